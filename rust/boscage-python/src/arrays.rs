@@ -1,0 +1,113 @@
+//! NumPy arrays as the crate's views, and back.
+
+use boscage::{Label, Rows};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+use crate::errors::to_python;
+
+/// A matrix of either type, lent by Python for the length of a call.
+pub(crate) enum Matrix<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    F64(PyReadonlyArray2<'py, f64>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.extract::<PyReadonlyArray2<'py, f32>>() {
+            return Ok(Self::F32(array));
+        }
+        match object.extract::<PyReadonlyArray2<'py, f64>>() {
+            Ok(array) => Ok(Self::F64(array)),
+            Err(_) => Err(PyTypeError::new_err("X must be a 2-D array of float32 or float64")),
+        }
+    }
+}
+
+impl Matrix<'_> {
+    /// The rows, checked.
+    pub(crate) fn rows(&self) -> PyResult<Rows<'_>> {
+        match self {
+            Self::F32(array) => {
+                let n_features = array.as_array().ncols();
+                Rows::from_f32(contiguous(array)?, n_features).map_err(to_python)
+            }
+            Self::F64(array) => {
+                let n_features = array.as_array().ncols();
+                Rows::from_f64(contiguous(array)?, n_features).map_err(to_python)
+            }
+        }
+    }
+}
+
+fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    let whole = array.as_array().is_standard_layout();
+    match array.as_slice() {
+        Ok(slice) if whole => Ok(slice),
+        _ => Err(PyValueError::new_err("X must be C-contiguous")),
+    }
+}
+
+/// A vector's values.
+pub(crate) fn slice<'a, T: Element>(name: &str, array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
+}
+
+/// An optional vector's values.
+pub(crate) fn optional<'a, T: Element>(
+    name: &str,
+    array: Option<&'a PyReadonlyArray1<'_, T>>,
+) -> PyResult<Option<&'a [T]>> {
+    array.map(|array| slice(name, array)).transpose()
+}
+
+/// A vector as a new array.
+pub(crate) fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    values.into_pyarray(py)
+}
+
+/// Values row after row as a new matrix.
+pub(crate) fn matrix<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
+    n_rows: usize,
+    n_columns: usize,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    use numpy::PyArrayMethods;
+    values.into_pyarray(py).reshape([n_rows, n_columns])
+}
+
+/// A class label from a Python bool, int, float or str.
+pub(crate) fn label(object: &Bound<'_, PyAny>) -> PyResult<Label> {
+    if object.is_instance_of::<PyBool>() {
+        Ok(Label::Bool(object.extract()?))
+    } else if object.is_instance_of::<PyInt>() {
+        Ok(Label::Int(object.extract()?))
+    } else if object.is_instance_of::<PyFloat>() {
+        Ok(Label::Float(object.extract()?))
+    } else if object.is_instance_of::<PyString>() {
+        Ok(Label::Text(object.extract()?))
+    } else {
+        let name = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!("a class label must be bool, int, float or str, got {name}")))
+    }
+}
+
+/// Class labels from a Python sequence.
+pub(crate) fn labels(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<Label>> {
+    objects.iter().map(label).collect()
+}
+
+/// A label as a Python object.
+pub(crate) fn label_object<'py>(py: Python<'py>, label: &Label) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match label {
+        Label::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Label::Int(value) => value.into_pyobject(py)?.into_any(),
+        Label::Float(value) => value.into_pyobject(py)?.into_any(),
+        Label::Text(value) => value.into_pyobject(py)?.into_any(),
+    })
+}

@@ -1,0 +1,299 @@
+//! The classifier as a Python class.
+
+use boscage::{AnyModel, Batch, Label, MondrianSettings, Run};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
+use crate::errors::to_python;
+use crate::settings::{domain, predictive};
+use crate::{gate, trees};
+
+/// A Mondrian forest classifier: settings, and after `fit` the forest.
+#[pyclass(module = "boscage._boscage")]
+#[derive(Clone)]
+pub(crate) struct MondrianClassifier {
+    settings: MondrianSettings,
+    discount: f64,
+    model: Option<boscage::MondrianClassifier>,
+}
+
+impl MondrianClassifier {
+    fn model(&self) -> PyResult<&boscage::MondrianClassifier> {
+        self.model.as_ref().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    fn model_mut(&mut self) -> PyResult<&mut boscage::MondrianClassifier> {
+        self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    fn of(model: boscage::MondrianClassifier) -> Self {
+        Self { settings: model.settings().clone(), discount: model.discount(), model: Some(model) }
+    }
+}
+
+#[pymethods]
+#[allow(non_snake_case)]
+impl MondrianClassifier {
+    #[new]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, predictive="averaged", seed=0))]
+    fn new(
+        n_estimators: usize,
+        lifetime: f64,
+        min_samples_split: usize,
+        discount: f64,
+        predictive: &str,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let predictive = self::predictive(predictive)?;
+        let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
+        settings.check().map_err(to_python)?;
+        Ok(Self { settings, discount, model: None })
+    }
+
+    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
+    fn fit(
+        &mut self,
+        py: Python<'_>,
+        X: Matrix<'_>,
+        codes: PyReadonlyArray1<'_, u32>,
+        labels: Vec<Bound<'_, PyAny>>,
+        ids: Option<PyReadonlyArray1<'_, u64>>,
+        declared: Option<Vec<Bound<'_, PyAny>>>,
+        low: Option<Vec<f64>>,
+        high: Option<Vec<f64>>,
+        weights: Option<Vec<f64>>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let rows = X.rows()?;
+        let codes = slice("y", &codes)?;
+        let labels = arrays::labels(&labels)?;
+        let declared = arrays::labels(&declared.unwrap_or_default())?;
+        let ids = optional("ids", ids.as_ref())?;
+        let domain = domain(rows, low, high, weights)?;
+        let (settings, discount) = (self.settings.clone(), self.discount);
+        let model = gate::run(py, n_threads, progress.as_ref(), |run| {
+            let batch = Batch { rows, ids };
+            boscage::MondrianClassifier::fit(
+                settings, discount, domain, batch, (codes, &labels), &declared, run,
+            )
+        })?;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    #[pyo3(signature = (X, codes, labels, *, ids=None, n_threads=1, progress=None))]
+    fn partial_fit(
+        &mut self,
+        py: Python<'_>,
+        X: Matrix<'_>,
+        codes: PyReadonlyArray1<'_, u32>,
+        labels: Vec<Bound<'_, PyAny>>,
+        ids: Option<PyReadonlyArray1<'_, u64>>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let rows = X.rows()?;
+        let codes = slice("y", &codes)?;
+        let labels = arrays::labels(&labels)?;
+        let ids = optional("ids", ids.as_ref())?;
+        let model = self.model_mut()?;
+        let before = model.n_rows();
+        let batch = Batch { rows, ids };
+        let work = |run: &Run<'_>| model.partial_fit(batch, (codes, &labels), run);
+        gate::run_sized(py, rows.n_rows(), n_threads, progress.as_ref(), work)?;
+        Ok(self.model()?.n_rows() - before)
+    }
+
+    #[pyo3(signature = (ids, *, n_threads=1))]
+    fn forget(&mut self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>, n_threads: usize) -> PyResult<()> {
+        let ids = slice("ids", &ids)?;
+        let model = self.model_mut()?;
+        gate::brief(py, || model.forget(ids, n_threads))
+    }
+
+    #[pyo3(signature = (n, *, n_threads=1))]
+    fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
+        let model = self.model_mut()?;
+        gate::brief(py, || {
+            model.keep_newest(n, n_threads);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (other, *, n_threads=1, progress=None))]
+    fn merge(
+        &mut self,
+        py: Python<'_>,
+        other: PyRef<'_, Self>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let other = other.model()?.clone();
+        let model = self.model_mut()?;
+        gate::run(py, n_threads, progress.as_ref(), |run| model.merge(&other, run))
+    }
+
+    #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict_proba<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = X.rows()?;
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.predict_proba(rows, run.n_threads);
+        let proba = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
+        matrix(py, proba, rows.n_rows(), model.classes().len())
+    }
+
+    #[pyo3(signature = (ids=None, discounts=None, *, n_threads=1, progress=None))]
+    fn loo_proba<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Option<PyReadonlyArray1<'py, u64>>,
+        discounts: Option<Vec<f64>>,
+        n_threads: usize,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let model = self.model()?;
+        let ids = match optional("ids", ids.as_ref())? {
+            Some(ids) => ids.to_vec(),
+            None => model.ids(),
+        };
+        let discounts = discounts.unwrap_or_else(|| vec![model.discount()]);
+        let shape = [discounts.len(), ids.len(), model.classes().len()];
+        let proba = gate::run(py, n_threads, progress.as_ref(), |run| model.loo_proba(&ids, &discounts, run))?;
+        vector(py, proba).reshape(shape)
+    }
+
+    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let labels: Vec<Label> = self.model()?.classes();
+        let objects = labels.iter().map(|label| arrays::label_object(py, label));
+        PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn set_discount(&mut self, discount: f64) -> PyResult<()> {
+        self.model_mut()?.set_discount(discount).map_err(to_python)?;
+        self.discount = discount;
+        Ok(())
+    }
+
+    #[pyo3(signature = (predictive, *, n_threads=1))]
+    fn set_predictive(&mut self, py: Python<'_>, predictive: &str, n_threads: usize) -> PyResult<()> {
+        let predictive = self::predictive(predictive)?;
+        let model = self.model_mut()?;
+        py.detach(|| model.set_predictive(predictive, n_threads));
+        self.settings.predictive = predictive;
+        Ok(())
+    }
+
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        let model = self.model()?;
+        Ok(py.detach(|| model.digest()))
+    }
+
+    fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let model = self.model()?;
+        let exported = py.detach(|| model.trees());
+        let n_classes = model.classes().len();
+        trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, n| {
+            let counts = values.iter().map(|&count| count as i64).collect();
+            dict.set_item("counts", matrix(py, counts, n, n_classes)?)
+        })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let model = self.model()?;
+        let bytes = py.detach(|| model.to_bytes());
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, *, n_threads=1))]
+    fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
+        match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
+            AnyModel::Classifier(model) => Ok(Self::of(*model)),
+            other => Err(PyValueError::new_err(format!("the model is a {}, not a classifier", other.name()))),
+        }
+    }
+
+    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        let model = self.model()?;
+        gate::brief(py, || model.save(path))
+    }
+
+    fn copy(&self) -> Self {
+        self.clone()
+    }
+
+    /// Bytes that trees and rows hold.
+    #[getter]
+    fn nbytes(&self) -> PyResult<usize> {
+        Ok(self.model()?.bytes())
+    }
+
+    #[getter]
+    fn n_rows(&self) -> PyResult<usize> {
+        Ok(self.model()?.n_rows())
+    }
+
+    #[getter]
+    fn n_features(&self) -> PyResult<usize> {
+        Ok(self.model()?.domain().n_features())
+    }
+
+    #[getter]
+    fn n_estimators(&self) -> usize {
+        self.settings.n_estimators
+    }
+
+    #[getter]
+    fn lifetime(&self) -> f64 {
+        self.settings.lifetime
+    }
+
+    #[getter]
+    fn min_samples_split(&self) -> usize {
+        self.settings.min_samples_split
+    }
+
+    #[getter(predictive)]
+    fn get_predictive(&self) -> &'static str {
+        crate::settings::predictive_name(self.settings.predictive)
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    #[getter]
+    fn discount(&self) -> f64 {
+        self.discount
+    }
+
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(vector(py, self.model()?.ids()))
+    }
+
+    #[getter]
+    fn low<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(vector(py, self.model()?.domain().low().to_vec()))
+    }
+
+    #[getter]
+    fn high<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(vector(py, self.model()?.domain().high().to_vec()))
+    }
+
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(vector(py, self.model()?.domain().weights().to_vec()))
+    }
+}

@@ -1,0 +1,29 @@
+//! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
+
+mod arrays;
+mod classifier;
+mod errors;
+mod gate;
+mod pilot;
+mod regressor;
+mod settings;
+mod trees;
+
+use pyo3::prelude::*;
+
+/// The compiled core of boscage.
+#[pymodule]
+fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<classifier::MondrianClassifier>()?;
+    module.add_class::<regressor::MondrianRegressor>()?;
+    module.add_function(wrap_pyfunction!(pilot::pilot_importances, module)?)?;
+    module.add_function(wrap_pyfunction!(model_kind, module)?)?;
+    Ok(())
+}
+
+/// What kind of model some bytes claim to hold: "classifier" or "regressor".
+#[pyfunction]
+fn model_kind(data: &[u8]) -> PyResult<&'static str> {
+    Ok(boscage::model_kind(data).map_err(errors::to_python)?.name())
+}

@@ -1,0 +1,347 @@
+//! The regressor as a Python class.
+
+use boscage::{
+    AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run,
+};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::arrays::{Matrix, optional, slice, vector};
+use crate::errors::to_python;
+use crate::settings::{self, domain, predictive};
+use crate::{gate, trees};
+
+type Vector<'py, T> = Bound<'py, PyArray1<T>>;
+
+/// A Mondrian forest regressor: settings, and after `fit` the forest.
+#[pyclass(module = "boscage._boscage")]
+#[derive(Clone)]
+pub(crate) struct MondrianRegressor {
+    settings: MondrianSettings,
+    regression: RegressionSettings,
+    model: Option<boscage::MondrianRegressor>,
+}
+
+impl MondrianRegressor {
+    fn model(&self) -> PyResult<&boscage::MondrianRegressor> {
+        self.model.as_ref().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    fn model_mut(&mut self) -> PyResult<&mut boscage::MondrianRegressor> {
+        self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    fn of(model: boscage::MondrianRegressor) -> Self {
+        Self {
+            settings: model.settings().clone(),
+            regression: model.regression_settings().clone(),
+            model: Some(model),
+        }
+    }
+}
+
+/// A ragged mixture as four arrays: offsets, weights, means, variances.
+type Mixture<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
+
+fn mixture<'py>(py: Python<'py>, (offsets, components): (Vec<usize>, Vec<Component>)) -> Mixture<'py> {
+    let numbers = |number: fn(&Component) -> f64| vector(py, components.iter().map(number).collect());
+    (
+        vector(py, offsets.into_iter().map(|offset| offset as i64).collect()),
+        numbers(|component| component.weight),
+        numbers(|component| component.mean),
+        numbers(|component| component.variance),
+    )
+}
+
+#[pymethods]
+#[allow(non_snake_case)]
+impl MondrianRegressor {
+    #[new]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=10, predictive="averaged", seed=0, posterior="exact", hyperparameters="ml", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None))]
+    fn new(
+        n_estimators: usize,
+        lifetime: f64,
+        min_samples_split: usize,
+        predictive: &str,
+        seed: u64,
+        posterior: &str,
+        hyperparameters: &str,
+        noise: &str,
+        mu: Option<f64>,
+        gamma1: Option<f64>,
+        gamma2: Option<f64>,
+        noise_variance: Option<f64>,
+    ) -> PyResult<Self> {
+        let predictive = self::predictive(predictive)?;
+        let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
+        settings.check().map_err(to_python)?;
+        let given = match (mu, gamma1, gamma2, noise_variance) {
+            (Some(mu), Some(gamma1), Some(gamma2), Some(noise_variance)) => {
+                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance })
+            }
+            (None, None, None, _) => None,
+            _ => {
+                return Err(PyValueError::new_err(
+                    "mu, gamma1, gamma2 and noise_variance are given all together, or noise_variance alone",
+                ));
+            }
+        };
+        let regression = RegressionSettings {
+            posterior: settings::posterior(posterior)?,
+            rule: settings::rule(hyperparameters)?,
+            noise: settings::noise(noise)?,
+            hyperparameters: given,
+            noise_variance: if given.is_some() { None } else { noise_variance },
+        };
+        regression.check().map_err(to_python)?;
+        Ok(Self { settings, regression, model: None })
+    }
+
+    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
+    fn fit(
+        &mut self,
+        py: Python<'_>,
+        X: Matrix<'_>,
+        y: PyReadonlyArray1<'_, f64>,
+        ids: Option<PyReadonlyArray1<'_, u64>>,
+        low: Option<Vec<f64>>,
+        high: Option<Vec<f64>>,
+        weights: Option<Vec<f64>>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let rows = X.rows()?;
+        let y = slice("y", &y)?;
+        let ids = optional("ids", ids.as_ref())?;
+        let domain = domain(rows, low, high, weights)?;
+        let (settings, regression) = (self.settings.clone(), self.regression.clone());
+        let model = gate::run(py, n_threads, progress.as_ref(), |run| {
+            boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)
+        })?;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    #[pyo3(signature = (X, y, *, ids=None, n_threads=1, progress=None))]
+    fn partial_fit(
+        &mut self,
+        py: Python<'_>,
+        X: Matrix<'_>,
+        y: PyReadonlyArray1<'_, f64>,
+        ids: Option<PyReadonlyArray1<'_, u64>>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let rows = X.rows()?;
+        let y = slice("y", &y)?;
+        let ids = optional("ids", ids.as_ref())?;
+        let model = self.model_mut()?;
+        let before = model.n_rows();
+        let work = |run: &Run<'_>| model.partial_fit(Batch { rows, ids }, y, run);
+        gate::run_sized(py, rows.n_rows(), n_threads, progress.as_ref(), work)?;
+        Ok(self.model()?.n_rows() - before)
+    }
+
+    #[pyo3(signature = (ids, *, n_threads=1))]
+    fn forget(&mut self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>, n_threads: usize) -> PyResult<()> {
+        let ids = slice("ids", &ids)?;
+        let model = self.model_mut()?;
+        gate::brief(py, || model.forget(ids, n_threads))
+    }
+
+    #[pyo3(signature = (n, *, n_threads=1))]
+    fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
+        let model = self.model_mut()?;
+        gate::brief(py, || {
+            model.keep_newest(n, n_threads);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (other, *, n_threads=1, progress=None))]
+    fn merge(
+        &mut self,
+        py: Python<'_>,
+        other: PyRef<'_, Self>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let other = other.model()?.clone();
+        let model = self.model_mut()?;
+        gate::run(py, n_threads, progress.as_ref(), |run| model.merge(&other, run))
+    }
+
+    #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<(Vector<'py, f64>, Vector<'py, f64>)> {
+        let rows = X.rows()?;
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.predict(rows, run.n_threads);
+        let (mean, variance) = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
+        Ok((vector(py, mean), vector(py, variance)))
+    }
+
+    #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict_dist<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<Mixture<'py>> {
+        let rows = X.rows()?;
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.predict_dist(rows, run.n_threads);
+        Ok(mixture(py, gate::run_sized(py, rows.n_rows(), n_threads, None, work)?))
+    }
+
+    #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
+    fn loo_dist<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Option<PyReadonlyArray1<'py, u64>>,
+        n_threads: usize,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Mixture<'py>> {
+        let model = self.model()?;
+        let ids = match optional("ids", ids.as_ref())? {
+            Some(ids) => ids.to_vec(),
+            None => model.ids(),
+        };
+        Ok(mixture(py, gate::run(py, n_threads, progress.as_ref(), |run| model.loo_dist(&ids, run))?))
+    }
+
+    #[pyo3(signature = (*, n_threads=1))]
+    fn hyperparameters<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyDict>> {
+        let model = self.model()?;
+        let hyper = py.detach(|| model.hyperparameters(n_threads));
+        let dict = PyDict::new(py);
+        dict.set_item("mu", hyper.mu)?;
+        dict.set_item("gamma1", hyper.gamma1)?;
+        dict.set_item("gamma2", hyper.gamma2)?;
+        dict.set_item("noise_variance", hyper.noise_variance)?;
+        Ok(dict)
+    }
+
+    #[pyo3(signature = (*, n_threads=1))]
+    fn log_marginal_likelihood(&self, py: Python<'_>, n_threads: usize) -> PyResult<f64> {
+        let model = self.model()?;
+        Ok(py.detach(|| model.log_marginal_likelihood(n_threads)))
+    }
+
+    #[pyo3(signature = (predictive, *, n_threads=1))]
+    fn set_predictive(&mut self, py: Python<'_>, predictive: &str, n_threads: usize) -> PyResult<()> {
+        let predictive = self::predictive(predictive)?;
+        let model = self.model_mut()?;
+        py.detach(|| model.set_predictive(predictive, n_threads));
+        self.settings.predictive = predictive;
+        Ok(())
+    }
+
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        let model = self.model()?;
+        Ok(py.detach(|| model.digest()))
+    }
+
+    #[pyo3(signature = (*, n_threads=1))]
+    fn trees<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyList>> {
+        let model = self.model()?;
+        let exported = py.detach(|| model.trees(n_threads));
+        trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, _| {
+            let (mean, variance): (Vec<f64>, Vec<f64>) =
+                values.as_chunks().0.iter().map(|&[mean, variance]| (mean, variance)).unzip();
+            dict.set_item("mean", vector(py, mean))?;
+            dict.set_item("variance", vector(py, variance))
+        })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let model = self.model()?;
+        let bytes = py.detach(|| model.to_bytes());
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, *, n_threads=1))]
+    fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
+        match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
+            AnyModel::Regressor(model) => Ok(Self::of(*model)),
+            other => Err(PyValueError::new_err(format!("the model is a {}, not a regressor", other.name()))),
+        }
+    }
+
+    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        let model = self.model()?;
+        gate::brief(py, || model.save(path))
+    }
+
+    fn copy(&self) -> Self {
+        self.clone()
+    }
+
+    /// Bytes that trees and rows hold.
+    #[getter]
+    fn nbytes(&self) -> PyResult<usize> {
+        Ok(self.model()?.bytes())
+    }
+
+    #[getter]
+    fn n_rows(&self) -> PyResult<usize> {
+        Ok(self.model()?.n_rows())
+    }
+
+    #[getter]
+    fn n_features(&self) -> PyResult<usize> {
+        Ok(self.model()?.domain().n_features())
+    }
+
+    #[getter]
+    fn n_estimators(&self) -> usize {
+        self.settings.n_estimators
+    }
+
+    #[getter]
+    fn lifetime(&self) -> f64 {
+        self.settings.lifetime
+    }
+
+    #[getter]
+    fn min_samples_split(&self) -> usize {
+        self.settings.min_samples_split
+    }
+
+    #[getter(predictive)]
+    fn get_predictive(&self) -> &'static str {
+        settings::predictive_name(self.settings.predictive)
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, u64>> {
+        Ok(vector(py, self.model()?.ids()))
+    }
+
+    #[getter]
+    fn low<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
+        Ok(vector(py, self.model()?.domain().low().to_vec()))
+    }
+
+    #[getter]
+    fn high<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
+        Ok(vector(py, self.model()?.domain().high().to_vec()))
+    }
+
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
+        Ok(vector(py, self.model()?.domain().weights().to_vec()))
+    }
+}

@@ -1,0 +1,57 @@
+//! Options by name, and the domain from what Python gives of it.
+
+use boscage::{Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) -> PyResult<T> {
+    match options.iter().find(|(option, _)| *option == value) {
+        Some((_, option)) => Ok(*option),
+        None => {
+            let names: Vec<String> = options.iter().map(|(option, _)| format!("{option:?}")).collect();
+            Err(PyValueError::new_err(format!("{name} must be {}, got {value:?}", names.join(" or "))))
+        }
+    }
+}
+
+const PREDICTIVE: [(&str, Predictive); 2] =
+    [("averaged", Predictive::Averaged), ("realised", Predictive::Realised)];
+
+pub(crate) fn predictive(value: &str) -> PyResult<Predictive> {
+    option("predictive", value, &PREDICTIVE)
+}
+
+pub(crate) fn predictive_name(value: Predictive) -> &'static str {
+    PREDICTIVE[value as usize].0
+}
+
+pub(crate) fn posterior(value: &str) -> PyResult<Posterior> {
+    option("posterior", value, &[("exact", Posterior::Exact), ("fast", Posterior::Fast)])
+}
+
+pub(crate) fn rule(value: &str) -> PyResult<HyperparameterRule> {
+    let options =
+        [("ml", HyperparameterRule::MarginalLikelihood), ("heuristic", HyperparameterRule::Heuristic)];
+    option("hyperparameters", value, &options)
+}
+
+pub(crate) fn noise(value: &str) -> PyResult<Noise> {
+    option("noise", value, &[("global", Noise::Global), ("local", Noise::Local)])
+}
+
+/// The domain of given reference ranges, or of the rows'.
+pub(crate) fn domain(
+    rows: Rows<'_>,
+    low: Option<Vec<f64>>,
+    high: Option<Vec<f64>>,
+    weights: Option<Vec<f64>>,
+) -> PyResult<Domain> {
+    match (low, high) {
+        (None, None) => Domain::of_rows(rows, weights),
+        (Some(low), Some(high)) => Domain::new(low, high, weights),
+        _ => return Err(PyValueError::new_err("low and high go together")),
+    }
+    .map_err(to_python)
+}

@@ -1,0 +1,33 @@
+//! Exported trees as dictionaries of arrays.
+
+use boscage::ExportedTree;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::arrays::{matrix, vector};
+
+/// One dictionary a tree; `values` turns a node's numbers into further entries.
+pub(crate) fn dictionaries<'py>(
+    py: Python<'py>,
+    trees: Vec<ExportedTree>,
+    n_features: usize,
+    values: impl Fn(&Bound<'py, PyDict>, Vec<f64>, usize) -> PyResult<()>,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for tree in trees {
+        let n = tree.feature.len();
+        let dict = PyDict::new(py);
+        dict.set_item("children_left", vector(py, tree.children_left))?;
+        dict.set_item("children_right", vector(py, tree.children_right))?;
+        dict.set_item("parent", vector(py, tree.parent))?;
+        dict.set_item("feature", vector(py, tree.feature))?;
+        dict.set_item("threshold", vector(py, tree.threshold))?;
+        dict.set_item("time", vector(py, tree.time))?;
+        dict.set_item("lower", matrix(py, tree.lower, n, n_features)?)?;
+        dict.set_item("upper", matrix(py, tree.upper, n, n_features)?)?;
+        dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
+        values(&dict, tree.values, n)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,86 @@
+//! Stopping and watching long work, and running it on a number of threads.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// A stop flag and a progress counter, shared between the one who works and the one who waits.
+///
+/// ```
+/// let control = boscage::Control::new();
+/// control.stop();
+/// assert!(control.check().is_err());
+/// ```
+#[derive(Debug, Default)]
+pub struct Control {
+    stopped: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Control {
+    /// A control that nobody has stopped.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the work to end soon.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Steps done and steps in all.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`] once [`Control::stop`] was called.
+    pub fn check(&self) -> Result<()> {
+        if self.stopped.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    pub(crate) fn expect(&self, steps: u64) {
+        self.total.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    pub(crate) fn advance(&self, steps: u64) {
+        self.done.fetch_add(steps, Ordering::Relaxed);
+    }
+}
+
+/// `f(i)` for every `i < n`, in order of `i`, on `n_threads` threads (one: in place).
+pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    match pool(n_threads.min(n)) {
+        Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
+        None => (0..n).map(f).collect(),
+    }
+}
+
+/// `f(i, item)` for every item, on `n_threads` threads; the first error in order of `i` is returned.
+pub(crate) fn try_for_each_mut<T: Send>(
+    n_threads: usize,
+    items: &mut [T],
+    f: impl Fn(usize, &mut T) -> Result<()> + Sync + Send,
+) -> Result<()> {
+    match pool(n_threads.min(items.len())) {
+        Some(pool) => pool.install(|| {
+            let ended: Vec<Result<()>> =
+                items.par_iter_mut().enumerate().map(|(i, item)| f(i, item)).collect();
+            ended.into_iter().collect()
+        }),
+        None => items.iter_mut().enumerate().try_for_each(|(i, item)| f(i, item)),
+    }
+}
+
+/// A pool of more than one thread; where the system refuses it, the work is done in place.
+fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
+    if n_threads <= 1 {
+        return None;
+    }
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().ok()
+}

@@ -1,0 +1,117 @@
+//! The one error type of the crate.
+
+/// Everything that can go wrong in this crate. Bad input never panics.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting outside its domain.
+    #[error("{name} must be {expected}, got {found}")]
+    InvalidSetting {
+        /// The setting's name.
+        name: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What it was.
+        found: String,
+    },
+    /// Arrays whose lengths do not belong together.
+    #[error("{what} has length {found}, expected {expected} ({why})")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it should have.
+        expected: usize,
+        /// Where the expectation comes from.
+        why: &'static str,
+    },
+    /// NaN or infinity among the features.
+    #[error("row {row}, feature {feature} of X is {value}; every value must be finite")]
+    NonFinite {
+        /// Row in the array given.
+        row: usize,
+        /// Feature, counted from 0.
+        feature: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// NaN or infinity among the targets.
+    #[error("y[{row}] is {value}; every target must be finite")]
+    NonFiniteTarget {
+        /// Row in the array given.
+        row: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A row so far outside the reference ranges that no shell of the domain holds it.
+    #[error(
+        "row {row}, feature {feature} of X is {value}: more than 2^{max_level} reference ranges away from \
+         [{low}, {high}]; transform the feature or give a wider feature_range"
+    )]
+    TooFar {
+        /// Row in the array given.
+        row: usize,
+        /// Feature, counted from 0.
+        feature: usize,
+        /// The value found.
+        value: f64,
+        /// Lower end of the reference range.
+        low: f64,
+        /// Upper end of the reference range.
+        high: f64,
+        /// The largest level of the domain.
+        max_level: u32,
+    },
+    /// A fit needs at least one row and one feature.
+    #[error("found an array of {n_rows} rows and {n_features} features; at least one of each is needed")]
+    Empty {
+        /// Rows given.
+        n_rows: usize,
+        /// Features given.
+        n_features: usize,
+    },
+    /// More rows than row numbers.
+    #[error("a forest holds at most {max} rows; {found} would be in it")]
+    TooManyRows {
+        /// The largest number of rows.
+        max: usize,
+        /// The number asked for.
+        found: usize,
+    },
+    /// An id that the forest already holds, or that occurs twice in one call.
+    #[error("id {id} is already in the forest or given twice; ids must be unique")]
+    DuplicateId {
+        /// The id.
+        id: u64,
+    },
+    /// An id that the forest does not hold.
+    #[error("id {id} is not in the forest, or given twice; nothing was changed")]
+    UnknownId {
+        /// The id.
+        id: u64,
+    },
+    /// Forests that are not shards of one forest.
+    #[error("forests can be merged only if their {what} are equal")]
+    NotMergeable {
+        /// What differs.
+        what: &'static str,
+    },
+    /// The caller asked to stop.
+    #[error("stopped by the caller")]
+    Interrupted,
+    /// A file or byte string that is not a valid model.
+    #[error("not a valid boscage model: {0}")]
+    ModelFile(String),
+    /// Reading or writing a file failed.
+    #[error("{path}: {message}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The operating system's message.
+        message: String,
+    },
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,288 @@
+//! What stands in a model file, field by field: writing and reading side by side.
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::forest::{Forest, with_body};
+use crate::mondrian::{
+    Batch, Domain, HyperparameterRule, Hyperparameters, Label, MondrianClassifier, MondrianRegressor,
+    MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Run, Statistics,
+};
+
+/// Bytes in the making.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(super) fn u32(&mut self, value: u32) {
+        self.raw(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.raw(&value.to_le_bytes());
+    }
+
+    fn f64(&mut self, value: f64) {
+        self.raw(&value.to_le_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.u64(items.len() as u64);
+        items.iter().for_each(|item| write(self, item));
+    }
+}
+
+/// Bytes being read; whatever is missing or too much is an error.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(super) fn end(&self) -> Result<()> {
+        if self.rest.is_empty() { Ok(()) } else { Err(wrong("bytes after the end of the model")) }
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn f64(&mut self) -> Result<f64> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        Ok(self.take(N)?.try_into().expect("as many bytes as were taken"))
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(n).ok_or_else(|| wrong("it ends too early"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// A list whose items take at least `size` bytes each, so that no length asks for more memory than
+    /// the file has.
+    fn list<T>(&mut self, size: usize, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let n = self.u64()?;
+        if n > (self.rest.len() / size) as u64 {
+            return Err(wrong("a list that is longer than the file"));
+        }
+        (0..n).map(|_| read(self)).collect()
+    }
+
+    fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
+        let i = usize::from(self.u8()?);
+        options.get(i).copied().ok_or_else(|| wrong("an option that does not exist"))
+    }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::ModelFile(what.into())
+}
+
+/// Values that are read back as a model would be made from them are refused as such.
+fn as_file<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::Interrupted => error,
+        error => Error::ModelFile(error.to_string()),
+    })
+}
+
+pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) {
+    writer.f64(model.discount);
+    let write_label = |writer: &mut Writer, label: &Label| {
+        writer.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
+    };
+    writer.list(&model.classes.labels, write_label);
+    writer.list(&model.classes.declared(), write_label);
+    write_forest(writer, &model.forest);
+    let targets: Vec<u32> = targets(&model.forest);
+    targets.iter().for_each(|&class| writer.u32(class));
+}
+
+pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
+    let discount = reader.f64()?;
+    let read_label = |reader: &mut Reader<'_>| {
+        let bytes = reader.list(1, Reader::u8)?;
+        Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
+    };
+    let labels = reader.list(8, read_label)?;
+    let declared = reader.list(8, read_label)?;
+    let stored = read_forest(reader)?;
+    let codes = (0..stored.ids.len()).map(|_| reader.u32()).collect::<Result<Vec<u32>>>()?;
+    as_file(stored.with_rows(|settings, domain, batch| {
+        MondrianClassifier::fit(settings, discount, domain, batch, (&codes, &labels), &declared, run)
+    }))
+}
+
+pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
+    let settings = &model.settings;
+    writer.u8(settings.posterior as u8);
+    writer.u8(settings.rule as u8);
+    writer.u8(settings.noise as u8);
+    let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
+    writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
+    writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
+    write_forest(writer, &model.forest);
+    let targets: Vec<f64> = targets(&model.forest);
+    targets.iter().for_each(|&y| writer.f64(y));
+}
+
+pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
+    let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast])?;
+    let rule = reader.choice(&[HyperparameterRule::MarginalLikelihood, HyperparameterRule::Heuristic])?;
+    let noise = reader.choice(&[Noise::Global, Noise::Local])?;
+    let hyperparameters = match reader.list(8, Reader::f64)?[..] {
+        [] => None,
+        [mu, gamma1, gamma2, noise_variance] => {
+            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance })
+        }
+        _ => return Err(wrong("hyperparameters that are not four")),
+    };
+    let noise_variance = match reader.list(8, Reader::f64)?[..] {
+        [] => None,
+        [variance] => Some(variance),
+        _ => return Err(wrong("more than one noise variance")),
+    };
+    let regression = RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance };
+    let stored = read_forest(reader)?;
+    let targets = (0..stored.ids.len()).map(|_| reader.f64()).collect::<Result<Vec<f64>>>()?;
+    as_file(stored.with_rows(|settings, domain, batch| {
+        MondrianRegressor::fit(settings, regression, domain, batch, &targets, run)
+    }))
+}
+
+/// Targets in order of arrival.
+fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
+    forest.roster.rows().map(|row| forest.targets[row as usize]).collect()
+}
+
+fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
+    let settings = &forest.settings;
+    writer.u64(settings.n_estimators as u64);
+    writer.f64(settings.lifetime);
+    writer.u64(settings.min_samples_split as u64);
+    writer.u8(settings.predictive as u8);
+    writer.u64(settings.seed);
+    let domain = &forest.domain;
+    for values in [domain.low(), domain.high(), domain.weights()] {
+        writer.list(values, |writer, value| writer.f64(*value));
+    }
+    writer.u64(forest.roster.next_id());
+    let rows: Vec<u32> = forest.roster.rows().collect();
+    writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
+    let d = domain.n_features();
+    with_body!(&forest.body, kept => {
+        writer.u8(kept.values_width());
+        for &row in &rows {
+            kept.values[row as usize * d..][..d].iter().for_each(|value| writer.raw(&value.to_le_bytes()));
+        }
+    });
+}
+
+/// What a file says of a forest, targets apart.
+struct StoredForest {
+    settings: MondrianSettings,
+    domain: Domain,
+    next_id: u64,
+    ids: Vec<u64>,
+    values: StoredValues,
+}
+
+enum StoredValues {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
+    let to_usize = |value: u64| usize::try_from(value).map_err(|_| wrong("a number that is too large"));
+    let settings = MondrianSettings {
+        n_estimators: to_usize(reader.u64()?)?,
+        lifetime: reader.f64()?,
+        min_samples_split: to_usize(reader.u64()?)?,
+        predictive: reader.choice(&[Predictive::Averaged, Predictive::Realised])?,
+        seed: reader.u64()?,
+    };
+    let low = reader.list(8, Reader::f64)?;
+    let high = reader.list(8, Reader::f64)?;
+    let weights = reader.list(8, Reader::f64)?;
+    let domain = as_file(Domain::new(low, high, Some(weights)))?;
+    let next_id = reader.u64()?;
+    let ids = reader.list(8, Reader::u64)?;
+    let width = usize::from(reader.u8()?);
+    let size = (ids.len() as u64)
+        .checked_mul(domain.n_features() as u64)
+        .and_then(|n| n.checked_mul(width as u64))
+        .ok_or_else(|| wrong("a table that is too large"))?;
+    let bytes = reader.take(to_usize(size)?)?;
+    let values = match width {
+        4 => StoredValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        8 => StoredValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+        _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
+    };
+    Ok(StoredForest { settings, domain, next_id, ids, values })
+}
+
+impl StoredForest {
+    /// Makes a model again from its rows.
+    fn with_rows<M: Restored>(
+        self,
+        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
+    ) -> Result<M> {
+        let d = self.domain.n_features();
+        let rows = match &self.values {
+            StoredValues::F32(values) => Rows::from_f32(values, d)?,
+            StoredValues::F64(values) => Rows::from_f64(values, d)?,
+        };
+        let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
+        model.set_next_id(self.next_id);
+        Ok(model)
+    }
+}
+
+/// A model whose next row is to be numbered as if it had never been saved.
+trait Restored {
+    fn set_next_id(&mut self, next_id: u64);
+}
+
+impl Restored for MondrianClassifier {
+    fn set_next_id(&mut self, next_id: u64) {
+        self.forest.roster.set_next_id(next_id);
+    }
+}
+
+impl Restored for MondrianRegressor {
+    fn set_next_id(&mut self, next_id: u64) {
+        self.forest.roster.set_next_id(next_id);
+    }
+}

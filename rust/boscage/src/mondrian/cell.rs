@@ -1,0 +1,280 @@
+//! A walk through the cells of one tree's Mondrian process.
+//!
+//! The root cell is the box `K_L` of the domain. A cell keeps, for every level from its base to `L`, a key
+//! and one pending cut: at the base level drawn in the cell's part of `K_base`, at a level `l` above it in
+//! the cell's part of `K_l` outside `K_{l-1}`. The earliest pending cut is the cell's next. Because the
+//! shells' processes are independent and exponential times have no memory, this is the Mondrian process on
+//! `K_L` (Poisson thinning); because levels below a cut keep their key and pending cut on the side that
+//! holds their box, rows inside `K_l` see the same cuts whatever `L >= l` is.
+
+use super::domain::Domain;
+use super::keyed::Key;
+
+/// A cut of a cell: rows with `x[feature] <= threshold` go left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) time: f64,
+    pub(crate) feature: u32,
+    pub(crate) threshold: f64,
+}
+
+/// One level of a cell.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    key: Key,
+    /// When this level last got a new key.
+    since: f64,
+    /// Drawn when first asked for.
+    pending: Option<Cut>,
+}
+
+/// What [`Cell::descend`] changed, to be put back by [`Cell::ascend_to`].
+#[derive(Debug)]
+struct Step {
+    feature: u32,
+    low: f64,
+    high: f64,
+    base: usize,
+}
+
+/// A cell, as the place that a walk from the root cell has reached.
+#[derive(Debug)]
+pub(crate) struct Cell<'a> {
+    domain: &'a Domain,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    /// The lowest level of which the cell has a part.
+    base: usize,
+    levels: Vec<Level>,
+    rates: Vec<SumTree>,
+    steps: Vec<Step>,
+    /// The levels before every step, `levels.len()` of them a step.
+    saved: Vec<Level>,
+}
+
+impl<'a> Cell<'a> {
+    /// The root cell of the tree with key `key` in the box `K_level`.
+    pub(crate) fn root(domain: &'a Domain, level: u32, key: Key) -> Self {
+        let n_levels = level as usize + 1;
+        let (low, high) = (0..domain.n_features()).map(|d| domain.bounds(level as usize, d)).unzip();
+        let levels =
+            (0..n_levels).map(|l| Level { key: key.at_level(l), since: 0.0, pending: None }).collect();
+        let rates = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
+        let mut cell =
+            Self { domain, low, high, base: 0, levels, rates, steps: Vec::new(), saved: Vec::new() };
+        for l in 0..n_levels {
+            cell.fill_rates(l);
+        }
+        cell
+    }
+
+    /// Number of cuts between the root cell and this one.
+    pub(crate) fn depth(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The cell's next cut, if it comes before `lifetime`.
+    pub(crate) fn next_cut(&mut self, lifetime: f64) -> Option<Cut> {
+        let (_, cut) = self.earliest()?;
+        (cut.time < lifetime).then_some(cut)
+    }
+
+    /// Goes to one side of the cell's next cut.
+    pub(crate) fn descend(&mut self, right: bool) {
+        let (level, cut) = self.earliest().expect("a cell without a next cut has no sides");
+        self.take(level, cut, right);
+    }
+
+    /// Goes to one side of a cut that is known to be the cell's next.
+    pub(crate) fn follow(&mut self, cut: Cut, right: bool) {
+        if self.levels.len() == 1 {
+            self.levels[0].pending = Some(cut);
+            self.take(0, cut, right);
+        } else {
+            debug_assert_eq!(self.earliest().map(|(_, cut)| cut), Some(cut), "the tree is not this process'");
+            self.descend(right);
+        }
+    }
+
+    /// Goes back up until `depth` cuts are between the root cell and this one.
+    pub(crate) fn ascend_to(&mut self, depth: usize) {
+        while self.steps.len() > depth {
+            let step = self.steps.pop().expect("longer than depth");
+            let kept = self.saved.len() - self.levels.len();
+            self.levels.copy_from_slice(&self.saved[kept..]);
+            self.saved.truncate(kept);
+            let d = step.feature as usize;
+            self.low[d] = step.low;
+            self.high[d] = step.high;
+            let left_base = self.base;
+            self.base = step.base;
+            for l in self.base..self.levels.len() {
+                self.set_rate(l, d);
+            }
+            if left_base != step.base {
+                self.fill_rates(left_base);
+            }
+        }
+    }
+
+    /// The earliest pending cut and its level.
+    fn earliest(&mut self) -> Option<(usize, Cut)> {
+        let mut first: Option<(usize, Cut)> = None;
+        for l in self.base..self.levels.len() {
+            let cut = match self.levels[l].pending {
+                Some(cut) => cut,
+                None => match self.draw(l) {
+                    Some(cut) => cut,
+                    None => continue,
+                },
+            };
+            self.levels[l].pending = Some(cut);
+            if first.is_none_or(|(_, other)| cut.time < other.time) {
+                first = Some((l, cut));
+            }
+        }
+        first
+    }
+
+    /// The pending cut of a level (Algorithm 5.2, lines 3 and 6-7, on a cell instead of a data box).
+    fn draw(&self, level: usize) -> Option<Cut> {
+        let Level { key, since, .. } = self.levels[level];
+        let rate = self.rates[level].total();
+        let time = since + key.exponential() / rate;
+        // A cell without extent has rate 0 and is never cut: the time is infinite, or NaN if both are 0.
+        if !(rate > 0.0 && time < f64::INFINITY) {
+            return None;
+        }
+        let d = self.rates[level].find(key.dimension());
+        let (low, high) = self.part(level, d);
+        let u = key.location();
+        let threshold = match self.hole(level, d) {
+            None => within(low, high, u * (high - low)),
+            Some((hole_low, hole_high)) => {
+                let below = (hole_low - low).max(0.0);
+                let above = (high - hole_high).max(0.0);
+                let along = u * (below + above);
+                if along < below || above == 0.0 {
+                    within(low, hole_low, along)
+                } else {
+                    within(hole_high, high, along - below)
+                }
+            }
+        };
+        Some(Cut { time, feature: d as u32, threshold })
+    }
+
+    fn take(&mut self, level: usize, cut: Cut, right: bool) {
+        let d = cut.feature as usize;
+        self.steps.push(Step { feature: cut.feature, low: self.low[d], high: self.high[d], base: self.base });
+        self.saved.extend_from_slice(&self.levels);
+        // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other.
+        let outer = self.hole(level, d).is_some_and(|(hole_low, _)| right == (cut.threshold >= hole_low));
+        // (Right of a cut above the hole, left of a cut below it.)
+        let key = self.levels[level].key.child(right);
+        if right {
+            self.low[d] = cut.threshold;
+        } else {
+            self.high[d] = cut.threshold;
+        }
+        let rebased = outer && self.base != level;
+        if outer {
+            self.base = level;
+        }
+        for l in level..self.levels.len() {
+            self.levels[l] = Level { key: key.at_level(l), since: cut.time, pending: None };
+            self.set_rate(l, d);
+        }
+        if rebased {
+            self.fill_rates(level);
+        }
+    }
+
+    /// The cell's part of `K_level` in one dimension.
+    fn part(&self, level: usize, d: usize) -> (f64, f64) {
+        let (low, high) = self.domain.bounds(level, d);
+        (self.low[d].max(low), self.high[d].min(high))
+    }
+
+    /// The box within a shell, in one dimension; none at the base level, which has all of its part.
+    fn hole(&self, level: usize, d: usize) -> Option<(f64, f64)> {
+        (level > self.base).then(|| self.domain.bounds(level - 1, d))
+    }
+
+    fn set_rate(&mut self, level: usize, d: usize) {
+        let rate = self.rate(level, d);
+        self.rates[level].set(d, rate);
+    }
+
+    /// The rate of one dimension at one level, in units of one over time.
+    fn rate(&self, level: usize, d: usize) -> f64 {
+        let (low, high) = self.part(level, d);
+        let length = match self.hole(level, d) {
+            None => high - low,
+            Some((hole_low, hole_high)) => (hole_low - low).max(0.0) + (high - hole_high).max(0.0),
+        };
+        (self.domain.rates()[d] * length).max(0.0)
+    }
+
+    fn fill_rates(&mut self, level: usize) {
+        let rates: Vec<f64> = (0..self.low.len()).map(|d| self.rate(level, d)).collect();
+        self.rates[level].fill(&rates);
+    }
+}
+
+/// `low + along`, kept in `[low, high)` so that the cut leaves something of the interval on both sides.
+fn within(low: f64, high: f64, along: f64) -> f64 {
+    let at = low + along;
+    if at < high { at.max(low) } else { high.next_down().max(low) }
+}
+
+/// Non-negative numbers under a binary tree of their sums: to set one and to pick one in proportion
+/// take logarithmic time, and the sums are a function of the numbers alone, not of how they came to be.
+#[derive(Debug)]
+struct SumTree {
+    /// The sums, root at 1; the numbers begin at `leaves`.
+    sums: Vec<f64>,
+    leaves: usize,
+}
+
+impl SumTree {
+    fn new(n: usize) -> Self {
+        let leaves = n.next_power_of_two();
+        Self { sums: vec![0.0; 2 * leaves], leaves }
+    }
+
+    fn fill(&mut self, numbers: &[f64]) {
+        self.sums[self.leaves..self.leaves + numbers.len()].copy_from_slice(numbers);
+        for i in (1..self.leaves).rev() {
+            self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
+        }
+    }
+
+    fn set(&mut self, index: usize, number: f64) {
+        let mut i = self.leaves + index;
+        self.sums[i] = number;
+        while i > 1 {
+            i /= 2;
+            self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.sums[1]
+    }
+
+    /// The index at fraction `u` of the total; never one whose number is zero.
+    fn find(&self, u: f64) -> usize {
+        let mut rest = u * self.sums[1];
+        let mut i = 1;
+        while i < self.leaves {
+            let (left, right) = (self.sums[2 * i], self.sums[2 * i + 1]);
+            i *= 2;
+            if right > 0.0 && rest >= left {
+                rest -= left;
+                i += 1;
+            }
+        }
+        i - self.leaves
+    }
+}

@@ -1,0 +1,487 @@
+//! The Mondrian forest classifier (thesis chapter 5).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::classes::{Class, Classes, iter_bits};
+use super::domain::Domain;
+use super::export::{ExportedTree, NodeValues};
+use super::forest::{Batch, Forest, MondrianSettings, Predictive, Run, Visitor};
+use super::kneser_ney::{self, Scratch};
+use super::route::Stop;
+use super::tree::Tree;
+use crate::data::{Rows, Scalar};
+use crate::error::{Error, Result};
+use crate::tree::{Kind, NodeId};
+
+/// The name of a class.
+#[derive(Debug, Clone)]
+pub enum Label {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A text.
+    Text(String),
+}
+
+impl Label {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Bool(_) => 0,
+            Self::Int(_) => 1,
+            Self::Float(_) => 2,
+            Self::Text(_) => 3,
+        }
+    }
+
+    /// Bytes that stand for the label in a digest and a model file: its kind and its value.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![self.kind()];
+        match self {
+            Self::Bool(value) => bytes.push(u8::from(*value)),
+            Self::Int(value) => bytes.extend(value.to_le_bytes()),
+            Self::Float(value) => bytes.extend((value + 0.0).to_le_bytes()),
+            Self::Text(value) => bytes.extend(value.as_bytes()),
+        }
+        bytes
+    }
+
+    /// The label that some bytes stand for.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, value) = bytes.split_first()?;
+        Some(match kind {
+            0 => match value {
+                [0] => Self::Bool(false),
+                [1] => Self::Bool(true),
+                _ => return None,
+            },
+            1 => Self::Int(i64::from_le_bytes(value.try_into().ok()?)),
+            2 => Self::Float(f64::from_le_bytes(value.try_into().ok()?)),
+            3 => Self::Text(std::str::from_utf8(value).ok()?.to_owned()),
+            _ => return None,
+        })
+    }
+}
+
+impl Ord for Label {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::Int(a), Self::Int(b)) => a.cmp(b),
+            (Self::Float(a), Self::Float(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            _ => self.kind().cmp(&other.kind()),
+        }
+    }
+}
+
+impl PartialOrd for Label {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Label {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Label {}
+
+/// A Mondrian forest that predicts class probabilities.
+///
+/// ```
+/// use boscage::{Batch, Domain, Label, MondrianClassifier, MondrianSettings, Rows, Run};
+///
+/// let rows = Rows::from_f64(&[0.1, 0.2, 0.8, 0.9], 1)?;
+/// let labels = [Label::Text("low".into()), Label::Text("high".into())];
+/// let forest = MondrianClassifier::fit(
+///     MondrianSettings::default(),
+///     10.0,
+///     Domain::of_rows(rows, None)?,
+///     Batch { rows, ids: None },
+///     (&[0, 0, 1, 1], &labels),
+///     &[],
+///     &Run::default(),
+/// )?;
+/// let proba = forest.predict_proba(Rows::from_f64(&[0.15], 1)?, 1)?;
+/// assert_eq!(forest.classes()[1], Label::Text("low".into()));
+/// assert!(proba[1] > 0.9);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MondrianClassifier {
+    pub(crate) forest: Forest<Classes>,
+    pub(crate) discount: f64,
+    /// Label, rows and declaredness of every class seen, by class.
+    pub(crate) classes: ClassTable,
+}
+
+/// The classes that a forest has seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClassTable {
+    pub(crate) labels: Vec<Label>,
+    by_label: BTreeMap<Label, Class>,
+    n_rows: Vec<usize>,
+    declared: Vec<bool>,
+}
+
+impl ClassTable {
+    /// The class of every label, those that are new added.
+    fn admit(&mut self, labels: &[Label]) -> Vec<Class> {
+        labels
+            .iter()
+            .map(|label| {
+                *self.by_label.entry(label.clone()).or_insert_with(|| {
+                    self.labels.push(label.clone());
+                    self.n_rows.push(0);
+                    self.declared.push(false);
+                    self.labels.len() as Class - 1
+                })
+            })
+            .collect()
+    }
+
+    /// Classes that are declared or have rows, in order of label.
+    fn live(&self) -> Vec<Class> {
+        let live = |&&class: &&Class| self.declared[class as usize] || self.n_rows[class as usize] > 0;
+        self.by_label.values().filter(live).copied().collect()
+    }
+
+    pub(crate) fn declared(&self) -> Vec<Label> {
+        let declared = |(_, class): &(&Label, &Class)| self.declared[**class as usize];
+        self.by_label.iter().filter(declared).map(|(label, _)| label.clone()).collect()
+    }
+
+    fn declare(&mut self, labels: &[Label]) {
+        for class in self.admit(labels) {
+            self.declared[class as usize] = true;
+        }
+    }
+
+    fn recount(&mut self, targets: impl Iterator<Item = Class>) {
+        self.n_rows.fill(0);
+        for class in targets {
+            self.n_rows[class as usize] += 1;
+        }
+    }
+}
+
+impl MondrianClassifier {
+    /// Trains on rows; `targets` are an index into the labels for every row, and the labels. Labels in
+    /// `declared` are classes also while no row has them. `discount` is `gamma` (the thesis: 10 D).
+    ///
+    /// # Errors
+    /// Settings, lengths, ids or values that are not as they should be; an interrupt.
+    pub fn fit(
+        settings: MondrianSettings,
+        discount: f64,
+        domain: Domain,
+        batch: Batch<'_>,
+        targets: (&[u32], &[Label]),
+        declared: &[Label],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        check_discount(discount)?;
+        let mut classes = ClassTable::default();
+        classes.declare(declared);
+        let targets = encode(&mut classes, batch.rows.n_rows(), targets)?;
+        let forest = Forest::fit(settings, domain, batch, targets, run)?;
+        let mut this = Self { forest, discount, classes };
+        this.recount();
+        Ok(this)
+    }
+
+    /// Adds rows. Any batching and order gives the same forest, bit for bit.
+    ///
+    /// # Errors
+    /// As for `fit`: then nothing has changed. Interrupted: a prefix of the rows is in, and
+    /// [`MondrianClassifier::n_rows`] says how many.
+    pub fn partial_fit(
+        &mut self,
+        batch: Batch<'_>,
+        targets: (&[u32], &[Label]),
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let targets = encode(&mut self.classes, batch.rows.n_rows(), targets)?;
+        let done = self.forest.insert(batch, &targets, run);
+        self.recount();
+        done
+    }
+
+    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; then nothing has changed.
+    pub fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
+        self.forest.forget(ids, n_threads)?;
+        self.recount();
+        Ok(())
+    }
+
+    /// Removes all rows but the `n` that arrived last.
+    pub fn keep_newest(&mut self, n: usize, n_threads: usize) {
+        self.forest.keep_newest(n, n_threads);
+        self.recount();
+    }
+
+    /// Adds the rows of another shard: the forest of the union, bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::NotMergeable`] or [`Error::DuplicateId`]: nothing has changed. Interrupted: as
+    /// [`MondrianClassifier::partial_fit`].
+    pub fn merge(&mut self, other: &Self, run: &Run<'_>) -> Result<()> {
+        if self.discount != other.discount {
+            return Err(Error::NotMergeable { what: "discounts" });
+        }
+        let of_class = self.classes.admit(&other.classes.labels);
+        self.classes.declare(&other.classes.declared());
+        let done = self.forest.merge(&other.forest, |class| of_class[class as usize], run);
+        self.recount();
+        done
+    }
+
+    /// Class probabilities, `n_rows x n_classes` in order of [`MondrianClassifier::classes`].
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`.
+    pub fn predict_proba(&self, rows: Rows<'_>, n_threads: usize) -> Result<Vec<f64>> {
+        let gather = Gather { model: self, discounts: &[self.discount] };
+        let chunks = self.forest.predict(rows, n_threads, &gather)?;
+        Ok(chunks.into_iter().flat_map(|chunk| self.finish(&chunk, 0, None)).collect())
+    }
+
+    /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
+    /// discounts: `n_discounts x n_rows x n_classes`. The forest is as before.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; an interrupt.
+    pub fn loo_proba(&self, ids: &[u64], discounts: &[f64], run: &Run<'_>) -> Result<Vec<f64>> {
+        discounts.iter().try_for_each(|&discount| check_discount(discount))?;
+        let rows = self.forest.roster.find(ids)?;
+        let gather = Gather { model: self, discounts };
+        let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
+        let mut out = Vec::new();
+        for i in 0..discounts.len() {
+            let mut first = 0;
+            for chunk in &chunks {
+                let own = &rows[first..first + chunk.n_rows];
+                let targets: Vec<Class> = own.iter().map(|&row| self.forest.targets[row as usize]).collect();
+                out.extend(self.finish(chunk, i, Some(&targets)));
+                first += chunk.n_rows;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The classes that are declared or have rows, sorted.
+    #[must_use]
+    pub fn classes(&self) -> Vec<Label> {
+        self.classes.live().into_iter().map(|class| self.classes.labels[class as usize].clone()).collect()
+    }
+
+    /// The discount parameter `gamma`.
+    #[must_use]
+    pub fn discount(&self) -> f64 {
+        self.discount
+    }
+
+    /// Sets the discount parameter; trees do not depend on it.
+    ///
+    /// # Errors
+    /// A discount that is not positive and finite.
+    pub fn set_discount(&mut self, discount: f64) -> Result<()> {
+        check_discount(discount)?;
+        self.discount = discount;
+        Ok(())
+    }
+
+    /// Sets how test points are placed.
+    pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
+        self.forest.set_predictive(predictive, n_threads);
+    }
+
+    /// Bytes that trees and rows hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.forest.bytes()
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.forest.n_rows()
+    }
+
+    /// Ids of the rows in order of arrival.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u64> {
+        self.forest.ids()
+    }
+
+    /// Reference ranges and weights.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.forest.domain
+    }
+
+    /// Settings of the trees.
+    #[must_use]
+    pub fn settings(&self) -> &MondrianSettings {
+        &self.forest.settings
+    }
+
+    /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
+    /// everywhere and will go on to.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut model = b"classifier".to_vec();
+        model.extend(self.discount.to_le_bytes());
+        for label in self.classes.declared() {
+            let bytes = label.to_bytes();
+            model.extend((bytes.len() as u64).to_le_bytes());
+            model.extend(bytes);
+        }
+        self.forest.digest(&model, |class| self.classes.labels[class as usize].to_bytes())
+    }
+
+    /// Every tree as arrays; its values are the customers `c_jk` by class.
+    #[must_use]
+    pub fn trees(&self) -> Vec<ExportedTree> {
+        self.forest.export(&Customers { live: self.classes.live() })
+    }
+
+    fn recount(&mut self) {
+        let forest = &self.forest;
+        self.classes.recount(forest.roster.rows().map(|row| forest.targets[row as usize]));
+    }
+
+    /// Probabilities of the live classes from what the trees gave; `left_out` are the classes of rows that
+    /// were left out, of which a class may have been the only one.
+    fn finish(&self, chunk: &Gathered, discount: usize, left_out: Option<&[Class]>) -> Vec<f64> {
+        let live = self.classes.live();
+        let n_trees = self.forest.settings.n_estimators as f64;
+        let n_codes = self.classes.labels.len();
+        let mut out = Vec::with_capacity(chunk.n_rows * live.len());
+        for row in 0..chunk.n_rows {
+            let gone = left_out.map(|targets| targets[row]).filter(|&class| {
+                let class = class as usize;
+                self.classes.n_rows[class] == 1 && !self.classes.declared[class]
+            });
+            let n_live = live.len() - usize::from(gone.is_some());
+            let at = discount * chunk.n_rows + row;
+            let base = chunk.base[at] / n_live.max(1) as f64;
+            let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
+            out.extend(live.iter().map(|&class| {
+                if Some(class) == gone { 0.0 } else { (proba[class as usize] + base) / n_trees }
+            }));
+        }
+        out
+    }
+}
+
+/// Sums over trees, by row and class.
+struct Gathered {
+    n_rows: usize,
+    proba: Vec<f64>,
+    /// Weight of the base measure.
+    base: Vec<f64>,
+    scratch: Scratch,
+}
+
+struct Gather<'a> {
+    model: &'a MondrianClassifier,
+    discounts: &'a [f64],
+}
+
+impl Visitor<Classes> for Gather<'_> {
+    type Chunk = Gathered;
+
+    fn start(&self, n_rows: usize) -> Gathered {
+        let n = self.discounts.len() * n_rows;
+        Gathered {
+            n_rows,
+            proba: vec![0.0; n * self.model.classes.labels.len()],
+            base: vec![0.0; n],
+            scratch: Scratch::default(),
+        }
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        _: usize,
+        tree: &Tree<S, Classes>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Gathered,
+    ) {
+        let n_codes = self.model.classes.labels.len();
+        for (i, &discount) in self.discounts.iter().enumerate() {
+            let at = i * chunk.n_rows + row;
+            let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
+            chunk.base[at] += kneser_ney::predict(tree, stops, discount, &mut chunk.scratch, proba);
+        }
+    }
+}
+
+struct Customers {
+    live: Vec<Class>,
+}
+
+impl NodeValues<Classes> for Customers {
+    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, Classes>, order: &[NodeId]) -> (usize, Vec<f64>) {
+        let n = self.live.len();
+        let column = |class: Class| self.live.iter().position(|&live| live == class).expect("it has rows");
+        let mut out = vec![0.0; order.len() * n];
+        for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
+            let classes = &tree.statistics;
+            match (tree.arena.kind(node), classes.counts(node)) {
+                (Kind::Split(left, right), _) => {
+                    for side in [left, right] {
+                        for class in iter_bits(classes.tables(side)) {
+                            counts[column(class)] += 1.0;
+                        }
+                    }
+                }
+                (_, Some(own)) => own.iter().for_each(|&(class, n)| counts[column(class)] = f64::from(n)),
+                (_, None) => {
+                    for class in iter_bits(classes.tables(node)) {
+                        counts[column(class)] = tree.arena.n_rows(node) as f64;
+                    }
+                }
+            }
+        }
+        (n, out)
+    }
+}
+
+fn check_discount(discount: f64) -> Result<()> {
+    if discount > 0.0 && discount.is_finite() {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting {
+        name: "discount",
+        expected: "positive and finite",
+        found: discount.to_string(),
+    })
+}
+
+/// The classes of rows from indices into labels.
+fn encode(classes: &mut ClassTable, n_rows: usize, (codes, labels): (&[u32], &[Label])) -> Result<Vec<Class>> {
+    if codes.len() != n_rows {
+        return Err(Error::Length { what: "y", found: codes.len(), expected: n_rows, why: "one a row of X" });
+    }
+    if let Some(code) = codes.iter().find(|&&code| code as usize >= labels.len()) {
+        return Err(Error::InvalidSetting {
+            name: "class codes",
+            expected: "an index into the labels",
+            found: format!("{code} for {} labels", labels.len()),
+        });
+    }
+    let of_code = classes.admit(labels);
+    Ok(codes.iter().map(|&code| of_code[code as usize]).collect())
+}

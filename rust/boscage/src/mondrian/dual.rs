@@ -1,0 +1,106 @@
+//! Numbers that carry their derivatives, so that belief propagation is written once.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// A real number, with or without derivatives.
+pub trait Real:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// A constant.
+    fn constant(value: f64) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// The logistic function.
+    fn logistic(self) -> Self;
+}
+
+impl Real for f64 {
+    fn constant(value: f64) -> Self {
+        value
+    }
+    fn ln(self) -> Self {
+        Self::ln(self)
+    }
+    fn logistic(self) -> Self {
+        1.0 / (1.0 + (-self).exp())
+    }
+}
+
+/// A value and its derivatives in `N` variables (forward mode).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Dual<const N: usize> {
+    pub(crate) value: f64,
+    pub(crate) slope: [f64; N],
+}
+
+impl<const N: usize> Dual<N> {
+    /// Variable number `i`.
+    pub(crate) fn variable(value: f64, i: usize) -> Self {
+        let mut slope = [0.0; N];
+        slope[i] = 1.0;
+        Self { value, slope }
+    }
+
+    /// A function's value here, with its derivative by the chain rule.
+    pub(crate) fn chain(self, value: f64, derivative: f64) -> Self {
+        Self { value, slope: self.slope.map(|s| s * derivative) }
+    }
+
+    fn zip(self, other: Self, value: f64, f: impl Fn(f64, f64) -> f64) -> Self {
+        Self { value, slope: std::array::from_fn(|i| f(self.slope[i], other.slope[i])) }
+    }
+}
+
+impl<const N: usize> Add for Dual<N> {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.zip(other, self.value + other.value, |a, b| a + b)
+    }
+}
+
+impl<const N: usize> Sub for Dual<N> {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, self.value - other.value, |a, b| a - b)
+    }
+}
+
+impl<const N: usize> Mul for Dual<N> {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, self.value * other.value, |a, b| a * other.value + b * self.value)
+    }
+}
+
+impl<const N: usize> Div for Dual<N> {
+    type Output = Self;
+    fn div(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        self.zip(other, value, |a, b| (a - value * b) / other.value)
+    }
+}
+
+impl<const N: usize> Neg for Dual<N> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self.chain(-self.value, -1.0)
+    }
+}
+
+impl<const N: usize> Real for Dual<N> {
+    fn constant(value: f64) -> Self {
+        Self { value, slope: [0.0; N] }
+    }
+    fn ln(self) -> Self {
+        self.chain(self.value.ln(), 1.0 / self.value)
+    }
+    fn logistic(self) -> Self {
+        let s = self.value.logistic();
+        self.chain(s, s * (1.0 - s))
+    }
+}

@@ -1,0 +1,665 @@
+//! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
+
+use super::domain::Domain;
+use super::keyed::Key;
+use super::roster::Roster;
+use super::route::{self, Branch, Outside, Space, Stop};
+use super::statistics::Statistics;
+use super::tree::{Process, Tree};
+use crate::control::{Control, map, try_for_each_mut};
+use crate::data::{Columns, Rows, Scalar, transpose};
+use crate::error::{Error, Result};
+use crate::tree::{NodeId, RowId};
+
+/// How a test point's place in a tree is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Predictive {
+    /// By the average over every way in which it could branch off (Algorithms 5.8, 6.5). Needs boxes.
+    #[default]
+    Averaged,
+    /// By the tree's own cuts.
+    Realised,
+}
+
+/// What determines a forest of Mondrian trees, besides rows and domain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MondrianSettings {
+    /// Number of trees.
+    pub n_estimators: usize,
+    /// No cut comes at this time or later; `lambda` in the thesis.
+    pub lifetime: f64,
+    /// A node of fewer rows is not split; at least 2.
+    pub min_samples_split: usize,
+    /// How test points are placed.
+    pub predictive: Predictive,
+    /// Seed of the keyed generator.
+    pub seed: u64,
+}
+
+impl Default for MondrianSettings {
+    /// 100 trees, no end of time, leaves of one label.
+    fn default() -> Self {
+        Self {
+            n_estimators: 100,
+            lifetime: f64::INFINITY,
+            min_samples_split: 2,
+            predictive: Predictive::Averaged,
+            seed: 0,
+        }
+    }
+}
+
+impl MondrianSettings {
+    /// # Errors
+    /// A setting outside its domain.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
+        if self.n_estimators == 0 || self.n_estimators > 100_000 {
+            return wrong("n_estimators", "between 1 and 100000", self.n_estimators.to_string());
+        }
+        // NaN fails the comparison.
+        if !(self.lifetime >= 0.0) {
+            return wrong("lifetime", "non-negative", self.lifetime.to_string());
+        }
+        if self.min_samples_split < 2 {
+            return wrong("min_samples_split", "at least 2", self.min_samples_split.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// Rows, and their ids unless they are to be numbered in order of arrival.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// The features.
+    pub rows: Rows<'a>,
+    /// One id a row, none of them in the forest.
+    pub ids: Option<&'a [u64]>,
+}
+
+/// How long work is run: on how many threads, and who may stop and watch it.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Number of threads; results do not depend on it.
+    pub n_threads: usize,
+    /// Stop flag and progress.
+    pub control: &'a Control,
+}
+
+impl Default for Run<'static> {
+    /// One thread, and nobody who stops it.
+    fn default() -> Self {
+        static NOBODY: std::sync::LazyLock<Control> = std::sync::LazyLock::new(Control::new);
+        Self { n_threads: 1, control: &NOBODY }
+    }
+}
+
+/// Rows' values and the trees over them, in the narrowest type that holds every value exactly.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept<S, P> {
+    pub(crate) values: Vec<S>,
+    pub(crate) trees: Vec<Tree<S, P>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Body<P> {
+    F32(Kept<f32, P>),
+    F64(Kept<f64, P>),
+}
+
+/// Does the same with a body of either type.
+macro_rules! with_body {
+    ($body:expr, $kept:ident => $work:expr) => {
+        match $body {
+            $crate::mondrian::forest::Body::F32($kept) => $work,
+            $crate::mondrian::forest::Body::F64($kept) => $work,
+        }
+    };
+}
+pub(crate) use with_body;
+
+/// Trees and rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Forest<P: Statistics> {
+    pub(crate) settings: MondrianSettings,
+    pub(crate) domain: Domain,
+    /// Of the box on which the trees are drawn.
+    pub(crate) level: u32,
+    pub(crate) targets: Vec<P::Target>,
+    pub(crate) roster: Roster,
+    pub(crate) body: Body<P>,
+}
+
+/// Row-trees that one uninterruptible block of an insertion may hold.
+const BLOCK: usize = 200_000;
+
+impl<P: Statistics> Forest<P> {
+    /// The forest of some rows, or of none.
+    pub(crate) fn fit(
+        settings: MondrianSettings,
+        domain: Domain,
+        Batch { rows, ids }: Batch<'_>,
+        targets: Vec<P::Target>,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        settings.check()?;
+        if rows.n_features() != domain.n_features() {
+            return Err(Error::Length {
+                what: "feature_range",
+                found: domain.n_features(),
+                expected: rows.n_features(),
+                why: "one value a feature of X",
+            });
+        }
+        let level = highest_level(&domain, rows, 0)?;
+        let mut roster = Roster::default();
+        let ids = roster.name(rows.n_rows(), ids)?;
+        roster.admit(&ids);
+        let body = match rows.to_exact::<f32>() {
+            Some(values) => Body::F32(Kept { values, trees: Vec::new() }),
+            None => Body::F64(Kept { values: rows.to_exact().expect("f64 holds every value"), trees: vec![] }),
+        };
+        let mut forest = Self { settings, domain, level, targets, roster, body };
+        forest.rebuild(level, run)?;
+        Ok(forest)
+    }
+
+    /// Number of rows.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.roster.len()
+    }
+
+    /// Inserts rows block by block. `Ok` and `Err(Interrupted)` both leave a valid forest: that of the
+    /// rows before it and of as many of the new ones as `n_rows` says.
+    pub(crate) fn insert(
+        &mut self,
+        Batch { rows, ids }: Batch<'_>,
+        targets: &[P::Target],
+        run: &Run<'_>,
+    ) -> Result<()> {
+        self.check_features(rows.n_features())?;
+        // Everything that can be wrong is found before anything changes.
+        highest_level(&self.domain, rows, 0)?;
+        let ids = self.roster.name(rows.n_rows(), ids)?;
+        let block = (BLOCK / self.settings.n_estimators).max(32);
+        run.control.expect(rows.n_rows() as u64);
+        for start in (0..rows.n_rows()).step_by(block) {
+            run.control.check()?;
+            let end = (start + block).min(rows.n_rows());
+            let part = rows.slice(start, end);
+            self.insert_block(part, &targets[start..end], &ids[start..end], run)?;
+            run.control.advance((end - start) as u64);
+        }
+        Ok(())
+    }
+
+    /// Removes the rows with the given ids: all of them, or on an error none.
+    pub(crate) fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
+        let rows = self.roster.find(ids)?;
+        self.remove_rows(rows, n_threads);
+        Ok(())
+    }
+
+    /// Removes all rows but the `n` that arrived last.
+    pub(crate) fn keep_newest(&mut self, n: usize, n_threads: usize) {
+        let rows = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
+        self.remove_rows(rows, n_threads);
+    }
+
+    /// Adds the rows of another shard of the same forest.
+    pub(crate) fn merge(
+        &mut self,
+        other: &Self,
+        target: impl Fn(P::Target) -> P::Target,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let (a, b) = (&self.settings, &other.settings);
+        for (what, equal) in [
+            ("seeds", a.seed == b.seed),
+            ("numbers of trees", a.n_estimators == b.n_estimators),
+            ("lifetimes", a.lifetime == b.lifetime),
+            ("values of min_samples_split", a.min_samples_split == b.min_samples_split),
+            (
+                "feature ranges",
+                self.domain.low() == other.domain.low() && self.domain.high() == other.domain.high(),
+            ),
+            ("feature weights", self.domain.weights() == other.domain.weights()),
+        ] {
+            if !equal {
+                return Err(Error::NotMergeable { what });
+            }
+        }
+        let rows: Vec<RowId> = other.roster.rows().collect();
+        let ids: Vec<u64> = rows.iter().map(|&row| other.roster.id(row)).collect();
+        let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
+        let values: Vec<f64> = rows.iter().flat_map(|&row| other.row_values(row)).collect();
+        let rows = Rows::from_f64(&values, self.domain.n_features())?;
+        self.insert(Batch { rows, ids: Some(&ids) }, &targets, run)
+    }
+
+    /// Calls a visitor with every tree's stops for every row, trees in order.
+    pub(crate) fn predict<V: Visitor<P>>(
+        &self,
+        rows: Rows<'_>,
+        n_threads: usize,
+        visitor: &V,
+    ) -> Result<Vec<V::Chunk>> {
+        /// Rows that are taken through a tree while it is in the cache.
+        const CHUNK: usize = 1024;
+        self.check_features(rows.n_features())?;
+        let n = rows.n_rows();
+        let chunk = CHUNK.min(n.div_ceil(n_threads.max(1))).max(1);
+        Ok(map(n_threads, n.div_ceil(chunk), |i| {
+            let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
+            with_body!(&self.body, kept => self.predict_chunk(kept, part, visitor))
+        }))
+    }
+
+    /// The same for rows of the forest, each with itself left out of every tree. The forest is as before.
+    pub(crate) fn predict_left_out<V: Visitor<P>>(
+        &self,
+        rows: &[RowId],
+        &Run { n_threads, control }: &Run<'_>,
+        visitor: &V,
+    ) -> Result<Vec<V::Chunk>> {
+        let chunk = rows.len().div_ceil(n_threads.max(1)).max(1);
+        control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
+        map(n_threads, rows.len().div_ceil(chunk), |i| {
+            let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
+            with_body!(&self.body, kept => self.leave_out_chunk(kept, part, control, visitor))
+        })
+        .into_iter()
+        .collect()
+    }
+
+    /// Turns averaged prediction on or off: boxes are built or dropped.
+    pub(crate) fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
+        self.settings.predictive = predictive;
+        let n_features = self.domain.n_features();
+        with_body!(&mut self.body, kept => {
+            let Kept { values, trees } = kept;
+            try_for_each_mut(n_threads, trees, |_, tree| {
+                match predictive {
+                    Predictive::Realised => tree.extents = None,
+                    Predictive::Averaged if tree.extents.is_none() => {
+                        tree.build_extents(n_features, values);
+                    }
+                    Predictive::Averaged => {}
+                }
+                Ok(())
+            }).expect("building boxes cannot fail");
+        });
+    }
+
+    /// A row's values.
+    pub(crate) fn row_values(&self, row: RowId) -> Vec<f64> {
+        let d = self.domain.n_features();
+        with_body!(&self.body, kept => {
+            kept.values[row as usize * d..][..d].iter().map(|&value| value.into()).collect()
+        })
+    }
+
+    /// Ids of the rows in order of arrival.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.roster.rows().map(|row| self.roster.id(row)).collect()
+    }
+
+    /// Bytes that trees and rows hold.
+    pub(crate) fn bytes(&self) -> usize {
+        with_body!(&self.body, kept => {
+            let trees: usize = kept.trees.iter().map(Tree::bytes).sum();
+            trees + size_of_val::<[_]>(&kept.values)
+        })
+    }
+
+    /// # Errors
+    /// The first invariant that does not hold in some tree, in words.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        with_body!(&self.body, kept => {
+            for (i, tree) in kept.trees.iter().enumerate() {
+                tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
+                let held = tree.arena.root().map_or(0, |root| tree.arena.n_rows(root));
+                if held != self.n_rows() {
+                    return Err(format!("tree {i} holds {held} rows of {}", self.n_rows()));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn check_features(&self, found: usize) -> Result<()> {
+        let expected = self.domain.n_features();
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::Length { what: "a row of X", found, expected, why: "as many features as in fit" })
+    }
+
+    fn boxes_of(&self) -> Option<usize> {
+        (self.settings.predictive == Predictive::Averaged).then(|| self.domain.n_features())
+    }
+
+    /// Draws all trees anew on the box of a level; on an interrupt they stay as they are.
+    fn rebuild(&mut self, level: u32, run: &Run<'_>) -> Result<()> {
+        let rows: Vec<RowId> = self.roster.rows().collect();
+        let mut body = std::mem::replace(&mut self.body, Body::F32(Kept::default()));
+        let done = with_body!(&mut body, kept => {
+            self.grown(&kept.values, &rows, level, run).map(|trees| kept.trees = trees)
+        });
+        self.body = body;
+        done?;
+        self.level = level;
+        Ok(())
+    }
+
+    /// Trees of all rows.
+    fn grown<S: Scalar>(
+        &self,
+        values: &[S],
+        rows: &[RowId],
+        level: u32,
+        &Run { n_threads, control }: &Run<'_>,
+    ) -> Result<Vec<Tree<S, P>>> {
+        let n_features = self.domain.n_features();
+        let by_column = transpose(values, n_features);
+        let columns = Columns::by_column(&by_column, by_column.len() / n_features);
+        let n = self.settings.n_estimators;
+        control.expect(n as u64);
+        map(n_threads, n, |i| {
+            control.check()?;
+            let mut tree = Tree::new(self.boxes_of());
+            tree.insert(&mut rows.to_vec(), &self.process(i, level, columns, values), control)?;
+            tree.shrink_to_fit();
+            control.advance(1);
+            Ok(tree)
+        })
+        .into_iter()
+        .collect()
+    }
+
+    fn process<'a, S: Scalar>(
+        &'a self,
+        tree: usize,
+        level: u32,
+        columns: Columns<'a, S>,
+        table: &'a [S],
+    ) -> Process<'a, S, P::Target> {
+        Process {
+            domain: &self.domain,
+            level,
+            key: Key::of_tree(self.settings.seed, tree),
+            lifetime: self.settings.lifetime,
+            min_samples_split: self.settings.min_samples_split,
+            columns,
+            table,
+            targets: &self.targets,
+        }
+    }
+
+    fn insert_block(
+        &mut self,
+        rows: Rows<'_>,
+        targets: &[P::Target],
+        ids: &[u64],
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let level = highest_level(&self.domain, rows, self.level)?;
+        let new = self.admit(rows, targets, ids);
+        // Half as many rows again, or a farther box: the trees are drawn anew, to the same bits.
+        if level > self.level || new.len() >= self.n_rows() - new.len() {
+            let done = self.rebuild(level, run);
+            if done.is_err() {
+                self.roster.dismiss(&new);
+            }
+            return done;
+        }
+        self.change_trees(&Change::Insert(new), run.n_threads);
+        Ok(())
+    }
+
+    /// Puts rows into the table.
+    fn admit(&mut self, rows: Rows<'_>, targets: &[P::Target], ids: &[u64]) -> Vec<RowId> {
+        let new = self.roster.admit(ids);
+        if let Body::F32(kept) = &self.body
+            && rows.to_exact::<f32>().is_none()
+        {
+            self.body = Body::F64(kept.widen());
+        }
+        for (&row, &target) in new.iter().zip(targets) {
+            if self.targets.len() <= row as usize {
+                self.targets.resize(row as usize + 1, target);
+            }
+            self.targets[row as usize] = target;
+        }
+        let (n_features, capacity) = (self.domain.n_features(), self.roster.capacity());
+        with_body!(&mut self.body, kept => {
+            let values = rows.to_exact().expect("widened above");
+            kept.place(&new, &values, n_features, capacity);
+        });
+        new
+    }
+
+    fn remove_rows(&mut self, rows: Vec<RowId>, n_threads: usize) {
+        if rows.is_empty() {
+            return;
+        }
+        self.roster.dismiss(&rows);
+        self.change_trees(&Change::Remove(rows), n_threads);
+    }
+
+    /// Changes every tree, with the process that it restricts.
+    fn change_trees(&mut self, change: &Change, n_threads: usize) {
+        // The trees are taken out, so that they can change while the rows are read.
+        let mut body = std::mem::replace(&mut self.body, Body::F32(Kept::default()));
+        with_body!(&mut body, kept => {
+            let Kept { values, trees } = kept;
+            let columns = Columns::by_row(values, self.domain.n_features());
+            try_for_each_mut(n_threads, trees, |i, tree| {
+                let process = self.process(i, self.level, columns, values);
+                match change {
+                    Change::Remove(rows) => tree.remove(&mut rows.clone(), &process),
+                    // One block is short: it is not interrupted, so that every tree has the same rows.
+                    Change::Insert(rows) => {
+                        tree.insert(&mut rows.clone(), &process, &Control::new())?;
+                    }
+                }
+                Ok(())
+            }).expect("nobody interrupts");
+        });
+        self.body = body;
+    }
+
+    fn space<'a, S>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
+        Space { domain: &self.domain, lifetime: self.settings.lifetime, table: &kept.values }
+    }
+
+    fn predict_chunk<S: Scalar, V: Visitor<P>>(
+        &self,
+        kept: &Kept<S, P>,
+        rows: Rows<'_>,
+        visitor: &V,
+    ) -> V::Chunk {
+        match rows.to_exact::<S>() {
+            Some(values) => self.predict_values(kept, &values, visitor),
+            None => {
+                let values = rows.to_exact::<f64>().expect("f64 holds every value");
+                self.predict_values(kept, &values, visitor)
+            }
+        }
+    }
+
+    fn predict_values<S: Scalar, X: Scalar, V: Visitor<P>>(
+        &self,
+        kept: &Kept<S, P>,
+        values: &[X],
+        visitor: &V,
+    ) -> V::Chunk {
+        let n_features = self.domain.n_features();
+        let mut chunk = visitor.start(values.len() / n_features);
+        let mut stops = Vec::new();
+        let places: Vec<Place> = values.chunks_exact(n_features).map(|x| self.place_of(x)).collect();
+        for (i, tree) in kept.trees.iter().enumerate() {
+            for (row, x) in values.chunks_exact(n_features).enumerate() {
+                self.find_stops(kept, i, tree, places[row], x, &mut stops);
+                visitor.visit(i, tree, row, &stops, &mut chunk);
+            }
+        }
+        chunk
+    }
+
+    fn leave_out_chunk<S: Scalar, V: Visitor<P>>(
+        &self,
+        kept: &Kept<S, P>,
+        rows: &[RowId],
+        control: &Control,
+        visitor: &V,
+    ) -> Result<V::Chunk> {
+        let n_features = self.domain.n_features();
+        let columns = Columns::by_row(&kept.values, n_features);
+        let mut chunk = visitor.start(rows.len());
+        let mut stops = Vec::new();
+        for (i, tree) in kept.trees.iter().enumerate() {
+            let mut tree = tree.clone();
+            let process = self.process(i, self.level, columns, &kept.values);
+            for (at, &row) in rows.iter().enumerate() {
+                control.check()?;
+                tree.remove(&mut [row], &process);
+                let x = &kept.values[row as usize * n_features..][..n_features];
+                self.find_stops(kept, i, &tree, Place::Inside, x, &mut stops);
+                visitor.visit(i, &tree, at, &stops, &mut chunk);
+                let changed = tree.insert(&mut [row], &process, control)?;
+                visitor.restored(i, &tree, &changed, &mut chunk);
+            }
+            control.advance(1);
+        }
+        Ok(chunk)
+    }
+
+    /// Where a point lies with respect to the box of the trees; only the realised predictive asks.
+    fn place_of<X: Scalar>(&self, x: &[X]) -> Place {
+        if self.settings.predictive == Predictive::Averaged {
+            return Place::Inside;
+        }
+        match self.domain.level_of(0, x.iter().map(|&v| v.into())) {
+            Ok(level) if level <= self.level => Place::Inside,
+            Ok(level) => Place::Outside(level),
+            Err(_) => Place::Beyond,
+        }
+    }
+
+    fn find_stops<S: Scalar, X: Scalar>(
+        &self,
+        kept: &Kept<S, P>,
+        i: usize,
+        tree: &Tree<S, P>,
+        place: Place,
+        x: &[X],
+        stops: &mut Vec<Stop>,
+    ) {
+        let space = self.space(kept);
+        if let Some(extents) = &tree.extents {
+            return route::averaged(tree, extents, &space, x, stops);
+        }
+        let outside = match place {
+            Place::Inside => None,
+            Place::Outside(level) => {
+                let key = Key::of_tree(self.settings.seed, i);
+                Some(Outside { key, tree_level: self.level, level })
+            }
+            Place::Beyond => {
+                // So far away that the first cut of any process parts it from the rows.
+                stops.clear();
+                let Some(root) = tree.arena.root() else { return };
+                let node = tree.arena.below_skips(root);
+                let time =
+                    if tree.arena.is_leaf(node) { self.settings.lifetime } else { tree.arena.time(node) };
+                stops.push(Stop { node, after: 0.0, time, branch: Branch::At(0.0) });
+                return;
+            }
+        };
+        route::realised(tree, &space, outside, x, stops);
+    }
+}
+
+/// Where a point lies with respect to the box of a forest's trees.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Inside,
+    /// In the box of this higher level.
+    Outside(u32),
+    /// In no box.
+    Beyond,
+}
+
+/// A change that is made to every tree.
+enum Change {
+    Insert(Vec<RowId>),
+    Remove(Vec<RowId>),
+}
+
+/// What a posterior makes of the stops of rows, chunk by chunk.
+pub(crate) trait Visitor<P: Statistics>: Sync {
+    /// What is gathered for some rows.
+    type Chunk: Send;
+
+    /// Nothing gathered yet, for `n_rows` rows.
+    fn start(&self, n_rows: usize) -> Self::Chunk;
+
+    /// Takes in one row's stops in one tree; trees come in order.
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, P>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Self::Chunk,
+    );
+
+    /// Hears which nodes changed when a row that was left out came back into a tree, parents first.
+    fn restored<S: Scalar>(
+        &self,
+        _tree_index: usize,
+        _tree: &Tree<S, P>,
+        _changed: &[NodeId],
+        _chunk: &mut Self::Chunk,
+    ) {
+    }
+}
+
+impl<S, P> Default for Kept<S, P> {
+    fn default() -> Self {
+        Self { values: Vec::new(), trees: Vec::new() }
+    }
+}
+
+impl<S: Scalar, P: Statistics> Kept<S, P> {
+    /// Bytes to a value.
+    pub(crate) fn values_width(&self) -> u8 {
+        size_of::<S>() as u8
+    }
+
+    /// Writes rows to their places.
+    fn place(&mut self, rows: &[RowId], values: &[S], n_features: usize, capacity: usize) {
+        if self.values.len() < capacity * n_features {
+            self.values.resize(capacity * n_features, S::ZERO);
+        }
+        for (&row, from) in rows.iter().zip(values.chunks_exact(n_features)) {
+            self.values[row as usize * n_features..][..n_features].copy_from_slice(from);
+        }
+    }
+}
+
+impl<P: Statistics> Kept<f32, P> {
+    /// The same with every value as `f64`.
+    fn widen(&self) -> Kept<f64, P> {
+        Kept {
+            values: self.values.iter().map(|&v| f64::from(v)).collect(),
+            trees: self.trees.iter().map(Tree::widen).collect(),
+        }
+    }
+}
+
+/// The level of the farthest row, at least `least`.
+fn highest_level(domain: &Domain, rows: Rows<'_>, least: u32) -> Result<u32> {
+    (0..rows.n_rows()).try_fold(least, |level, row| Ok(level.max(domain.level_of(row, rows.row(row))?)))
+}

@@ -1,0 +1,361 @@
+//! The regression posterior: a hierarchy of Gaussians by belief propagation (thesis section 6.3).
+//!
+//! The prior is a Brownian motion in the clock `v(t) = gamma_1 sigma(gamma_2 t)` that branches with the
+//! tree: `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are
+//! observed at leaves with noise `sigma_y^2` (eq. 6.1).
+
+use super::dual::Real;
+use super::numbers::Numbers;
+use super::route::{Branch, Stop};
+use super::tree::Tree;
+use crate::data::Scalar;
+use crate::tree::{Kind, Link, NodeId};
+
+/// Hyperparameters of the hierarchy, shared by all trees of a forest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hyperparameters<R = f64> {
+    /// Prior mean `mu_H`.
+    pub mu: f64,
+    /// `gamma_1`: the prior variance at infinite depth is half of it.
+    pub gamma1: R,
+    /// `gamma_2`: how fast the prior variance is spent, per unit of split time.
+    pub gamma2: R,
+    /// Noise variance `sigma_y^2`.
+    pub noise_variance: R,
+}
+
+impl<R: Real> Hyperparameters<R> {
+    /// The clock `v(t)`: prior variance between 0 and `t` is `v(t) - v(0)`.
+    pub(crate) fn clock(&self, time: f64) -> R {
+        if time == f64::INFINITY {
+            return self.gamma1;
+        }
+        self.gamma1 * (self.gamma2 * R::constant(time)).logistic()
+    }
+}
+
+/// What the rows below a node say about its mean: a Gaussian likelihood.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<R = f64> {
+    pub(crate) precision: R,
+    pub(crate) mean: R,
+}
+
+impl<R: Real> Message<R> {
+    /// The same likelihood, of a value from which the node's mean differs by `variance`.
+    fn through(self, variance: R) -> Self {
+        let precision = self.precision / (R::constant(1.0) + self.precision * variance);
+        Self { precision, mean: self.mean }
+    }
+}
+
+/// Upward messages of one tree, by node.
+#[derive(Debug, Clone)]
+pub(crate) struct Messages<R = f64> {
+    messages: Vec<Message<R>>,
+}
+
+impl<R> Default for Messages<R> {
+    fn default() -> Self {
+        Self { messages: Vec::new() }
+    }
+}
+
+impl<R: Real> Messages<R> {
+    pub(crate) fn of(&self, node: NodeId) -> Message<R> {
+        self.messages[node.index()]
+    }
+
+    /// The upward pass over a tree given in preorder. Also returns the log likelihood of the rows given
+    /// the root's mean, less the log of the root's message: the marginal likelihood without the root's
+    /// own term (see [`root_term`]).
+    pub(crate) fn upward<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+    ) -> (Self, R) {
+        let mut this = Self::default();
+        let mut log_likelihood = R::constant(0.0);
+        this.update(tree, preorder.iter().rev().copied(), lifetime, hyper, |term| {
+            log_likelihood = log_likelihood + term;
+        });
+        (this, log_likelihood)
+    }
+
+    /// Computes the messages of some nodes, children before parents; `gather` gets what each adds to the
+    /// log marginal likelihood.
+    pub(crate) fn update<S: Scalar>(
+        &mut self,
+        tree: &Tree<S, Numbers>,
+        nodes: impl Iterator<Item = NodeId>,
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+        mut gather: impl FnMut(R),
+    ) {
+        let zero = R::constant(0.0);
+        if self.messages.len() < tree.arena.capacity() {
+            self.messages.resize(tree.arena.capacity(), Message { precision: zero, mean: zero });
+        }
+        for node in nodes {
+            let (message, term) = match tree.arena.kind(node) {
+                Kind::Split(left, right) => {
+                    let clock = hyper.clock(tree.arena.time(node));
+                    let side = |child| {
+                        let child = tree.arena.below_skips(child);
+                        self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock)
+                    };
+                    join(side(left), side(right))
+                }
+                Kind::Leaf => leaf_message(tree, node, hyper.noise_variance),
+                Kind::Skip { .. } => continue,
+            };
+            self.messages[node.index()] = message;
+            gather(term);
+        }
+    }
+}
+
+/// Two likelihoods of one mean together, and the log density of what they say of each other:
+/// `N(m_l; m_r, 1/q_l + 1/q_r)`.
+fn join<R: Real>(left: Message<R>, right: Message<R>) -> (Message<R>, R) {
+    let precision = left.precision + right.precision;
+    let apart = left.mean - right.mean;
+    let spread = precision / (left.precision * right.precision);
+    let share = right.precision / precision;
+    (Message { precision, mean: left.mean - share * apart }, log_normal(apart, spread))
+}
+
+/// The likelihood of a leaf's rows given its mean, and the log of its part that does not depend on it.
+fn leaf_message<S: Scalar, R: Real>(
+    tree: &Tree<S, Numbers>,
+    leaf: NodeId,
+    noise_variance: R,
+) -> (Message<R>, R) {
+    let moments = tree.statistics.moments(leaf);
+    let n = tree.arena.n_rows(leaf) as f64;
+    let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
+    let squares = R::constant(moments.squares) / noise_variance;
+    let term = R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()));
+    let precision = R::constant(n) / noise_variance;
+    (Message { precision, mean: R::constant(moments.mean) }, term)
+}
+
+/// Variance of the root's message about `mu_H`, and its mean.
+pub(crate) fn root_term<S: Scalar, R: Real>(
+    tree: &Tree<S, Numbers>,
+    root: NodeId,
+    message: Message<R>,
+    lifetime: f64,
+    hyper: &Hyperparameters<R>,
+) -> (R, R) {
+    let prior = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+    (prior + R::constant(1.0) / message.precision, message.mean)
+}
+
+/// Log density at `x` of a centred Gaussian.
+pub(crate) fn log_normal<R: Real>(x: R, variance: R) -> R {
+    R::constant(-0.5) * ((R::constant(std::f64::consts::TAU) * variance).ln() + x * x / variance)
+}
+
+fn time_of<S: Scalar>(tree: &Tree<S, Numbers>, node: NodeId, lifetime: f64) -> f64 {
+    if tree.arena.is_leaf(node) { lifetime } else { tree.arena.time(node) }
+}
+
+/// One Gaussian of a predictive mixture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Component {
+    /// Its weight.
+    pub weight: f64,
+    /// Its mean.
+    pub mean: f64,
+    /// Its variance.
+    pub variance: f64,
+}
+
+/// A belief about a node's mean from everything but the rows below it.
+#[derive(Debug, Clone, Copy)]
+struct Above {
+    mean: f64,
+    variance: f64,
+}
+
+impl Above {
+    /// Takes in what some rows say.
+    fn observe(self, message: Message) -> Self {
+        let gain = self.variance * message.precision;
+        Self {
+            mean: (self.mean + gain * message.mean) / (1.0 + gain),
+            variance: self.variance / (1.0 + gain),
+        }
+    }
+}
+
+/// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
+/// integrated out): calls `emit` for every component.
+pub(crate) fn predict_exact<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    lifetime: f64,
+    stops: &[Stop],
+    noise: impl Fn(NodeId) -> f64,
+    mut emit: impl FnMut(Component),
+) {
+    let end = hyper.clock(lifetime);
+    let mut above = Above { mean: hyper.mu, variance: 0.0 };
+    let mut clock = hyper.clock(0.0);
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let message = messages.of(stop.node);
+        let here = hyper.clock(stop.time);
+        let (probability, first, second) = branch_clock(stop, hyper);
+        if probability > 0.0 {
+            // A Brownian bridge from the belief above to the message below: with V = variance above plus
+            // clock elapsed, the new node has mean m + (V / C)(M - m) and variance V (C - V) / C.
+            let whole = above.variance + (here - clock) + 1.0 / message.precision;
+            let elapsed = first - clock;
+            let v = above.variance + elapsed;
+            let v_spread = (second - first * first).max(0.0);
+            let apart = message.mean - above.mean;
+            let mean = above.mean + v / whole * apart;
+            let bridge = v - (v * v + v_spread) / whole;
+            let variance =
+                bridge + v_spread * (apart / whole).powi(2) + (end - first).max(0.0) + noise(stop.node);
+            emit(Component { weight: not_separated * probability, mean, variance });
+            not_separated *= 1.0 - probability;
+        }
+        above.variance += (here - clock).max(0.0);
+        clock = here;
+        let Some(next) = stops.get(i + 1) else {
+            if not_separated > 0.0 {
+                let Above { mean, variance } = above.observe(message);
+                let variance = variance + noise(stop.node);
+                emit(Component { weight: not_separated, mean, variance });
+            }
+            return;
+        };
+        let sibling = sibling(tree, stop.node, next.node);
+        let span = hyper.clock(time_of(tree, sibling, lifetime)) - clock;
+        above = above.observe(messages.of(sibling).through(span));
+    }
+    if stops.is_empty() {
+        let variance = end - hyper.clock(0.0) + hyper.noise_variance;
+        emit(Component { weight: 1.0, mean: hyper.mu, variance });
+    }
+}
+
+/// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of
+/// its rows' targets, and a branch takes its parent's.
+pub(crate) fn predict_fast<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    prior: Component,
+    noise_variance: f64,
+    stops: &[Stop],
+    mut emit: impl FnMut(Component),
+) {
+    let own = |node: NodeId| {
+        let moments = tree.statistics.moments(node);
+        let variance = moments.squares / tree.arena.n_rows(node) as f64;
+        Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
+    };
+    let mut parent = prior;
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let probability = match stop.branch {
+            Branch::Never => 0.0,
+            Branch::At(_) => 1.0,
+            Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
+        };
+        if probability > 0.0 {
+            emit(Component { weight: not_separated * probability, ..parent });
+            not_separated *= 1.0 - probability;
+        }
+        parent = own(stop.node);
+        if i + 1 == stops.len() && not_separated > 0.0 {
+            emit(Component { weight: not_separated, ..parent });
+        }
+    }
+    if stops.is_empty() {
+        emit(prior);
+    }
+}
+
+/// Posterior mean and variance of every node's mean, by position in the preorder.
+pub(crate) fn posterior<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    lifetime: f64,
+    preorder: &[NodeId],
+) -> Vec<(f64, f64)> {
+    let none = Above { mean: hyper.mu, variance: 0.0 };
+    let mut above = vec![none; tree.arena.capacity()];
+    if let Some(&root) = preorder.first() {
+        above[root.index()].variance = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+    }
+    preorder
+        .iter()
+        .map(|&node| {
+            let here = above[node.index()];
+            if let Kind::Split(left, right) = tree.arena.kind(node) {
+                let clock = hyper.clock(tree.arena.time(node));
+                let (left, right) = (tree.arena.below_skips(left), tree.arena.below_skips(right));
+                let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
+                for (child, other) in [(left, right), (right, left)] {
+                    let mut belief = here.observe(messages.of(other).through(span(other)));
+                    belief.variance += span(child);
+                    above[child.index()] = belief;
+                }
+            }
+            let Above { mean, variance } = here.observe(messages.of(node));
+            (mean, variance)
+        })
+        .collect()
+}
+
+fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
+    let child = |right| {
+        let child = tree.arena.get(Link::Child { of: parent, right }).expect("a split has two children");
+        tree.arena.below_skips(child)
+    };
+    let left = child(false);
+    if left == node { child(true) } else { left }
+}
+
+/// Nodes and weights of the six-point Gauss-Legendre rule on `[0, 1]`.
+const GAUSS: [(f64, f64); 6] = [
+    (0.033_765_242_898_423_98, 0.085_662_246_189_585_17),
+    (0.169_395_306_766_867_75, 0.180_380_786_524_069_3),
+    (0.380_690_406_958_401_56, 0.233_956_967_286_345_52),
+    (0.619_309_593_041_598_4, 0.233_956_967_286_345_52),
+    (0.830_604_693_233_132_2, 0.180_380_786_524_069_3),
+    (0.966_234_757_101_576, 0.085_662_246_189_585_17),
+];
+
+/// The probability of branching off above a stop, and first and second moment of the clock at the branch.
+fn branch_clock(stop: &Stop, hyper: &Hyperparameters) -> (f64, f64, f64) {
+    match stop.branch {
+        Branch::Never => (0.0, 0.0, 0.0),
+        Branch::At(time) => {
+            let clock = hyper.clock(time);
+            (1.0, clock, clock * clock)
+        }
+        Branch::Rate(rate) => {
+            let survives = (-rate * (stop.time - stop.after)).exp();
+            let probability = -(-rate * (stop.time - stop.after)).exp_m1();
+            // The branch's time is exponential: exp(-rate t) is uniform on [survives, 1]. Cubing the
+            // variable of integration takes the edge off the clock's power law at 0.
+            let (mut first, mut second) = (0.0, 0.0);
+            for (z, weight) in GAUSS {
+                let uniform = survives + probability * z * z * z;
+                let clock = hyper.clock(stop.after - uniform.ln() / rate);
+                let weight = weight * 3.0 * z * z;
+                first += weight * clock;
+                second += weight * clock * clock;
+            }
+            // The rule's weights of 3 z^2 sum to one exactly: it is exact for polynomials to degree 11.
+            (probability, first, second)
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The regression hierarchy's hyperparameters: the thesis' heuristic, and maximum marginal likelihood.
+
+use super::dual::{Dual, Real};
+use super::gaussian::{Hyperparameters, Messages, log_normal, root_term};
+use super::numbers::Numbers;
+use super::tree::Tree;
+use crate::control::map;
+use crate::data::Scalar;
+use crate::tree::NodeId;
+
+/// Trees that the marginal likelihood is maximised over: the hyperparameters are shared by all trees, and
+/// the likelihoods of a few differ little.
+const TREES: usize = 4;
+const ITERATIONS: usize = 60;
+
+/// The heuristic of section 6.3.2: `gamma_1 (1/2 + 1/K)` is the variance of the targets, the noise is
+/// `gamma_1 / K` with `K = min(2000, 2 N)`, and `gamma_2 = W / (20 log2 N)`, `W` being the sum of the
+/// weights (`D` in the thesis).
+pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f64) -> Hyperparameters {
+    let n = n_rows.max(1) as f64;
+    let k = (2.0 * n).min(2000.0);
+    // Targets that are all the same still need a proper prior.
+    let variance = variance.max(f64::EPSILON * f64::EPSILON * mean * mean).max(1e-300);
+    let gamma1 = variance / (0.5 + 1.0 / k);
+    let gamma2 = total_weight / (20.0 * n.max(2.0).log2());
+    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k }
+}
+
+/// The mean over trees of the log marginal likelihood of the targets.
+pub(crate) fn log_marginal_likelihood<S: Scalar>(
+    trees: &[Tree<S, Numbers>],
+    lifetime: f64,
+    hyper: &Hyperparameters,
+    n_threads: usize,
+) -> f64 {
+    let terms = map(n_threads, trees.len(), |i| {
+        let tree = &trees[i];
+        let preorder = tree.arena.preorder();
+        let Some(&root) = preorder.first() else { return 0.0 };
+        let (messages, log_likelihood) = Messages::upward(tree, &preorder, lifetime, hyper);
+        let (variance, mean) = root_term(tree, root, messages.of(root), lifetime, hyper);
+        log_likelihood + log_normal(mean - hyper.mu, variance)
+    });
+    terms.iter().sum::<f64>() / trees.len() as f64
+}
+
+/// Maximises the marginal likelihood over `gamma_1`, `gamma_2` and the noise (or what `fixed_noise`
+/// leaves of them) from `start`, with `mu_H` at its optimum for the others.
+pub(crate) fn maximise<S: Scalar>(
+    trees: &[Tree<S, Numbers>],
+    lifetime: f64,
+    start: Hyperparameters,
+    fixed_noise: bool,
+    n_threads: usize,
+) -> Hyperparameters {
+    let trees = &trees[..trees.len().min(TREES)];
+    let objective = Objective {
+        trees,
+        preorders: trees.iter().map(|tree| tree.arena.preorder()).collect(),
+        lifetime,
+        fixed_noise,
+        n_threads,
+    };
+    if objective.preorders.iter().any(Vec::is_empty) {
+        return start;
+    }
+    let at = [start.gamma1.ln(), start.gamma2.ln(), start.noise_variance.ln()];
+    // Scale-free: what a row gains in log likelihood.
+    let n_rows: usize = trees.iter().filter_map(|tree| tree.arena.root().map(|r| tree.arena.n_rows(r))).sum();
+    let (theta, mu) = ascend(at, 1e-10 * n_rows as f64, |theta| objective.evaluate(theta));
+    Hyperparameters {
+        mu,
+        gamma1: theta[0].exp(),
+        gamma2: theta[1].exp(),
+        noise_variance: if fixed_noise { start.noise_variance } else { theta[2].exp() },
+    }
+}
+
+/// Value, gradient and the best `mu_H` at one point.
+#[derive(Debug, Clone, Copy)]
+struct Evaluation {
+    value: f64,
+    gradient: [f64; 3],
+    mu: f64,
+}
+
+struct Objective<'a, S> {
+    trees: &'a [Tree<S, Numbers>],
+    preorders: Vec<Vec<NodeId>>,
+    lifetime: f64,
+    fixed_noise: bool,
+    n_threads: usize,
+}
+
+impl<S: Scalar> Objective<'_, S> {
+    /// The mean log marginal likelihood at the logarithms of the hyperparameters.
+    fn evaluate(&self, theta: [f64; 3]) -> Evaluation {
+        let exp = |i: usize| {
+            let value = theta[i].exp();
+            Dual::<3>::variable(theta[i], i).chain(value, value)
+        };
+        let noise_variance = if self.fixed_noise { Dual::constant(theta[2].exp()) } else { exp(2) };
+        let hyper = Hyperparameters { mu: 0.0, gamma1: exp(0), gamma2: exp(1), noise_variance };
+        let terms = map(self.n_threads, self.trees.len(), |i| {
+            let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
+            let (messages, log_likelihood) = Messages::upward(tree, preorder, self.lifetime, &hyper);
+            let root = preorder[0];
+            let (variance, mean) = root_term(tree, root, messages.of(root), self.lifetime, &hyper);
+            (log_likelihood, variance, mean)
+        });
+        // mu_H only enters through the roots: its optimum is their mean, weighted by precision. By the
+        // envelope theorem it counts as a constant in the gradient.
+        let weights = terms.iter().map(|(_, variance, _)| 1.0 / variance.value);
+        let total: f64 = weights.clone().sum();
+        let mu = weights.zip(&terms).map(|(w, (_, _, mean))| w / total * mean.value).sum();
+        let sum = terms.iter().fold(Dual::constant(0.0), |sum, &(log_likelihood, variance, mean)| {
+            sum + log_likelihood + log_normal(mean - Dual::constant(mu), variance)
+        });
+        let n = terms.len() as f64;
+        Evaluation { value: sum.value / n, gradient: sum.slope.map(|s| s / n), mu }
+    }
+}
+
+/// Climbs by the BFGS method with backtracking; the point reached and `mu_H` there.
+fn ascend(start: [f64; 3], tolerance: f64, evaluate: impl Fn([f64; 3]) -> Evaluation) -> ([f64; 3], f64) {
+    /// A step in a logarithm is never longer than this.
+    const LONGEST: f64 = 2.0;
+    let dot = |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut theta = start;
+    let mut here = evaluate(theta);
+    // The inverse of minus the Hessian, as far as the gradients seen tell.
+    let identity = |scale: f64| -> [[f64; 3]; 3] {
+        std::array::from_fn(|i| std::array::from_fn(|j| if i == j { scale } else { 0.0 }))
+    };
+    let norm = dot(&here.gradient, &here.gradient).sqrt();
+    let mut inverse = identity(1.0 / norm.max(1e-300));
+    for _ in 0..ITERATIONS {
+        let mut step: [f64; 3] = std::array::from_fn(|i| dot(&inverse[i], &here.gradient));
+        let longest = step.iter().fold(0.0f64, |m, s| m.max(s.abs()));
+        if longest > LONGEST {
+            step = step.map(|s| s * LONGEST / longest);
+        }
+        let slope = dot(&step, &here.gradient);
+        let mut scale = 1.0;
+        let next = loop {
+            let trial = std::array::from_fn(|i| theta[i] + scale * step[i]);
+            let next = evaluate(trial);
+            if next.value >= here.value + 1e-4 * scale * slope {
+                break Some((trial, next));
+            }
+            scale *= 0.4;
+            if scale < 1e-6 {
+                break None;
+            }
+        };
+        let Some((trial, next)) = next else { break };
+        let moved: [f64; 3] = std::array::from_fn(|i| trial[i] - theta[i]);
+        let bent: [f64; 3] = std::array::from_fn(|i| here.gradient[i] - next.gradient[i]);
+        let gained = next.value - here.value;
+        theta = trial;
+        here = next;
+        if gained <= tolerance {
+            break;
+        }
+        let curvature = dot(&moved, &bent);
+        if curvature > 0.0 {
+            inverse = update(&inverse, &moved, &bent, curvature);
+        }
+    }
+    (theta, here.mu)
+}
+
+/// The BFGS update of an inverse Hessian.
+fn update(h: &[[f64; 3]; 3], s: &[f64; 3], y: &[f64; 3], sy: f64) -> [[f64; 3]; 3] {
+    let hy: [f64; 3] = std::array::from_fn(|i| (0..3).map(|j| h[i][j] * y[j]).sum());
+    let yhy: f64 = (0..3).map(|i| y[i] * hy[i]).sum();
+    std::array::from_fn(|i| {
+        std::array::from_fn(|j| {
+            h[i][j] + (1.0 + yhy / sy) * s[i] * s[j] / sy - (hy[i] * s[j] + s[i] * hy[j]) / sy
+        })
+    })
+}

@@ -1,0 +1,32 @@
+//! Mondrian forests: one keyed process a tree, its restriction to the rows, and a posterior at its nodes.
+
+mod cell;
+mod classes;
+mod classifier;
+mod digest;
+mod domain;
+mod dual;
+mod export;
+mod extents;
+pub(crate) mod forest;
+mod gaussian;
+mod hyperparameters;
+mod keyed;
+mod kneser_ney;
+mod local_noise;
+mod numbers;
+mod pilot;
+mod regressor;
+mod roster;
+mod route;
+mod statistics;
+mod tree;
+
+pub use classifier::{Label, MondrianClassifier};
+pub use domain::{Domain, MAX_LEVEL};
+pub use export::ExportedTree;
+pub use forest::{Batch, MondrianSettings, Predictive, Run};
+pub use gaussian::{Component, Hyperparameters};
+pub use pilot::{PilotTask, pilot_importances};
+pub use regressor::{HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings};
+pub(crate) use statistics::Statistics;

@@ -1,0 +1,99 @@
+//! Statistics for regression: number, mean and sum of squares of the targets at each node.
+
+use super::statistics::Statistics;
+use crate::tree::{NodeId, RowId};
+
+/// Mean and sum of squared deviations from it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) mean: f64,
+    /// Zero exactly if all targets are the same.
+    pub(crate) squares: f64,
+}
+
+impl Moments {
+    /// Of some targets, which are put in order so that no other order matters.
+    pub(crate) fn of(targets: &mut [f64]) -> Self {
+        targets.sort_unstable_by(f64::total_cmp);
+        let (first, last) = (targets[0], targets[targets.len() - 1]);
+        if first == last {
+            return Self { mean: first, squares: 0.0 };
+        }
+        let n = targets.len() as f64;
+        let mean = targets.iter().map(|y| y / n).sum::<f64>();
+        let squares = targets.iter().map(|y| (y - mean) * (y - mean)).sum::<f64>();
+        Self { mean, squares: squares.max(f64::MIN_POSITIVE) }
+    }
+
+    /// Of two sets together.
+    fn join(self, n: usize, other: Self, m: usize) -> Self {
+        if self.mean == other.mean && self.squares == 0.0 && other.squares == 0.0 {
+            return self;
+        }
+        let (n, m) = (n as f64, m as f64);
+        let apart = other.mean - self.mean;
+        let share = m / (n + m);
+        let squares = self.squares + other.squares + apart * apart * n * share;
+        Self { mean: self.mean + apart * share, squares: squares.max(f64::MIN_POSITIVE) }
+    }
+}
+
+/// The moments at every node of one tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Numbers {
+    moments: Vec<Moments>,
+}
+
+impl Numbers {
+    pub(crate) fn moments(&self, node: NodeId) -> Moments {
+        self.moments[node.index()]
+    }
+
+    fn set(&mut self, node: NodeId, moments: Moments) {
+        if self.moments.len() <= node.index() {
+            self.moments.resize(node.index() + 1, Moments::default());
+        }
+        self.moments[node.index()] = moments;
+    }
+}
+
+impl Statistics for Numbers {
+    type Target = f64;
+
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+        let mut own: Vec<f64> = rows.iter().map(|&row| targets[row as usize]).collect();
+        self.set(leaf, Moments::of(&mut own));
+    }
+
+    fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> bool {
+        let Moments { mean, squares } = self.moments(leaf);
+        // Else the mean must be taken over all rows in their own order, not in that of their coming.
+        squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean)
+    }
+
+    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: &[f64]) -> bool {
+        self.is_uniform(leaf)
+    }
+
+    fn join(&mut self, node: NodeId, (left, n): (NodeId, usize), (right, m): (NodeId, usize)) {
+        self.set(node, self.moments(left).join(n, self.moments(right), m));
+    }
+
+    fn copy(&mut self, node: NodeId, child: NodeId) {
+        self.set(node, self.moments(child));
+    }
+
+    fn is_uniform(&self, node: NodeId) -> bool {
+        self.moments(node).squares == 0.0
+    }
+
+    fn clear(&mut self, _: NodeId) {}
+
+    fn shrink_to_fit(&mut self) {
+        self.moments.shrink_to_fit();
+    }
+
+    fn bytes(&self) -> usize {
+        self.moments.capacity() * size_of::<Moments>()
+    }
+}

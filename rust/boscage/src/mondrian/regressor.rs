@@ -1,0 +1,603 @@
+//! The Mondrian forest regressor (thesis chapter 6).
+
+use std::sync::OnceLock;
+
+use super::domain::Domain;
+use super::export::{ExportedTree, NodeValues};
+use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
+use super::gaussian::{self, Component, Hyperparameters, Messages};
+use super::hyperparameters;
+use super::local_noise;
+use super::numbers::Numbers;
+use super::route::Stop;
+use super::tree::Tree;
+use crate::control::map;
+use crate::data::{Rows, Scalar};
+use crate::error::{Error, Result};
+use crate::tree::NodeId;
+
+/// What stands for the posterior at a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Posterior {
+    /// Gaussian belief propagation (section 6.3.1).
+    #[default]
+    Exact,
+    /// Empirical mean and variance of the node's rows (section 6.3.3).
+    Fast,
+}
+
+/// How hyperparameters that are not given are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HyperparameterRule {
+    /// By maximum marginal likelihood.
+    #[default]
+    MarginalLikelihood,
+    /// By the heuristic of section 6.3.2.
+    Heuristic,
+}
+
+/// What the noise is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Noise {
+    /// One number for the whole forest.
+    #[default]
+    Global,
+    /// Each node's own, smoothed down the tree.
+    Local,
+}
+
+/// Settings of the regression posterior.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RegressionSettings {
+    /// The posterior at a node.
+    pub posterior: Posterior,
+    /// How hyperparameters are chosen.
+    pub rule: HyperparameterRule,
+    /// What the noise is.
+    pub noise: Noise,
+    /// All hyperparameters, if they are not to be chosen: then updates cost a path, not a tree.
+    pub hyperparameters: Option<Hyperparameters>,
+    /// The noise variance, if it is known; the others are chosen by the rule.
+    pub noise_variance: Option<f64>,
+}
+
+impl RegressionSettings {
+    /// # Errors
+    /// A hyperparameter that is not positive and finite (`mu`: finite).
+    pub fn check(&self) -> Result<()> {
+        let positive = |name, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                return Ok(());
+            }
+            Err(Error::InvalidSetting { name, expected: "positive and finite", found: value.to_string() })
+        };
+        if let Some(variance) = self.noise_variance {
+            positive("noise_variance", variance)?;
+        }
+        if let Some(hyper) = &self.hyperparameters {
+            positive("gamma1", hyper.gamma1)?;
+            positive("gamma2", hyper.gamma2)?;
+            positive("noise_variance", hyper.noise_variance)?;
+            if !hyper.mu.is_finite() {
+                let found = hyper.mu.to_string();
+                return Err(Error::InvalidSetting { name: "mu", expected: "finite", found });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A Mondrian forest that predicts a whole distribution of a number.
+///
+/// ```
+/// use boscage::{Batch, Domain, MondrianRegressor, MondrianSettings, RegressionSettings, Rows, Run};
+///
+/// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 100.0).collect();
+/// let y: Vec<f64> = x.iter().map(|x| 3.0 * x).collect();
+/// let rows = Rows::from_f64(&x, 1)?;
+/// let forest = MondrianRegressor::fit(
+///     MondrianSettings { n_estimators: 20, ..MondrianSettings::default() },
+///     RegressionSettings::default(),
+///     Domain::of_rows(rows, None)?,
+///     Batch { rows, ids: None },
+///     &y,
+///     &Run::default(),
+/// )?;
+/// let (mean, variance) = forest.predict(Rows::from_f64(&[0.5], 1)?, 1)?;
+/// assert!((mean[0] - 1.5).abs() < 0.2 && variance[0] > 0.0);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MondrianRegressor {
+    pub(crate) forest: Forest<Numbers>,
+    pub(crate) settings: RegressionSettings,
+    /// Made when first asked for after a change.
+    state: OnceLock<State>,
+}
+
+/// What is computed from the trees and all targets together.
+#[derive(Debug, Clone)]
+struct State {
+    hyper: Hyperparameters,
+    /// Upward messages by tree; none for the fast posterior.
+    messages: Vec<Messages>,
+    /// Noise variance by tree and node; none if it is one number.
+    noise: Option<Vec<Vec<f64>>>,
+}
+
+/// The largest target by magnitude whose square is still a number with room to spare.
+const LARGEST_TARGET: f64 = 1e140;
+
+impl MondrianRegressor {
+    /// Trains on rows and their targets.
+    ///
+    /// # Errors
+    /// Settings, lengths, ids or values that are not as they should be; an interrupt.
+    pub fn fit(
+        settings: MondrianSettings,
+        regression: RegressionSettings,
+        domain: Domain,
+        batch: Batch<'_>,
+        targets: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        regression.check()?;
+        let targets = check_targets(batch.rows.n_rows(), targets)?;
+        let forest = Forest::fit(settings, domain, batch, targets, run)?;
+        let this = Self { forest, settings: regression, state: OnceLock::new() };
+        this.state(run.n_threads);
+        Ok(this)
+    }
+
+    /// Adds rows. Any batching and order gives the same forest, bit for bit.
+    ///
+    /// # Errors
+    /// As for `fit`: then nothing has changed. Interrupted: a prefix of the rows is in.
+    pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64], run: &Run<'_>) -> Result<()> {
+        let targets = check_targets(batch.rows.n_rows(), targets)?;
+        let done = self.forest.insert(batch, &targets, run);
+        self.state = OnceLock::new();
+        done
+    }
+
+    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; then nothing has changed.
+    pub fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
+        self.forest.forget(ids, n_threads)?;
+        self.state = OnceLock::new();
+        Ok(())
+    }
+
+    /// Removes all rows but the `n` that arrived last.
+    pub fn keep_newest(&mut self, n: usize, n_threads: usize) {
+        self.forest.keep_newest(n, n_threads);
+        self.state = OnceLock::new();
+    }
+
+    /// Adds the rows of another shard: the forest of the union, bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::NotMergeable`] or [`Error::DuplicateId`]: nothing has changed.
+    pub fn merge(&mut self, other: &Self, run: &Run<'_>) -> Result<()> {
+        if self.settings != other.settings {
+            return Err(Error::NotMergeable { what: "posterior settings" });
+        }
+        let done = self.forest.merge(&other.forest, |y| y, run);
+        self.state = OnceLock::new();
+        done
+    }
+
+    /// Mean and variance of the predictive distribution (eq. 6.4, 6.5) of every row.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`.
+    pub fn predict(&self, rows: Rows<'_>, n_threads: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+        let gather = Moments2 { model: self, state: self.state(n_threads) };
+        let chunks = self.forest.predict(rows, n_threads, &gather)?;
+        let n_trees = self.forest.settings.n_estimators as f64;
+        Ok(chunks
+            .into_iter()
+            .flatten()
+            .map(|(mean, square)| {
+                // Second moments are about the prior mean, so that little cancels.
+                let (mean, square) = (mean / n_trees, square / n_trees);
+                (gather.state.hyper.mu + mean, square - mean * mean)
+            })
+            .unzip())
+    }
+
+    /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
+    /// components.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`.
+    pub fn predict_dist(&self, rows: Rows<'_>, n_threads: usize) -> Result<(Vec<usize>, Vec<Component>)> {
+        let gather = Mixture { model: self, state: self.state(n_threads) };
+        Ok(ragged(self.forest.predict(rows, n_threads, &gather)?))
+    }
+
+    /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
+    /// they are with it and the global noise. The forest is as before.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; an interrupt.
+    pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+        let rows = self.forest.roster.find(ids)?;
+        let gather = LeftOut { model: self, state: self.state(run.n_threads) };
+        let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
+        Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect()))
+    }
+
+    /// The hyperparameters in use.
+    #[must_use]
+    pub fn hyperparameters(&self, n_threads: usize) -> Hyperparameters {
+        self.state(n_threads).hyper
+    }
+
+    /// Log marginal likelihood of the targets, its mean over trees.
+    #[must_use]
+    pub fn log_marginal_likelihood(&self, n_threads: usize) -> f64 {
+        let hyper = self.state(n_threads).hyper;
+        let lifetime = self.forest.settings.lifetime;
+        with_body!(&self.forest.body, kept => {
+            hyperparameters::log_marginal_likelihood(&kept.trees, lifetime, &hyper, n_threads)
+        })
+    }
+
+    /// Sets how test points are placed.
+    pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
+        self.forest.set_predictive(predictive, n_threads);
+    }
+
+    /// Bytes that trees and rows hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.forest.bytes()
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.forest.n_rows()
+    }
+
+    /// Ids of the rows in order of arrival.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u64> {
+        self.forest.ids()
+    }
+
+    /// Reference ranges and weights.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.forest.domain
+    }
+
+    /// Settings of the trees.
+    #[must_use]
+    pub fn settings(&self) -> &MondrianSettings {
+        &self.forest.settings
+    }
+
+    /// Settings of the posterior.
+    #[must_use]
+    pub fn regression_settings(&self) -> &RegressionSettings {
+        &self.settings
+    }
+
+    /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
+    /// everywhere and will go on to.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let settings = &self.settings;
+        let mut model = b"regressor".to_vec();
+        model.extend([settings.posterior as u8, settings.rule as u8, settings.noise as u8]);
+        let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
+        for value in fixed.into_iter().flatten().chain(settings.noise_variance) {
+            model.extend(value.to_le_bytes());
+        }
+        model.extend([u8::from(fixed.is_some()), u8::from(settings.noise_variance.is_some())]);
+        self.forest.digest(&model, |y| y.to_le_bytes().to_vec())
+    }
+
+    /// Every tree as arrays; its values are the posterior mean and variance of each node's mean.
+    #[must_use]
+    pub fn trees(&self, n_threads: usize) -> Vec<ExportedTree> {
+        self.forest.export(&Posteriors { model: self, state: self.state(n_threads) })
+    }
+
+    fn state(&self, n_threads: usize) -> &State {
+        self.state.get_or_init(|| {
+            with_body!(&self.forest.body, kept => self.new_state(kept, n_threads))
+        })
+    }
+
+    fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, n_threads: usize) -> State {
+        let lifetime = self.forest.settings.lifetime;
+        let hyper = self.choose_hyperparameters(kept, n_threads);
+        if self.settings.posterior == Posterior::Fast {
+            return State { hyper, messages: Vec::new(), noise: None };
+        }
+        let messages = map(n_threads, kept.trees.len(), |i| {
+            let tree = &kept.trees[i];
+            Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper).0
+        });
+        let noise = (self.settings.noise == Noise::Local)
+            .then(|| local_noise::estimate(&self.forest, kept, &messages, &hyper, n_threads));
+        State { hyper, messages, noise }
+    }
+
+    fn choose_hyperparameters<S: Scalar>(
+        &self,
+        kept: &Kept<S, Numbers>,
+        n_threads: usize,
+    ) -> Hyperparameters {
+        if let Some(hyper) = self.settings.hyperparameters {
+            return hyper;
+        }
+        let n = self.forest.n_rows();
+        // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
+        let tree = &kept.trees[0];
+        let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
+        let variance = moments.squares / n.max(1) as f64;
+        let mut start =
+            hyperparameters::heuristic(moments.mean, variance, n, self.forest.domain.total_weight());
+        start.noise_variance = self.settings.noise_variance.unwrap_or(start.noise_variance);
+        let maximise = self.settings.rule == HyperparameterRule::MarginalLikelihood
+            && self.settings.posterior == Posterior::Exact;
+        // Targets without spread have no best hyperparameters.
+        if !maximise || moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2 {
+            return start;
+        }
+        let fixed = self.settings.noise_variance.is_some();
+        if !fixed {
+            // Half signal and half noise, rather than nearly all signal.
+            start.noise_variance = 0.5 * variance;
+        }
+        let lifetime = self.forest.settings.lifetime;
+        hyperparameters::maximise(&kept.trees, lifetime, start, fixed, n_threads)
+    }
+
+    /// One tree's predictive components.
+    fn components<S: Scalar>(
+        &self,
+        state: &State,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        stops: &[Stop],
+        emit: impl FnMut(Component),
+    ) {
+        let hyper = &state.hyper;
+        if self.settings.posterior == Posterior::Fast {
+            let prior = self.fast_prior(tree, hyper);
+            return gaussian::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
+        }
+        let noise = |node: NodeId| match &state.noise {
+            Some(noise) => noise[tree_index][node.index()],
+            None => hyper.noise_variance,
+        };
+        let lifetime = self.forest.settings.lifetime;
+        gaussian::predict_exact(tree, &state.messages[tree_index], hyper, lifetime, stops, noise, emit);
+    }
+
+    /// A component as the forest's mixture takes it in, unless no sum would notice it.
+    fn share(&self, component: Component) -> Option<Component> {
+        let n_trees = self.forest.settings.n_estimators as f64;
+        (component.weight > 1e-14)
+            .then(|| Component { weight: component.weight / n_trees, ..component })
+    }
+
+    /// What the fast posterior takes for the parent of the root: the root itself.
+    fn fast_prior<S: Scalar>(&self, tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
+        let (mean, variance) = match tree.arena.root() {
+            None => (hyper.mu, 0.5 * hyper.gamma1),
+            Some(root) => {
+                let moments = tree.statistics.moments(root);
+                (moments.mean, moments.squares / tree.arena.n_rows(root) as f64)
+            }
+        };
+        Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
+    }
+}
+
+/// Sums over trees of first and second moment, about the prior mean.
+struct Moments2<'a> {
+    model: &'a MondrianRegressor,
+    state: &'a State,
+}
+
+impl Visitor<Numbers> for Moments2<'_> {
+    type Chunk = Vec<(f64, f64)>;
+
+    fn start(&self, n_rows: usize) -> Self::Chunk {
+        vec![(0.0, 0.0); n_rows]
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Self::Chunk,
+    ) {
+        let (mean, square) = &mut chunk[row];
+        self.model.components(self.state, tree_index, tree, stops, |component| {
+            let apart = component.mean - self.state.hyper.mu;
+            *mean += component.weight * apart;
+            *square += component.weight * (component.variance + apart * apart);
+        });
+    }
+}
+
+/// All components of every row.
+struct Mixture<'a> {
+    model: &'a MondrianRegressor,
+    state: &'a State,
+}
+
+impl Visitor<Numbers> for Mixture<'_> {
+    type Chunk = Vec<Vec<Component>>;
+
+    fn start(&self, n_rows: usize) -> Self::Chunk {
+        vec![Vec::new(); n_rows]
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Self::Chunk,
+    ) {
+        self.model.components(self.state, tree_index, tree, stops, |component| {
+            chunk[row].extend(self.model.share(component));
+        });
+    }
+}
+
+/// All components of rows that are left out one by one.
+struct LeftOut<'a> {
+    model: &'a MondrianRegressor,
+    state: &'a State,
+}
+
+/// Components so far, and the messages of the tree that rows are being left out of.
+struct LeftOutChunk {
+    rows: Vec<Vec<Component>>,
+    tree_index: Option<usize>,
+    messages: Messages,
+}
+
+impl LeftOut<'_> {
+    /// Brings the messages of nodes, given children first, up to date.
+    fn update<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        nodes: impl Iterator<Item = NodeId>,
+        chunk: &mut LeftOutChunk,
+    ) {
+        if chunk.tree_index != Some(tree_index) {
+            chunk.tree_index = Some(tree_index);
+            chunk.messages = self.state.messages[tree_index].clone();
+        }
+        let lifetime = self.model.forest.settings.lifetime;
+        chunk.messages.update(tree, nodes, lifetime, &self.state.hyper, |_| {});
+    }
+}
+
+impl Visitor<Numbers> for LeftOut<'_> {
+    type Chunk = LeftOutChunk;
+
+    fn start(&self, n_rows: usize) -> LeftOutChunk {
+        LeftOutChunk { rows: vec![Vec::new(); n_rows], tree_index: None, messages: Messages::default() }
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut LeftOutChunk,
+    ) {
+        let hyper = &self.state.hyper;
+        let emit = |component| chunk.rows[row].extend(self.model.share(component));
+        if self.model.settings.posterior == Posterior::Fast {
+            return self.model.components(self.state, tree_index, tree, stops, emit);
+        }
+        // A row that left changed the messages on its own way down, and no others.
+        self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
+        let lifetime = self.model.forest.settings.lifetime;
+        let LeftOutChunk { rows, messages, .. } = chunk;
+        gaussian::predict_exact(
+            tree,
+            messages,
+            hyper,
+            lifetime,
+            stops,
+            |_| hyper.noise_variance,
+            |component| rows[row].extend(self.model.share(component)),
+        );
+    }
+
+    fn restored<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        changed: &[NodeId],
+        chunk: &mut LeftOutChunk,
+    ) {
+        if self.model.settings.posterior == Posterior::Exact {
+            self.update(tree_index, tree, changed.iter().rev().copied(), chunk);
+        }
+    }
+}
+
+fn ragged(chunks: Vec<Vec<Vec<Component>>>) -> (Vec<usize>, Vec<Component>) {
+    let rows: Vec<Vec<Component>> = chunks.into_iter().flatten().collect();
+    let mut offsets = vec![0];
+    offsets.extend(rows.iter().scan(0, |end, row| {
+        *end += row.len();
+        Some(*end)
+    }));
+    (offsets, rows.into_iter().flatten().collect())
+}
+
+struct Posteriors<'a> {
+    model: &'a MondrianRegressor,
+    state: &'a State,
+}
+
+impl NodeValues<Numbers> for Posteriors<'_> {
+    fn of<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, Numbers>,
+        order: &[NodeId],
+    ) -> (usize, Vec<f64>) {
+        let values = if self.model.settings.posterior == Posterior::Fast {
+            let of = |&node: &NodeId| {
+                let moments = tree.statistics.moments(node);
+                [moments.mean, moments.squares / tree.arena.n_rows(node) as f64]
+            };
+            order.iter().flat_map(of).collect()
+        } else {
+            let lifetime = self.model.forest.settings.lifetime;
+            let messages = &self.state.messages[tree_index];
+            gaussian::posterior(tree, messages, &self.state.hyper, lifetime, order)
+                .into_iter()
+                .flat_map(|(mean, variance)| [mean, variance])
+                .collect()
+        };
+        (2, values)
+    }
+}
+
+fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
+    if targets.len() != n_rows {
+        return Err(Error::Length {
+            what: "y",
+            found: targets.len(),
+            expected: n_rows,
+            why: "one a row of X",
+        });
+    }
+    match targets.iter().position(|y| !y.is_finite()) {
+        Some(row) => return Err(Error::NonFiniteTarget { row, value: targets[row] }),
+        None if targets.iter().any(|y| y.abs() > LARGEST_TARGET) => {
+            return Err(Error::InvalidSetting {
+                name: "y",
+                expected: "at most 1e140 by magnitude, so that its square is finite",
+                found: "a larger one".into(),
+            });
+        }
+        None => {}
+    }
+    // Negative zero is zero.
+    Ok(targets.iter().map(|y| y + 0.0).collect())
+}

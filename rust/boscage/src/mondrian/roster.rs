@@ -1,0 +1,119 @@
+//! Which row of the table has which id, and in what order rows arrived.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::error::{Error, Result};
+use crate::tree::RowId;
+
+/// Row numbers are `u32`, and the largest marks the end of a list.
+const MAX_ROWS: usize = u32::MAX as usize - 1;
+
+/// The rows of a forest by id and by arrival.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roster {
+    /// Id and arrival of every row of the table, also of those that left.
+    entries: Vec<(u64, u64)>,
+    by_id: HashMap<u64, RowId>,
+    by_arrival: BTreeMap<u64, RowId>,
+    free: Vec<RowId>,
+    next_arrival: u64,
+    next_id: u64,
+}
+
+impl Roster {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Rows of the table, also free ones.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Rows in order of arrival.
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = RowId> + '_ {
+        self.by_arrival.values().copied()
+    }
+
+    /// The id of a row.
+    pub(crate) fn id(&self, row: RowId) -> u64 {
+        self.entries[row as usize].0
+    }
+
+    /// The id that the next unnamed row gets.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Sets the id that the next unnamed row gets, unless one that is held is as large.
+    pub(crate) fn set_next_id(&mut self, next_id: u64) {
+        self.next_id = self.next_id.max(next_id);
+    }
+
+    /// The ids that `n` new rows get: those given, or the next numbers.
+    ///
+    /// # Errors
+    /// An id that is held already or given twice; too many rows.
+    pub(crate) fn name(&self, n: usize, ids: Option<&[u64]>) -> Result<Vec<u64>> {
+        if self.len() + n > MAX_ROWS {
+            return Err(Error::TooManyRows { max: MAX_ROWS, found: self.len() + n });
+        }
+        let Some(ids) = ids else {
+            return Ok((self.next_id..self.next_id.saturating_add(n as u64)).collect());
+        };
+        if ids.len() != n {
+            return Err(Error::Length { what: "ids", found: ids.len(), expected: n, why: "one a row" });
+        }
+        let mut seen = HashSet::with_capacity(n);
+        match ids.iter().find(|&&id| self.by_id.contains_key(&id) || !seen.insert(id)) {
+            Some(&id) => Err(Error::DuplicateId { id }),
+            None => Ok(ids.to_vec()),
+        }
+    }
+
+    /// Gives places in the table to new rows.
+    pub(crate) fn admit(&mut self, ids: &[u64]) -> Vec<RowId> {
+        ids.iter()
+            .map(|&id| {
+                let entry = (id, self.next_arrival);
+                let row = if let Some(row) = self.free.pop() {
+                    self.entries[row as usize] = entry;
+                    row
+                } else {
+                    self.entries.push(entry);
+                    self.entries.len() as RowId - 1
+                };
+                self.by_id.insert(id, row);
+                self.by_arrival.insert(self.next_arrival, row);
+                self.next_arrival += 1;
+                self.next_id = self.next_id.max(id.saturating_add(1));
+                row
+            })
+            .collect()
+    }
+
+    /// The rows with the given ids.
+    ///
+    /// # Errors
+    /// An id that is not held, or given twice.
+    pub(crate) fn find(&self, ids: &[u64]) -> Result<Vec<RowId>> {
+        let mut seen = HashSet::with_capacity(ids.len());
+        ids.iter()
+            .map(|&id| match self.by_id.get(&id) {
+                Some(&row) if seen.insert(id) => Ok(row),
+                _ => Err(Error::UnknownId { id }),
+            })
+            .collect()
+    }
+
+    /// Frees rows' places.
+    pub(crate) fn dismiss(&mut self, rows: &[RowId]) {
+        for &row in rows {
+            let (id, arrival) = self.entries[row as usize];
+            self.by_id.remove(&id);
+            self.by_arrival.remove(&arrival);
+            self.free.push(row);
+        }
+    }
+}
