@@ -78,7 +78,13 @@ impl MondrianClassifier {
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };
             boscage::MondrianClassifier::fit(
-                settings, discount, domain, batch, (codes, &labels), &declared, run,
+                settings,
+                discount,
+                domain,
+                batch,
+                (codes, &labels),
+                &declared,
+                run,
             )
         })?;
         self.model = Some(model);
@@ -167,7 +173,8 @@ impl MondrianClassifier {
         };
         let discounts = discounts.unwrap_or_else(|| vec![model.discount()]);
         let shape = [discounts.len(), ids.len(), model.classes().len()];
-        let proba = gate::run(py, n_threads, progress.as_ref(), |run| model.loo_proba(&ids, &discounts, run))?;
+        let proba =
+            gate::run(py, n_threads, progress.as_ref(), |run| model.loo_proba(&ids, &discounts, run))?;
         vector(py, proba).reshape(shape)
     }
 

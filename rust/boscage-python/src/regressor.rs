@@ -1,8 +1,6 @@
 //! The regressor as a Python class.
 
-use boscage::{
-    AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run,
-};
+use boscage::{AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -188,12 +186,7 @@ impl MondrianRegressor {
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
-    fn predict_dist<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'py>,
-        n_threads: usize,
-    ) -> PyResult<Mixture<'py>> {
+    fn predict_dist<'py>(&self, py: Python<'py>, X: Matrix<'py>, n_threads: usize) -> PyResult<Mixture<'py>> {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run.n_threads);

@@ -1,13 +1,27 @@
 //! Checked views of the caller's arrays, and the scalar types that rows may have.
 
 use std::fmt::Debug;
+use std::ops::{Add, Mul, Sub};
 
 use crate::error::{Error, Result};
 
 /// A feature's type: `f32` or `f64`.
-pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static {
+pub trait Scalar:
+    Copy
+    + Debug
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Send
+    + Sync
+    + Into<f64>
+    + 'static
+{
     /// The value in this type if that is exact.
     fn exact(value: f64) -> Option<Self>;
+    /// The value in this type, rounded if need be.
+    fn of<S: Scalar>(value: S) -> Self;
     /// Zero.
     const ZERO: Self;
     /// The smallest finite value.
@@ -24,6 +38,10 @@ impl Scalar for f32 {
         let narrow = value as Self;
         (f64::from(narrow) == value).then_some(narrow)
     }
+    fn of<S: Scalar>(value: S) -> Self {
+        let wide: f64 = value.into();
+        wide as Self
+    }
 }
 
 impl Scalar for f64 {
@@ -32,6 +50,9 @@ impl Scalar for f64 {
     const MAX: Self = Self::MAX;
     fn exact(value: f64) -> Option<Self> {
         Some(value)
+    }
+    fn of<S: Scalar>(value: S) -> Self {
+        value.into()
     }
 }
 

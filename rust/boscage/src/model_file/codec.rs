@@ -164,9 +164,7 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<M
     let noise = reader.choice(&[Noise::Global, Noise::Local])?;
     let hyperparameters = match reader.list(8, Reader::f64)?[..] {
         [] => None,
-        [mu, gamma1, gamma2, noise_variance] => {
-            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance })
-        }
+        [mu, gamma1, gamma2, noise_variance] => Some(Hyperparameters { mu, gamma1, gamma2, noise_variance }),
         _ => return Err(wrong("hyperparameters that are not four")),
     };
     let noise_variance = match reader.list(8, Reader::f64)?[..] {

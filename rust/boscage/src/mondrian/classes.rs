@@ -5,7 +5,7 @@
 //! section 5.4.1): one bit a class and node says it all, and only leaves count rows.
 
 use super::statistics::Statistics;
-use crate::tree::{NodeId, RowId};
+use crate::tree::{RowId, SiteId};
 
 /// A class's number in its forest, in order of first appearance.
 pub(crate) type Class = u32;
@@ -18,10 +18,10 @@ const NONE: u32 = u32::MAX;
 /// The classes at every node of one tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classes {
-    /// Words to a node.
+    /// Words to a set of classes.
     words: usize,
-    /// The tables `tab_jk`, one bit a class.
-    tables: Vec<u64>,
+    /// Two sets to a site: the tables `tab_jk`, and the classes that both children of a split have.
+    sets: Vec<u64>,
     /// Where a leaf of several classes has its counts.
     slots: Vec<u32>,
     /// Classes and numbers of rows, in order of class.
@@ -30,54 +30,61 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// The classes that a node holds, as words of bits.
-    pub(crate) fn tables(&self, node: NodeId) -> &[u64] {
-        &self.tables[node.index() * self.words..(node.index() + 1) * self.words]
+    /// The classes that a site holds, as words of bits.
+    pub(crate) fn tables(&self, site: SiteId) -> &[u64] {
+        self.sets(site).0
     }
 
-    /// Words to a node.
+    /// The classes that a site holds, and those that both its children hold (a leaf has none).
+    pub(crate) fn sets(&self, site: SiteId) -> (&[u64], &[u64]) {
+        let start = site.index() * 2 * self.words;
+        self.sets[start..start + 2 * self.words].split_at(self.words)
+    }
+
+    /// Words to a set of classes.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
 
     /// Customers `c_jk` of a leaf of several classes; none for a leaf of one class, whose every row is it.
-    pub(crate) fn counts(&self, leaf: NodeId) -> Option<&[(Class, u32)]> {
+    pub(crate) fn counts(&self, leaf: SiteId) -> Option<&[(Class, u32)]> {
         match self.slots.get(leaf.index()) {
             None | Some(&NONE) => None,
             Some(&slot) => Some(&self.counts[slot as usize]),
         }
     }
 
-    /// Makes every node's bits hold a class.
+    /// Makes every set hold a class.
     fn widen(&mut self, class: Class) {
         let words = class as usize / WORD + 1;
         if words <= self.words {
             return;
         }
-        let mut tables = vec![0; self.tables.len() / self.words.max(1) * words];
+        let mut sets = vec![0; self.sets.len() / self.words.max(1) * words];
         if self.words > 0 {
-            for (to, from) in tables.chunks_mut(words).zip(self.tables.chunks(self.words)) {
+            for (to, from) in sets.chunks_mut(words).zip(self.sets.chunks(self.words)) {
                 to[..from.len()].copy_from_slice(from);
             }
         }
-        self.tables = tables;
+        self.sets = sets;
         self.words = words;
     }
 
-    fn node_mut(&mut self, node: NodeId) -> &mut [u64] {
-        let end = (node.index() + 1) * self.words;
-        if self.tables.len() < end {
-            self.tables.resize(end, 0);
+    fn sets_mut(&mut self, site: SiteId) -> (&mut [u64], &mut [u64]) {
+        let (start, size) = (site.index() * 2 * self.words, 2 * self.words);
+        if self.sets.len() < start + size {
+            self.sets.resize(start + size, 0);
         }
-        &mut self.tables[end - self.words..end]
+        self.sets[start..start + size].split_at_mut(self.words)
     }
 
-    fn set_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
+    fn set_counts(&mut self, leaf: SiteId, counts: Vec<(Class, u32)>) {
         for &(class, _) in &counts {
             self.widen(class);
         }
-        let tables = self.node_mut(leaf);
+        let (tables, both) = self.sets_mut(leaf);
         tables.fill(0);
+        both.fill(0);
         for &(class, _) in &counts {
             tables[class as usize / WORD] |= 1 << (class as usize % WORD);
         }
@@ -96,7 +103,7 @@ impl Classes {
     }
 
     /// A leaf's counts, also if it holds one class.
-    fn all_counts(&self, leaf: NodeId, n_rows: usize) -> Vec<(Class, u32)> {
+    fn all_counts(&self, leaf: SiteId, n_rows: usize) -> Vec<(Class, u32)> {
         match self.counts(leaf) {
             Some(counts) => counts.to_vec(),
             None => iter_bits(self.tables(leaf)).map(|class| (class, n_rows as u32)).collect(),
@@ -107,11 +114,11 @@ impl Classes {
 impl Statistics for Classes {
     type Target = Class;
 
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Class]) {
+    fn set_leaf(&mut self, leaf: SiteId, rows: &[RowId], targets: &[Class]) {
         self.set_counts(leaf, tally(rows, targets));
     }
 
-    fn grow_leaf(&mut self, leaf: NodeId, n_rows: usize, added: &[RowId], targets: &[Class]) -> bool {
+    fn grow_leaf(&mut self, leaf: SiteId, n_rows: usize, added: &[RowId], targets: &[Class]) -> bool {
         let mut counts = self.all_counts(leaf, n_rows - added.len());
         for (class, n) in tally(added, targets) {
             match counts.binary_search_by_key(&class, |&(class, _)| class) {
@@ -123,7 +130,7 @@ impl Statistics for Classes {
         true
     }
 
-    fn shrink_leaf(&mut self, leaf: NodeId, n_rows: usize, removed: &[RowId], targets: &[Class]) -> bool {
+    fn shrink_leaf(&mut self, leaf: SiteId, n_rows: usize, removed: &[RowId], targets: &[Class]) -> bool {
         let mut counts = self.all_counts(leaf, n_rows + removed.len());
         for (class, n) in tally(removed, targets) {
             let i = counts.binary_search_by_key(&class, |&(class, _)| class).expect("the leaf held the row");
@@ -134,25 +141,21 @@ impl Statistics for Classes {
         true
     }
 
-    fn join(&mut self, node: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) {
-        let words = self.words;
-        self.node_mut(node);
-        for i in 0..words {
-            self.tables[node.index() * words + i] =
-                self.tables[left.index() * words + i] | self.tables[right.index() * words + i];
+    fn join(&mut self, site: SiteId, (left, _): (SiteId, usize), (right, _): (SiteId, usize)) {
+        for word in 0..self.words {
+            let (left, right) = (self.tables(left)[word], self.tables(right)[word]);
+            let (tables, both) = self.sets_mut(site);
+            tables[word] = left | right;
+            both[word] = left & right;
         }
     }
 
-    fn copy(&mut self, node: NodeId, child: NodeId) {
-        self.join(node, (child, 0), (child, 0));
+    fn is_uniform(&self, site: SiteId) -> bool {
+        self.tables(site).iter().map(|word| word.count_ones()).sum::<u32>() == 1
     }
 
-    fn is_uniform(&self, node: NodeId) -> bool {
-        self.tables(node).iter().map(|word| word.count_ones()).sum::<u32>() == 1
-    }
-
-    fn clear(&mut self, node: NodeId) {
-        if let Some(slot) = self.slots.get_mut(node.index())
+    fn clear(&mut self, site: SiteId) {
+        if let Some(slot) = self.slots.get_mut(site.index())
             && *slot != NONE
         {
             self.counts[*slot as usize] = Box::default();
@@ -162,14 +165,14 @@ impl Statistics for Classes {
     }
 
     fn shrink_to_fit(&mut self) {
-        self.tables.shrink_to_fit();
+        self.sets.shrink_to_fit();
         self.slots.shrink_to_fit();
         self.counts.shrink_to_fit();
     }
 
     fn bytes(&self) -> usize {
         let counts: usize = self.counts.iter().map(|counts| size_of_val::<[_]>(counts)).sum();
-        self.tables.capacity() * size_of::<u64>()
+        self.sets.capacity() * size_of::<u64>()
             + self.slots.capacity() * size_of::<u32>()
             + self.counts.capacity() * size_of::<Box<[(Class, u32)]>>()
             + counts

@@ -439,18 +439,18 @@ impl NodeValues<Classes> for Customers {
         let mut out = vec![0.0; order.len() * n];
         for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
             let classes = &tree.statistics;
-            match (tree.arena.kind(node), classes.counts(node)) {
-                (Kind::Split(left, right), _) => {
-                    for side in [left, right] {
-                        for class in iter_bits(classes.tables(side)) {
-                            counts[column(class)] += 1.0;
-                        }
+            let site = tree.arena.site(node);
+            match (tree.arena.kind(node), classes.counts(site)) {
+                (Kind::Split(..), _) => {
+                    let (tables, both) = classes.sets(site);
+                    for class in iter_bits(tables).chain(iter_bits(both)) {
+                        counts[column(class)] += 1.0;
                     }
                 }
                 (_, Some(own)) => own.iter().for_each(|&(class, n)| counts[column(class)] = f64::from(n)),
                 (_, None) => {
-                    for class in iter_bits(classes.tables(node)) {
-                        counts[column(class)] = tree.arena.n_rows(node) as f64;
+                    for class in iter_bits(classes.tables(site)) {
+                        counts[column(class)] = tree.arena.n_rows_at(site) as f64;
                     }
                 }
             }
@@ -471,7 +471,11 @@ fn check_discount(discount: f64) -> Result<()> {
 }
 
 /// The classes of rows from indices into labels.
-fn encode(classes: &mut ClassTable, n_rows: usize, (codes, labels): (&[u32], &[Label])) -> Result<Vec<Class>> {
+fn encode(
+    classes: &mut ClassTable,
+    n_rows: usize,
+    (codes, labels): (&[u32], &[Label]),
+) -> Result<Vec<Class>> {
     if codes.len() != n_rows {
         return Err(Error::Length { what: "y", found: codes.len(), expected: n_rows, why: "one a row of X" });
     }

@@ -55,8 +55,8 @@ impl<P: Statistics> Forest<P> {
 fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Hash {
     let arena = &tree.arena;
     let order = arena.preorder();
-    let mut hashes = vec![[0; 16]; arena.capacity()];
-    let of = |hashes: &[Hash], node: NodeId| hashes[arena.below_skips(node).index()];
+    let mut hashes = vec![[0; 16]; arena.n_sites()];
+    let of = |hashes: &[Hash], node: NodeId| hashes[arena.site(arena.below_skips(node)).index()];
     for &node in order.iter().rev() {
         let mut hasher = Sha256::new();
         if let Kind::Split(left, right) = arena.kind(node) {
@@ -70,9 +70,9 @@ fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Ha
             rows.sort_unstable();
             hasher.update(rows.as_flattened());
         }
-        hashes[node.index()] = finish(hasher);
+        hashes[arena.site(node).index()] = finish(hasher);
     }
-    order.first().map_or([0; 16], |root| hashes[root.index()])
+    order.first().map_or([0; 16], |&root| hashes[arena.site(root).index()])
 }
 
 fn finish(hasher: Sha256) -> Hash {

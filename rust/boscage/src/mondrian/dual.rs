@@ -4,12 +4,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A real number, with or without derivatives.
 pub trait Real:
-    Copy
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// A constant.
     fn constant(value: f64) -> Self;

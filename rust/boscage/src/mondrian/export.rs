@@ -51,17 +51,12 @@ impl<P: Statistics> Forest<P> {
         })
     }
 
-    fn export_structure<S: Scalar>(
-        &self,
-        tree: &Tree<S, P>,
-        order: &[NodeId],
-        table: &[S],
-    ) -> ExportedTree {
+    fn export_structure<S: Scalar>(&self, tree: &Tree<S, P>, order: &[NodeId], table: &[S]) -> ExportedTree {
         let arena = &tree.arena;
         let d = self.domain.n_features();
-        let mut index = vec![-1; arena.capacity()];
+        let mut index = vec![-1; arena.n_sites()];
         for (i, node) in order.iter().enumerate() {
-            index[node.index()] = i as i32;
+            index[arena.site(*node).index()] = i as i32;
         }
         let n = order.len();
         let mut out = ExportedTree {
@@ -74,7 +69,7 @@ impl<P: Statistics> Forest<P> {
             out.n_rows.push(arena.n_rows(node) as u64);
             let sides = match arena.kind(node) {
                 Kind::Split(left, right) => {
-                    [left, right].map(|child| index[arena.below_skips(child).index()])
+                    [left, right].map(|child| index[arena.site(arena.below_skips(child)).index()])
                 }
                 _ => [-1; 2],
             };

@@ -4,10 +4,10 @@
 //! of a smaller node is read off its rows: a leaf's from its list, a split's from the row numbers kept here.
 
 use crate::data::Scalar;
-use crate::tree::{Arena, Kind, NodeId, RowId};
+use crate::tree::{Arena, Kind, NodeId, RowId, SiteId};
 
 /// Up to so many rows a node's box is its rows.
-pub(crate) const SMALL: usize = 4;
+pub(crate) const SMALL: usize = 8;
 
 /// In `slots`: the node has no entry here.
 const NONE: u32 = u32::MAX;
@@ -53,17 +53,17 @@ impl<S: Scalar> Extents<S> {
     pub(crate) fn refresh(&mut self, arena: &Arena, node: NodeId, table: &[S]) {
         let n_rows = arena.n_rows(node);
         match arena.kind(node) {
-            Kind::Skip { .. } => self.clear(node),
-            Kind::Leaf if !Self::keeps(n_rows) => self.clear(node),
+            Kind::Skip { .. } => {}
+            Kind::Leaf if !Self::keeps(n_rows) => self.clear(arena.site(node)),
             Kind::Leaf => {
-                let slot = self.claim(node);
+                let slot = self.claim(arena.site(node));
                 self.empty(slot);
                 for row in arena.leaf_rows(node) {
                     self.include_row(slot, row, table);
                 }
             }
             Kind::Split(left, right) if Self::keeps(n_rows) => {
-                let slot = self.claim(node);
+                let slot = self.claim(arena.site(node));
                 self.empty(slot);
                 self.include_node(slot, arena, left, table);
                 self.include_node(slot, arena, right, table);
@@ -74,7 +74,7 @@ impl<S: Scalar> Extents<S> {
 
     /// Brings a leaf up to date after rows came to it.
     pub(crate) fn grow_leaf(&mut self, arena: &Arena, leaf: NodeId, added: &[RowId], table: &[S]) {
-        match self.entry(leaf) {
+        match self.entry(arena.site(leaf)) {
             Entry::Box(slot) => {
                 for &row in added {
                     self.include_row(slot, row, table);
@@ -86,7 +86,7 @@ impl<S: Scalar> Extents<S> {
 
     /// Brings a leaf up to date after rows left it.
     pub(crate) fn shrink_leaf(&mut self, arena: &Arena, leaf: NodeId, removed: &[RowId], table: &[S]) {
-        if let Entry::Box(slot) = self.entry(leaf)
+        if let Entry::Box(slot) = self.entry(arena.site(leaf))
             && Self::keeps(arena.n_rows(leaf))
         {
             let (low, high) = self.bounds_of(slot);
@@ -102,51 +102,47 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Gives up a node's entry.
-    pub(crate) fn clear(&mut self, node: NodeId) {
-        match self.entry(node) {
+    pub(crate) fn clear(&mut self, site: SiteId) {
+        match self.entry(site) {
             Entry::None => return,
             Entry::Box(slot) => self.free.push(slot as u32),
             Entry::Few(slot) => self.free_few.push(slot as u32),
         }
-        self.slots[node.index()] = NONE;
+        self.slots[site.index()] = NONE;
     }
 
     /// How far a point lies outside a node's box, each dimension at its rate:
-    /// `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) + max(l_jd - x_d, 0))` (thesis section 5.5.3).
+    /// `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) + max(l_jd - x_d, 0))` (thesis section 5.5.3). Reckoned
+    /// in the point's own type, which holds every bound exactly.
     pub(crate) fn excess<X: Scalar>(
         &self,
         arena: &Arena,
         node: NodeId,
         x: &[X],
-        rates: &[f64],
+        rates: &[X],
         table: &[S],
+        scratch: &mut Bounds<S>,
     ) -> f64 {
-        let row = |row| row_of(table, row, self.n_features);
-        match self.entry(node) {
+        let row = |row: RowId| row_of(table, row, self.n_features);
+        let site = arena.site(node);
+        match self.entry(site) {
             Entry::Box(slot) => {
                 let (low, high) = self.bounds_of(slot);
-                excess_of(x, rates, |d| (low[d].into(), high[d].into()))
+                excess_of(x, rates, low, high)
             }
             Entry::Few(slot) => {
-                let rows = self.few[slot];
-                match arena.n_rows(node) {
-                    2 => excess_of_rows(x, rates, [row(rows[0]), row(rows[1])]),
-                    3 => excess_of_rows(x, rates, [row(rows[0]), row(rows[1]), row(rows[2])]),
-                    _ => excess_of_rows(x, rates, rows.map(row)),
-                }
+                let rows = &self.few[slot][..arena.n_rows_at(site)];
+                let (low, high) = scratch.around(rows.iter().map(|&r| row(r)));
+                excess_of(x, rates, low, high)
             }
             Entry::None => {
-                // A leaf of up to SMALL rows; one more of a row changes no box.
-                let mut rows = arena.leaf_rows(node);
-                let first = row(rows.next().expect("a leaf holds rows"));
-                let Some(second) = rows.next() else {
-                    return excess_of_rows(x, rates, [first]);
-                };
-                let mut few = [first, row(second), first, first];
-                for (place, other) in few[2..].iter_mut().zip(rows) {
-                    *place = row(other);
+                let mut rows = arena.leaf_rows(node).map(row);
+                if arena.n_rows_at(site) == 1 {
+                    let only = rows.next().expect("a leaf holds rows");
+                    return excess_of(x, rates, only, only);
                 }
-                excess_of_rows(x, rates, few)
+                let (low, high) = scratch.around(rows);
+                excess_of(x, rates, low, high)
             }
         }
     }
@@ -164,27 +160,27 @@ impl<S: Scalar> Extents<S> {
             + (self.slots.capacity() + self.free.capacity() + self.free_few.capacity()) * size_of::<u32>()
     }
 
-    fn entry(&self, node: NodeId) -> Entry {
-        match self.slots.get(node.index()).copied() {
+    fn entry(&self, site: SiteId) -> Entry {
+        match self.slots.get(site.index()).copied() {
             None | Some(NONE) => Entry::None,
             Some(slot) if slot & FEW != 0 => Entry::Few((slot & !FEW) as usize),
             Some(slot) => Entry::Box(slot as usize),
         }
     }
 
-    fn assign(&mut self, node: NodeId, slot: u32) {
-        if self.slots.len() <= node.index() {
-            self.slots.resize(node.index() + 1, NONE);
+    fn assign(&mut self, site: SiteId, slot: u32) {
+        if self.slots.len() <= site.index() {
+            self.slots.resize(site.index() + 1, NONE);
         }
-        self.slots[node.index()] = slot;
+        self.slots[site.index()] = slot;
     }
 
     /// The node's box, or a new one.
-    fn claim(&mut self, node: NodeId) -> usize {
-        if let Entry::Box(slot) = self.entry(node) {
+    fn claim(&mut self, site: SiteId) -> usize {
+        if let Entry::Box(slot) = self.entry(site) {
             return slot;
         }
-        self.clear(node);
+        self.clear(site);
         let slot = self.free.pop().unwrap_or_else(|| {
             let len = self.bounds.len();
             let size = 2 * self.n_features;
@@ -195,20 +191,21 @@ impl<S: Scalar> Extents<S> {
             self.bounds.resize(len + size, S::ZERO);
             (len / size) as u32
         });
-        self.assign(node, slot);
+        self.assign(site, slot);
         slot as usize
     }
 
     fn set_few(&mut self, arena: &Arena, node: NodeId) {
-        let slot = if let Entry::Few(slot) = self.entry(node) {
+        let site = arena.site(node);
+        let slot = if let Entry::Few(slot) = self.entry(site) {
             slot
         } else {
-            self.clear(node);
+            self.clear(site);
             let slot = self.free_few.pop().unwrap_or_else(|| {
                 self.few.push([0; SMALL]);
                 self.few.len() as u32 - 1
             });
-            self.assign(node, slot | FEW);
+            self.assign(site, slot | FEW);
             slot as usize
         };
         let mut i = 0;
@@ -244,7 +241,7 @@ impl<S: Scalar> Extents<S> {
 
     fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: &[S]) {
         let node = arena.below_skips(node);
-        match self.entry(node) {
+        match self.entry(arena.site(node)) {
             Entry::Box(other) => {
                 // Two boxes of one vector: the later one is lent apart.
                 let size = 2 * self.n_features;
@@ -288,6 +285,31 @@ impl Extents<f32> {
     }
 }
 
+/// The box of a few rows, in the making.
+#[derive(Debug)]
+pub(crate) struct Bounds<S> {
+    low: Vec<S>,
+    high: Vec<S>,
+}
+
+impl<S: Scalar> Bounds<S> {
+    pub(crate) fn new() -> Self {
+        Self { low: Vec::new(), high: Vec::new() }
+    }
+
+    fn around<'a>(&mut self, mut rows: impl Iterator<Item = &'a [S]>) -> (&[S], &[S]) {
+        let first = rows.next().expect("a node holds rows");
+        self.low.clear();
+        self.high.clear();
+        self.low.extend_from_slice(first);
+        self.high.extend_from_slice(first);
+        for row in rows {
+            widen(&mut self.low, &mut self.high, row, row);
+        }
+        (&self.low, &self.high)
+    }
+}
+
 /// Where a node's box is found.
 enum Entry {
     None,
@@ -309,41 +331,29 @@ fn row_of<S>(table: &[S], row: RowId, n_features: usize) -> &[S] {
     &table[start..start + n_features]
 }
 
-/// The excess over the box of a few rows.
-fn excess_of_rows<S: Scalar, X: Scalar, const N: usize>(x: &[X], rates: &[f64], rows: [&[S]; N]) -> f64 {
-    let rows = rows.map(|row| &row[..x.len()]);
-    excess_of(x, rates, |d| {
-        let (mut low, mut high): (f64, f64) = (rows[0][d].into(), rows[0][d].into());
-        for row in &rows[1..] {
-            let value: f64 = row[d].into();
-            low = if value < low { value } else { low };
-            high = if value > high { value } else { high };
-        }
-        (low, high)
-    })
-}
-
 /// The sum in lanes of its own, so that it is the same on every machine and vector instructions fit it.
-fn excess_of<X: Scalar>(x: &[X], rates: &[f64], bounds: impl Fn(usize) -> (f64, f64)) -> f64 {
+fn excess_of<S: Scalar, X: Scalar>(x: &[X], rates: &[X], low: &[S], high: &[S]) -> f64 {
     const LANES: usize = 8;
-    let rates = &rates[..x.len()];
-    let term = |d: usize| {
-        let (low, high) = bounds(d);
-        let value: f64 = x[d].into();
-        let (below, above) = (low - value, value - high);
+    let term = |x: X, rate: X, low: S, high: S| {
+        let (below, above) = (X::of(low) - x, x - X::of(high));
         let outside = if below > above { below } else { above };
-        rates[d] * if outside > 0.0 { outside } else { 0.0 }
+        rate * if outside > X::ZERO { outside } else { X::ZERO }
     };
-    let mut sums = [0.0; LANES];
-    let whole = x.len() / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            *sum += term(start + lane);
+    let mut sums = [X::ZERO; LANES];
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    let (rates, rates_rest) = rates.as_chunks::<LANES>();
+    let (low, low_rest) = low.as_chunks::<LANES>();
+    let (high, high_rest) = high.as_chunks::<LANES>();
+    for (((x, rates), low), high) in x.iter().zip(rates).zip(low).zip(high) {
+        for lane in 0..LANES {
+            sums[lane] = sums[lane] + term(x[lane], rates[lane], low[lane], high[lane]);
         }
     }
-    for (d, sum) in (whole..x.len()).zip(&mut sums) {
-        *sum += term(d);
+    for (lane, (((&x, &rate), &low), &high)) in
+        x_rest.iter().zip(rates_rest).zip(low_rest).zip(high_rest).enumerate()
+    {
+        sums[lane] = sums[lane] + term(x, rate, low, high);
     }
     let [a, b, c, d, e, f, g, h] = sums;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+    (((a + e) + (c + g)) + ((b + f) + (d + h))).into()
 }

@@ -1,6 +1,7 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
 
 use super::domain::Domain;
+use super::extents::Bounds;
 use super::keyed::Key;
 use super::roster::Roster;
 use super::route::{self, Branch, Outside, Space, Stop};
@@ -157,7 +158,9 @@ impl<P: Statistics> Forest<P> {
         roster.admit(&ids);
         let body = match rows.to_exact::<f32>() {
             Some(values) => Body::F32(Kept { values, trees: Vec::new() }),
-            None => Body::F64(Kept { values: rows.to_exact().expect("f64 holds every value"), trees: vec![] }),
+            None => {
+                Body::F64(Kept { values: rows.to_exact().expect("f64 holds every value"), trees: vec![] })
+            }
         };
         let mut forest = Self { settings, domain, level, targets, roster, body };
         forest.rebuild(level, run)?;
@@ -496,12 +499,12 @@ impl<P: Statistics> Forest<P> {
     ) -> V::Chunk {
         let n_features = self.domain.n_features();
         let mut chunk = visitor.start(values.len() / n_features);
-        let mut stops = Vec::new();
+        let mut finder = Finder::new(&self.domain);
         let places: Vec<Place> = values.chunks_exact(n_features).map(|x| self.place_of(x)).collect();
         for (i, tree) in kept.trees.iter().enumerate() {
             for (row, x) in values.chunks_exact(n_features).enumerate() {
-                self.find_stops(kept, i, tree, places[row], x, &mut stops);
-                visitor.visit(i, tree, row, &stops, &mut chunk);
+                self.find_stops(kept, i, tree, places[row], x, &mut finder);
+                visitor.visit(i, tree, row, &finder.stops, &mut chunk);
             }
         }
         chunk
@@ -517,7 +520,7 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         let columns = Columns::by_row(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut stops = Vec::new();
+        let mut finder = Finder::new(&self.domain);
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, self.level, columns, &kept.values);
@@ -525,8 +528,8 @@ impl<P: Statistics> Forest<P> {
                 control.check()?;
                 tree.remove(&mut [row], &process);
                 let x = &kept.values[row as usize * n_features..][..n_features];
-                self.find_stops(kept, i, &tree, Place::Inside, x, &mut stops);
-                visitor.visit(i, &tree, at, &stops, &mut chunk);
+                self.find_stops(kept, i, &tree, Place::Inside, x, &mut finder);
+                visitor.visit(i, &tree, at, &finder.stops, &mut chunk);
                 let changed = tree.insert(&mut [row], &process, control)?;
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
@@ -554,11 +557,12 @@ impl<P: Statistics> Forest<P> {
         tree: &Tree<S, P>,
         place: Place,
         x: &[X],
-        stops: &mut Vec<Stop>,
+        finder: &mut Finder<S, X>,
     ) {
         let space = self.space(kept);
+        let Finder { stops, bounds, rates } = finder;
         if let Some(extents) = &tree.extents {
-            return route::averaged(tree, extents, &space, x, stops);
+            return route::averaged(tree, extents, &space, (x, rates), bounds, stops);
         }
         let outside = match place {
             Place::Inside => None,
@@ -569,15 +573,33 @@ impl<P: Statistics> Forest<P> {
             Place::Beyond => {
                 // So far away that the first cut of any process parts it from the rows.
                 stops.clear();
-                let Some(root) = tree.arena.root() else { return };
+                let Some(root) = tree.arena.root() else {
+                    return;
+                };
                 let node = tree.arena.below_skips(root);
                 let time =
                     if tree.arena.is_leaf(node) { self.settings.lifetime } else { tree.arena.time(node) };
-                stops.push(Stop { node, after: 0.0, time, branch: Branch::At(0.0) });
+                let site = tree.arena.site(node);
+                stops.push(Stop { node, site, after: 0.0, time, branch: Branch::At(0.0) });
                 return;
             }
         };
         route::realised(tree, &space, outside, x, stops);
+    }
+}
+
+/// Stops, and the room that finding them needs.
+struct Finder<S, X> {
+    stops: Vec<Stop>,
+    bounds: Bounds<S>,
+    /// Rates of the features in the points' type.
+    rates: Vec<X>,
+}
+
+impl<S: Scalar, X: Scalar> Finder<S, X> {
+    fn new(domain: &Domain) -> Self {
+        let rates = domain.rates().iter().map(|&rate| X::of(rate)).collect();
+        Self { stops: Vec::new(), bounds: Bounds::new(), rates }
     }
 }
 

@@ -9,7 +9,7 @@ use super::numbers::Numbers;
 use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, Link, NodeId};
+use crate::tree::{Kind, Link, NodeId, SiteId};
 
 /// Hyperparameters of the hierarchy, shared by all trees of a forest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ impl<R: Real> Message<R> {
     }
 }
 
-/// Upward messages of one tree, by node.
+/// Upward messages of one tree, by site.
 #[derive(Debug, Clone)]
 pub(crate) struct Messages<R = f64> {
     messages: Vec<Message<R>>,
@@ -62,8 +62,8 @@ impl<R> Default for Messages<R> {
 }
 
 impl<R: Real> Messages<R> {
-    pub(crate) fn of(&self, node: NodeId) -> Message<R> {
-        self.messages[node.index()]
+    pub(crate) fn of(&self, site: SiteId) -> Message<R> {
+        self.messages[site.index()]
     }
 
     /// The upward pass over a tree given in preorder. Also returns the log likelihood of the rows given
@@ -94,8 +94,8 @@ impl<R: Real> Messages<R> {
         mut gather: impl FnMut(R),
     ) {
         let zero = R::constant(0.0);
-        if self.messages.len() < tree.arena.capacity() {
-            self.messages.resize(tree.arena.capacity(), Message { precision: zero, mean: zero });
+        if self.messages.len() < tree.arena.n_sites() {
+            self.messages.resize(tree.arena.n_sites(), Message { precision: zero, mean: zero });
         }
         for node in nodes {
             let (message, term) = match tree.arena.kind(node) {
@@ -103,14 +103,15 @@ impl<R: Real> Messages<R> {
                     let clock = hyper.clock(tree.arena.time(node));
                     let side = |child| {
                         let child = tree.arena.below_skips(child);
-                        self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock)
+                        self.of(tree.arena.site(child))
+                            .through(hyper.clock(time_of(tree, child, lifetime)) - clock)
                     };
                     join(side(left), side(right))
                 }
                 Kind::Leaf => leaf_message(tree, node, hyper.noise_variance),
                 Kind::Skip { .. } => continue,
             };
-            self.messages[node.index()] = message;
+            self.messages[tree.arena.site(node).index()] = message;
             gather(term);
         }
     }
@@ -132,8 +133,9 @@ fn leaf_message<S: Scalar, R: Real>(
     leaf: NodeId,
     noise_variance: R,
 ) -> (Message<R>, R) {
-    let moments = tree.statistics.moments(leaf);
-    let n = tree.arena.n_rows(leaf) as f64;
+    let site = tree.arena.site(leaf);
+    let moments = tree.statistics.moments(site);
+    let n = tree.arena.n_rows_at(site) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
     let squares = R::constant(moments.squares) / noise_variance;
     let term = R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()));
@@ -199,7 +201,7 @@ pub(crate) fn predict_exact<S: Scalar>(
     hyper: &Hyperparameters,
     lifetime: f64,
     stops: &[Stop],
-    noise: impl Fn(NodeId) -> f64,
+    noise: impl Fn(SiteId) -> f64,
     mut emit: impl FnMut(Component),
 ) {
     let end = hyper.clock(lifetime);
@@ -207,7 +209,7 @@ pub(crate) fn predict_exact<S: Scalar>(
     let mut clock = hyper.clock(0.0);
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
-        let message = messages.of(stop.node);
+        let message = messages.of(stop.site);
         let here = hyper.clock(stop.time);
         let (probability, first, second) = branch_clock(stop, hyper);
         if probability > 0.0 {
@@ -221,7 +223,7 @@ pub(crate) fn predict_exact<S: Scalar>(
             let mean = above.mean + v / whole * apart;
             let bridge = v - (v * v + v_spread) / whole;
             let variance =
-                bridge + v_spread * (apart / whole).powi(2) + (end - first).max(0.0) + noise(stop.node);
+                bridge + v_spread * (apart / whole).powi(2) + (end - first).max(0.0) + noise(stop.site);
             emit(Component { weight: not_separated * probability, mean, variance });
             not_separated *= 1.0 - probability;
         }
@@ -230,14 +232,14 @@ pub(crate) fn predict_exact<S: Scalar>(
         let Some(next) = stops.get(i + 1) else {
             if not_separated > 0.0 {
                 let Above { mean, variance } = above.observe(message);
-                let variance = variance + noise(stop.node);
+                let variance = variance + noise(stop.site);
                 emit(Component { weight: not_separated, mean, variance });
             }
             return;
         };
         let sibling = sibling(tree, stop.node, next.node);
         let span = hyper.clock(time_of(tree, sibling, lifetime)) - clock;
-        above = above.observe(messages.of(sibling).through(span));
+        above = above.observe(messages.of(tree.arena.site(sibling)).through(span));
     }
     if stops.is_empty() {
         let variance = end - hyper.clock(0.0) + hyper.noise_variance;
@@ -254,9 +256,9 @@ pub(crate) fn predict_fast<S: Scalar>(
     stops: &[Stop],
     mut emit: impl FnMut(Component),
 ) {
-    let own = |node: NodeId| {
-        let moments = tree.statistics.moments(node);
-        let variance = moments.squares / tree.arena.n_rows(node) as f64;
+    let own = |site: SiteId| {
+        let moments = tree.statistics.moments(site);
+        let variance = moments.squares / tree.arena.n_rows_at(site) as f64;
         Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
     };
     let mut parent = prior;
@@ -271,7 +273,7 @@ pub(crate) fn predict_fast<S: Scalar>(
             emit(Component { weight: not_separated * probability, ..parent });
             not_separated *= 1.0 - probability;
         }
-        parent = own(stop.node);
+        parent = own(stop.site);
         if i + 1 == stops.len() && not_separated > 0.0 {
             emit(Component { weight: not_separated, ..parent });
         }
@@ -290,25 +292,27 @@ pub(crate) fn posterior<S: Scalar>(
     preorder: &[NodeId],
 ) -> Vec<(f64, f64)> {
     let none = Above { mean: hyper.mu, variance: 0.0 };
-    let mut above = vec![none; tree.arena.capacity()];
+    let mut above = vec![none; tree.arena.n_sites()];
     if let Some(&root) = preorder.first() {
-        above[root.index()].variance = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+        above[tree.arena.site(root).index()].variance =
+            hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
     }
     preorder
         .iter()
         .map(|&node| {
-            let here = above[node.index()];
+            let site = tree.arena.site(node);
+            let here = above[site.index()];
             if let Kind::Split(left, right) = tree.arena.kind(node) {
                 let clock = hyper.clock(tree.arena.time(node));
                 let (left, right) = (tree.arena.below_skips(left), tree.arena.below_skips(right));
                 let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
                 for (child, other) in [(left, right), (right, left)] {
-                    let mut belief = here.observe(messages.of(other).through(span(other)));
+                    let mut belief = here.observe(messages.of(tree.arena.site(other)).through(span(other)));
                     belief.variance += span(child);
-                    above[child.index()] = belief;
+                    above[tree.arena.site(child).index()] = belief;
                 }
             }
-            let Above { mean, variance } = here.observe(messages.of(node));
+            let Above { mean, variance } = here.observe(messages.of(site));
             (mean, variance)
         })
         .collect()

@@ -36,9 +36,11 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
     let terms = map(n_threads, trees.len(), |i| {
         let tree = &trees[i];
         let preorder = tree.arena.preorder();
-        let Some(&root) = preorder.first() else { return 0.0 };
+        let Some(&root) = preorder.first() else {
+            return 0.0;
+        };
         let (messages, log_likelihood) = Messages::upward(tree, &preorder, lifetime, hyper);
-        let (variance, mean) = root_term(tree, root, messages.of(root), lifetime, hyper);
+        let (variance, mean) = root_term(tree, root, messages.of(tree.arena.site(root)), lifetime, hyper);
         log_likelihood + log_normal(mean - hyper.mu, variance)
     });
     terms.iter().sum::<f64>() / trees.len() as f64
@@ -105,7 +107,8 @@ impl<S: Scalar> Objective<'_, S> {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, log_likelihood) = Messages::upward(tree, preorder, self.lifetime, &hyper);
             let root = preorder[0];
-            let (variance, mean) = root_term(tree, root, messages.of(root), self.lifetime, &hyper);
+            let (variance, mean) =
+                root_term(tree, root, messages.of(tree.arena.site(root)), self.lifetime, &hyper);
             (log_likelihood, variance, mean)
         });
         // mu_H only enters through the roots: its optimum is their mean, weighted by precision. By the

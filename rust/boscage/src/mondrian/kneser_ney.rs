@@ -1,37 +1,38 @@
 //! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
 
-use super::classes::{Class, Classes, iter_bits};
+use super::classes::Classes;
 use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::Kind;
 
-/// What one stop adds to the prediction: `G_j = own + others * G_parent(j)` (eq. 5.5) and the branch above.
-#[derive(Debug, Clone, Copy, Default)]
+/// What one stop adds to the prediction.
+#[derive(Debug, Clone, Copy)]
 struct Term {
-    /// Weight of the branch above this stop in the prediction, times what it keeps for its own tables.
-    branch_own: f64,
-    /// The same, times what it hands to the parent.
-    branch_parent: f64,
-    /// `(1 - d) / c` of a split, `-d / c` of a leaf: of every table.
+    /// To every class with a table at the stop.
     table: f64,
-    /// `1 / c`: of every further customer.
+    /// To every class with a further customer: in both children of a split, `n - 1` times in a leaf.
     customer: f64,
-    /// `d tab / c`: of the parent.
-    parent: f64,
 }
 
 /// Room for one prediction, kept from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// Probabilities of branching off above each stop, times that of getting there.
+    branches: Vec<f64>,
     terms: Vec<Term>,
 }
 
+/// Weights below this change no probability.
+const NOTHING: f64 = 1e-18;
+/// `exp(-x)` beyond this is below [`NOTHING`].
+const FAR: f64 = 42.0;
+
 /// Adds one tree's prediction (eq. 5.6) to `proba`, by class; returns the weight of the base measure `H`.
 ///
-/// Eq. 5.5 is linear in the parent's prediction. So the prediction is a sum over the path of each stop's
-/// own tables and customers with scalar weights, found in one pass down and one up; classes that leave the
-/// path on the way down are added once.
+/// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of discount
+/// `d`, a class with a table gets `(1 - d) / c`, with a further customer `1 / c` more, and the parent's
+/// prediction counts `d t / c`. So the prediction is a sum over the path of tables and customers with
+/// scalar weights, which are found on the way from the last stop up to where nothing is handed on.
 pub(crate) fn predict<S: Scalar>(
     tree: &Tree<S, Classes>,
     stops: &[Stop],
@@ -39,118 +40,140 @@ pub(crate) fn predict<S: Scalar>(
     scratch: &mut Scratch,
     proba: &mut [f64],
 ) -> f64 {
-    let classes = &tree.statistics;
-    let mut not_separated = 1.0;
+    let mut stays = 1.0;
+    scratch.branches.clear();
+    scratch.branches.extend(stops.iter().map(|stop| {
+        let probability = match stop.branch {
+            Branch::Never => 0.0,
+            Branch::At(_) => 1.0,
+            Branch::Rate(rate) => falls(rate * (stop.time - stop.after)),
+        };
+        let weight = stays * probability;
+        stays *= 1.0 - probability;
+        weight
+    }));
+    // The weight of the node's own prediction: at first what stays at the last stop.
+    let mut own = stays;
+    let mut first = stops.len();
     scratch.terms.clear();
-    for stop in stops {
-        let tables = count(classes.tables(stop.node));
-        let mut term = node_term(tree, stop, tables, discount);
-        let (probability, expected) = branch(stop, discount);
-        let weight = not_separated * probability;
-        term.branch_own = weight * (1.0 - expected) / tables;
-        term.branch_parent = weight * expected;
-        not_separated *= 1.0 - probability;
+    for (stop, &branch) in stops.iter().zip(&scratch.branches).rev() {
+        if own < NOTHING && first < stops.len() && !scratch.branches[..first].iter().any(|&b| b > 0.0) {
+            break;
+        }
+        let (term, parent) = weigh(tree, stop, own, branch, discount);
         scratch.terms.push(term);
+        own = parent;
+        first -= 1;
     }
-    // What remains stays at the last stop, and every stop hands its share up.
-    let mut carried = not_separated;
-    for term in scratch.terms.iter_mut().rev() {
-        let own = carried;
-        carried = own * term.parent + term.branch_parent;
-        term.table = own * term.table + term.branch_own;
-        term.customer *= own;
-    }
-    add_tables(tree, stops, &scratch.terms, proba);
-    carried
+    add(tree, &stops[first..], &scratch.terms, proba);
+    own
 }
 
-/// Eq. 5.5 at one stop.
-fn node_term<S: Scalar>(tree: &Tree<S, Classes>, stop: &Stop, tables: f64, discount: f64) -> Term {
-    let d = (-discount * (stop.time - stop.after)).exp();
-    let classes = &tree.statistics;
-    match tree.arena.kind(stop.node) {
-        Kind::Split(left, right) => {
-            let both: u32 = classes
-                .tables(left)
-                .iter()
-                .zip(classes.tables(right))
-                .map(|(left, right)| (left & right).count_ones())
-                .sum();
-            let customers = tables + f64::from(both);
-            Term {
-                table: (1.0 - d) / customers,
-                customer: 1.0 / customers,
-                parent: d * tables / customers,
-                ..Term::default()
-            }
-        }
-        _ => {
-            let customers = tree.arena.n_rows(stop.node) as f64;
-            Term {
-                table: -d / customers,
-                customer: 1.0 / customers,
-                parent: d * tables / customers,
-                ..Term::default()
-            }
-        }
+/// What a stop adds, and the weight of its parent's prediction, given the weights of its own prediction and
+/// of the branch above it.
+fn weigh<S: Scalar>(
+    tree: &Tree<S, Classes>,
+    stop: &Stop,
+    own: f64,
+    branch: f64,
+    discount: f64,
+) -> (Term, f64) {
+    let (tables, both) = tree.statistics.sets(stop.site);
+    let n_tables = count(tables);
+    let mut term = Term { table: 0.0, customer: 0.0 };
+    let mut parent = 0.0;
+    if own >= NOTHING {
+        let leaf = tree.arena.is_leaf(stop.node);
+        let customers = if leaf { tree.arena.n_rows_at(stop.site) as f64 } else { n_tables + count(both) };
+        let d = survives(discount * (stop.time - stop.after));
+        term.customer = own / customers;
+        term.table = term.customer * (1.0 - d);
+        parent = term.customer * d * n_tables;
     }
+    if branch > 0.0 {
+        // The new node has the stop's tables, one customer each (Algorithm 5.8, lines 9-11).
+        let d = expected_discount(stop, discount);
+        term.table += branch * (1.0 - d) / n_tables;
+        parent += branch * d;
+    }
+    (term, parent)
 }
 
-/// The probability of branching off above a stop, and the discount of the new node expected then
-/// (Algorithm 5.8, lines 5-9): over a truncated exponential of rate `h`,
+/// The discount expected at the branch above a stop: over a truncated exponential of rate `h`,
 /// `E[exp(-g D)] = h / (h + g) (1 - exp(-(h + g) D)) / (1 - exp(-h D))`.
-fn branch(stop: &Stop, discount: f64) -> (f64, f64) {
+fn expected_discount(stop: &Stop, discount: f64) -> f64 {
     match stop.branch {
-        Branch::Never => (0.0, 1.0),
-        Branch::At(time) => (1.0, (-discount * (time - stop.after)).exp()),
+        Branch::Never => 1.0,
+        Branch::At(time) => survives(discount * (time - stop.after)),
         Branch::Rate(rate) => {
             let span = stop.time - stop.after;
-            let probability = -(-rate * span).exp_m1();
-            if probability <= 0.0 {
-                return (0.0, 1.0);
-            }
-            let both = rate + discount;
-            (probability, rate / both * -(-both * span).exp_m1() / probability)
+            rate / (rate + discount) * falls((rate + discount) * span) / falls(rate * span)
         }
     }
 }
 
-fn add_tables<S: Scalar>(tree: &Tree<S, Classes>, stops: &[Stop], terms: &[Term], proba: &mut [f64]) {
+/// `exp(-x)`.
+fn survives(x: f64) -> f64 {
+    if x > FAR { 0.0 } else { (-x).exp() }
+}
+
+/// `1 - exp(-x)`.
+fn falls(x: f64) -> f64 {
+    if x > FAR {
+        1.0
+    } else if x > 0.5 {
+        1.0 - (-x).exp()
+    } else {
+        -(-x).exp_m1()
+    }
+}
+
+/// Adds the terms, given from the last stop up, class by class. A class on the path stays on it up to the
+/// root, so on the way down every class is met once: where it leaves the path.
+fn add<S: Scalar>(tree: &Tree<S, Classes>, stops: &[Stop], terms: &[Term], proba: &mut [f64]) {
     let classes = &tree.statistics;
-    let words = classes.words();
-    for word in 0..words {
-        let first = (word * 64) as Class;
-        let bits = |stop: &Stop| classes.tables(stop.node)[word];
-        let mut add = |bits: u64, amount: f64| {
-            for class in iter_bits(&[bits]) {
-                proba[(first + class) as usize] += amount;
-            }
-        };
+    let Some(last) = stops.last() else { return };
+    for word in 0..classes.words() {
+        let proba = &mut proba[word * 64..];
         let mut along = 0.0;
-        for (i, (stop, term)) in stops.iter().zip(terms).enumerate() {
+        let mut here = classes.tables(stops[0].site)[word];
+        for (i, term) in terms.iter().rev().enumerate() {
+            if here == 0 {
+                break;
+            }
             along += term.table;
-            let below = stops.get(i + 1).map_or(0, bits);
-            add(bits(stop) & !below, along);
-            if let Kind::Split(left, right) = tree.arena.kind(stop.node) {
-                add(classes.tables(left)[word] & classes.tables(right)[word], term.customer);
+            let below = stops.get(i + 1).map_or(0, |next| classes.tables(next.site)[word]);
+            spread(here & !below, along, proba);
+            if term.customer > 0.0 {
+                spread(classes.sets(stops[i].site).1[word], term.customer, proba);
+            }
+            here = below;
+        }
+    }
+    if !tree.arena.is_leaf(last.node) || terms[0].customer == 0.0 {
+        return;
+    }
+    let customer = terms[0].customer;
+    match classes.counts(last.site) {
+        Some(counts) => {
+            for &(class, n) in counts {
+                proba[class as usize] += f64::from(n - 1) * customer;
+            }
+        }
+        None => {
+            let further = (tree.arena.n_rows_at(last.site) - 1) as f64 * customer;
+            for (word, &bits) in classes.tables(last.site).iter().enumerate() {
+                spread(bits, further, &mut proba[word * 64..]);
             }
         }
     }
-    let (Some(stop), Some(term)) = (stops.last(), terms.last()) else { return };
-    if tree.arena.is_leaf(stop.node) {
-        match classes.counts(stop.node) {
-            Some(counts) => {
-                for &(class, n) in counts {
-                    proba[class as usize] += f64::from(n) * term.customer;
-                }
-            }
-            None => {
-                let n = tree.arena.n_rows(stop.node) as f64;
-                for class in iter_bits(classes.tables(stop.node)) {
-                    proba[class as usize] += n * term.customer;
-                }
-            }
-        }
+}
+
+/// Adds an amount to the classes of a word of bits.
+fn spread(mut bits: u64, amount: f64, proba: &mut [f64]) {
+    while bits != 0 {
+        proba[bits.trailing_zeros() as usize] += amount;
+        bits &= bits - 1;
     }
 }
 

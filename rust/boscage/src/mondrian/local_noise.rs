@@ -17,7 +17,7 @@ use crate::tree::{Kind, NodeId};
 /// Degrees of freedom that a parent's noise counts for, `a` above.
 const PRIOR: f64 = 20.0;
 
-/// The noise variance at every node, by tree and node.
+/// The noise variance at every node, by tree and site.
 pub(crate) fn estimate<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
@@ -41,29 +41,30 @@ fn smooth<S: Scalar>(
     noise_variance: f64,
 ) -> Vec<f64> {
     let arena = &tree.arena;
-    // Sums from the leaves up, by node.
-    let mut sums = vec![0.0; arena.capacity()];
+    let below = |child| arena.site(arena.below_skips(child)).index();
+    // Sums from the leaves up, by site.
+    let mut sums = vec![0.0; arena.n_sites()];
     for (&node, &(mean, variance)) in order.iter().zip(posterior).rev() {
-        sums[node.index()] = match arena.kind(node) {
-            Kind::Split(left, right) => {
-                sums[arena.below_skips(left).index()] + sums[arena.below_skips(right).index()]
-            }
+        sums[arena.site(node).index()] = match arena.kind(node) {
+            Kind::Split(left, right) => sums[below(left)] + sums[below(right)],
             _ => {
-                let moments = tree.statistics.moments(node);
+                let site = arena.site(node);
+                let moments = tree.statistics.moments(site);
                 let apart = moments.mean - mean;
-                let residual = moments.squares + arena.n_rows(node) as f64 * apart * apart;
+                let residual = moments.squares + arena.n_rows_at(site) as f64 * apart * apart;
                 residual / (1.0 - variance / noise_variance).max(0.05)
             }
         };
     }
-    let mut noise = vec![noise_variance; arena.capacity()];
+    let mut noise = vec![noise_variance; arena.n_sites()];
     for &node in order {
-        let prior = noise[node.index()];
-        let own = (PRIOR * prior + sums[node.index()]) / (PRIOR + arena.n_rows(node) as f64);
-        noise[node.index()] = own;
+        let site = arena.site(node);
+        let prior = noise[site.index()];
+        let own = (PRIOR * prior + sums[site.index()]) / (PRIOR + arena.n_rows_at(site) as f64);
+        noise[site.index()] = own;
         if let Kind::Split(left, right) = arena.kind(node) {
-            noise[arena.below_skips(left).index()] = own;
-            noise[arena.below_skips(right).index()] = own;
+            noise[below(left)] = own;
+            noise[below(right)] = own;
         }
     }
     noise

@@ -1,7 +1,7 @@
 //! Statistics for regression: number, mean and sum of squares of the targets at each node.
 
 use super::statistics::Statistics;
-use crate::tree::{NodeId, RowId};
+use crate::tree::{RowId, SiteId};
 
 /// Mean and sum of squared deviations from it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -45,49 +45,45 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    pub(crate) fn moments(&self, node: NodeId) -> Moments {
-        self.moments[node.index()]
+    pub(crate) fn moments(&self, site: SiteId) -> Moments {
+        self.moments[site.index()]
     }
 
-    fn set(&mut self, node: NodeId, moments: Moments) {
-        if self.moments.len() <= node.index() {
-            self.moments.resize(node.index() + 1, Moments::default());
+    fn set(&mut self, site: SiteId, moments: Moments) {
+        if self.moments.len() <= site.index() {
+            self.moments.resize(site.index() + 1, Moments::default());
         }
-        self.moments[node.index()] = moments;
+        self.moments[site.index()] = moments;
     }
 }
 
 impl Statistics for Numbers {
     type Target = f64;
 
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+    fn set_leaf(&mut self, leaf: SiteId, rows: &[RowId], targets: &[f64]) {
         let mut own: Vec<f64> = rows.iter().map(|&row| targets[row as usize]).collect();
         self.set(leaf, Moments::of(&mut own));
     }
 
-    fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> bool {
+    fn grow_leaf(&mut self, leaf: SiteId, _: usize, added: &[RowId], targets: &[f64]) -> bool {
         let Moments { mean, squares } = self.moments(leaf);
         // Else the mean must be taken over all rows in their own order, not in that of their coming.
         squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean)
     }
 
-    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: &[f64]) -> bool {
+    fn shrink_leaf(&mut self, leaf: SiteId, _: usize, _: &[RowId], _: &[f64]) -> bool {
         self.is_uniform(leaf)
     }
 
-    fn join(&mut self, node: NodeId, (left, n): (NodeId, usize), (right, m): (NodeId, usize)) {
-        self.set(node, self.moments(left).join(n, self.moments(right), m));
+    fn join(&mut self, site: SiteId, (left, n): (SiteId, usize), (right, m): (SiteId, usize)) {
+        self.set(site, self.moments(left).join(n, self.moments(right), m));
     }
 
-    fn copy(&mut self, node: NodeId, child: NodeId) {
-        self.set(node, self.moments(child));
+    fn is_uniform(&self, site: SiteId) -> bool {
+        self.moments(site).squares == 0.0
     }
 
-    fn is_uniform(&self, node: NodeId) -> bool {
-        self.moments(node).squares == 0.0
-    }
-
-    fn clear(&mut self, _: NodeId) {}
+    fn clear(&mut self, _: SiteId) {}
 
     fn shrink_to_fit(&mut self) {
         self.moments.shrink_to_fit();

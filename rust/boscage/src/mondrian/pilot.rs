@@ -99,13 +99,17 @@ impl Pilot<'_> {
                 let other = tried + stream.below(n_features - tried);
                 features.swap(tried, other);
                 let d = features[tried];
-                let Some(threshold) = self.random_cut(node, d, &mut stream) else { continue };
+                let Some(threshold) = self.random_cut(node, d, &mut stream) else {
+                    continue;
+                };
                 let gain = all.total - self.after(node, d, threshold, &all);
                 if best.is_none_or(|(most, ..)| gain > most) {
                     best = Some((gain, d, threshold));
                 }
             }
-            let Some((gain, d, threshold)) = best else { continue };
+            let Some((gain, d, threshold)) = best else {
+                continue;
+            };
             importances[d] += gain.max(0.0);
             let column = &self.columns[d];
             let mut middle = 0;
@@ -160,8 +164,7 @@ impl Pilot<'_> {
     /// Impurity on both sides of a cut together.
     fn after(&self, node: &[u32], d: usize, threshold: f64, all: &Impurity) -> f64 {
         let column = &self.columns[d];
-        let left =
-            self.impurity(node.iter().copied().filter(|&row| column[row as usize] <= threshold));
+        let left = self.impurity(node.iter().copied().filter(|&row| column[row as usize] <= threshold));
         left.total + left.rest_of(all)
     }
 }

@@ -14,7 +14,7 @@ use super::tree::Tree;
 use crate::control::map;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
-use crate::tree::NodeId;
+use crate::tree::{NodeId, SiteId};
 
 /// What stands for the posterior at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -121,7 +121,7 @@ struct State {
     hyper: Hyperparameters,
     /// Upward messages by tree; none for the fast posterior.
     messages: Vec<Messages>,
-    /// Noise variance by tree and node; none if it is one number.
+    /// Noise variance by tree and site; none if it is one number.
     noise: Option<Vec<Vec<f64>>>,
 }
 
@@ -309,9 +309,7 @@ impl MondrianRegressor {
     }
 
     fn state(&self, n_threads: usize) -> &State {
-        self.state.get_or_init(|| {
-            with_body!(&self.forest.body, kept => self.new_state(kept, n_threads))
-        })
+        self.state.get_or_init(|| with_body!(&self.forest.body, kept => self.new_state(kept, n_threads)))
     }
 
     fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, n_threads: usize) -> State {
@@ -340,7 +338,7 @@ impl MondrianRegressor {
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
         let tree = &kept.trees[0];
-        let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
+        let moments = tree.arena.root_site().map(|root| tree.statistics.moments(root)).unwrap_or_default();
         let variance = moments.squares / n.max(1) as f64;
         let mut start =
             hyperparameters::heuristic(moments.mean, variance, n, self.forest.domain.total_weight());
@@ -374,8 +372,8 @@ impl MondrianRegressor {
             let prior = self.fast_prior(tree, hyper);
             return gaussian::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
         }
-        let noise = |node: NodeId| match &state.noise {
-            Some(noise) => noise[tree_index][node.index()],
+        let noise = |site: SiteId| match &state.noise {
+            Some(noise) => noise[tree_index][site.index()],
             None => hyper.noise_variance,
         };
         let lifetime = self.forest.settings.lifetime;
@@ -385,17 +383,16 @@ impl MondrianRegressor {
     /// A component as the forest's mixture takes it in, unless no sum would notice it.
     fn share(&self, component: Component) -> Option<Component> {
         let n_trees = self.forest.settings.n_estimators as f64;
-        (component.weight > 1e-14)
-            .then(|| Component { weight: component.weight / n_trees, ..component })
+        (component.weight > 1e-14).then(|| Component { weight: component.weight / n_trees, ..component })
     }
 
     /// What the fast posterior takes for the parent of the root: the root itself.
     fn fast_prior<S: Scalar>(&self, tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
-        let (mean, variance) = match tree.arena.root() {
+        let (mean, variance) = match tree.arena.root_site() {
             None => (hyper.mu, 0.5 * hyper.gamma1),
             Some(root) => {
                 let moments = tree.statistics.moments(root);
-                (moments.mean, moments.squares / tree.arena.n_rows(root) as f64)
+                (moments.mean, moments.squares / tree.arena.n_rows_at(root) as f64)
             }
         };
         Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
@@ -562,7 +559,7 @@ impl NodeValues<Numbers> for Posteriors<'_> {
     ) -> (usize, Vec<f64>) {
         let values = if self.model.settings.posterior == Posterior::Fast {
             let of = |&node: &NodeId| {
-                let moments = tree.statistics.moments(node);
+                let moments = tree.statistics.moments(tree.arena.site(node));
                 [moments.mean, moments.squares / tree.arena.n_rows(node) as f64]
             };
             order.iter().flat_map(of).collect()
@@ -588,7 +585,9 @@ fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
         });
     }
     match targets.iter().position(|y| !y.is_finite()) {
-        Some(row) => return Err(Error::NonFiniteTarget { row, value: targets[row] }),
+        Some(row) => {
+            return Err(Error::NonFiniteTarget { row, value: targets[row] });
+        }
         None if targets.iter().any(|y| y.abs() > LARGEST_TARGET) => {
             return Err(Error::InvalidSetting {
                 name: "y",

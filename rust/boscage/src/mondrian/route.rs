@@ -2,17 +2,18 @@
 
 use super::cell::Cell;
 use super::domain::Domain;
-use super::extents::Extents;
+use super::extents::{Bounds, Extents};
 use super::keyed::Key;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, Link, NodeId};
+use crate::tree::{Kind, Link, NodeId, SiteId};
 
 /// A split or leaf on a point's way from the root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
+    pub(crate) site: SiteId,
     /// Split time of the stop before; 0 at the root.
     pub(crate) after: f64,
     /// The node's split time; a leaf's is the lifetime.
@@ -55,7 +56,8 @@ pub(crate) fn averaged<S: Scalar, P: Statistics, X: Scalar>(
     tree: &Tree<S, P>,
     extents: &Extents<S>,
     space: &Space<'_, S>,
-    x: &[X],
+    (x, rates): (&[X], &[X]),
+    bounds: &mut Bounds<S>,
     stops: &mut Vec<Stop>,
 ) {
     stops.clear();
@@ -66,9 +68,9 @@ pub(crate) fn averaged<S: Scalar, P: Statistics, X: Scalar>(
         let node = arena.below_skips(node);
         let leaf = arena.is_leaf(node);
         let time = if leaf { space.lifetime } else { arena.time(node) };
-        let rate = extents.excess(arena, node, x, space.domain.rates(), space.table);
+        let rate = extents.excess(arena, node, x, rates, space.table, bounds);
         let branch = if rate > 0.0 { Branch::Rate(rate) } else { Branch::Never };
-        stops.push(Stop { node, after, time, branch });
+        stops.push(Stop { node, site: arena.site(node), after, time, branch });
         if leaf {
             return;
         }
@@ -103,7 +105,8 @@ pub(crate) fn realised<S: Scalar, P: Statistics, X: Scalar>(
         }
         let right = match arena.kind(node) {
             Kind::Leaf => {
-                stops.push(Stop { node, after, time: space.lifetime, branch: Branch::Never });
+                let (site, time) = (arena.site(node), space.lifetime);
+                stops.push(Stop { node, site, after, time, branch: Branch::Never });
                 return;
             }
             Kind::Skip { child, right } => {
@@ -114,7 +117,7 @@ pub(crate) fn realised<S: Scalar, P: Statistics, X: Scalar>(
                 right
             }
             Kind::Split(left_child, right_child) => {
-                stops.push(Stop { node, after, time, branch: Branch::Never });
+                stops.push(Stop { node, site: arena.site(node), after, time, branch: Branch::Never });
                 after = time;
                 let right = arena.goes_right(node, value);
                 node = if right { right_child } else { left_child };
@@ -137,7 +140,7 @@ fn branch_off<S: Scalar, P: Statistics>(
 ) {
     let node = tree.arena.below_skips(node);
     let time = if tree.arena.is_leaf(node) { space.lifetime } else { tree.arena.time(node) };
-    stops.push(Stop { node, after, time, branch: Branch::At(at) });
+    stops.push(Stop { node, site: tree.arena.site(node), after, time, branch: Branch::At(at) });
 }
 
 /// The cuts of the shells that the tree was not drawn on; all its rows lie on their inner side.

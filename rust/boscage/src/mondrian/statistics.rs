@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::tree::{NodeId, RowId};
+use crate::tree::{RowId, SiteId};
 
 /// Sufficient statistics of the targets at every node of one tree: a function of the node's rows alone,
 /// never of the order in which they came. A leaf's are made from its rows, a split's from its children's.
@@ -11,27 +11,29 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     type Target: Copy + Debug + PartialEq + Send + Sync;
 
     /// Sets a leaf's statistics from all its rows.
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Self::Target]);
+    fn set_leaf(&mut self, leaf: SiteId, rows: &[RowId], targets: &[Self::Target]);
 
     /// Tries to bring a leaf up to date after `added` rows came to it, without looking at the others;
     /// `n_rows` counts them all. Returns whether it could.
-    fn grow_leaf(&mut self, leaf: NodeId, n_rows: usize, added: &[RowId], targets: &[Self::Target]) -> bool;
+    fn grow_leaf(&mut self, leaf: SiteId, n_rows: usize, added: &[RowId], targets: &[Self::Target]) -> bool;
 
     /// The same after `removed` rows left.
-    fn shrink_leaf(&mut self, leaf: NodeId, n_rows: usize, removed: &[RowId], targets: &[Self::Target])
-    -> bool;
+    fn shrink_leaf(
+        &mut self,
+        leaf: SiteId,
+        n_rows: usize,
+        removed: &[RowId],
+        targets: &[Self::Target],
+    ) -> bool;
 
     /// Sets a split's statistics from its children's and their numbers of rows.
-    fn join(&mut self, node: NodeId, left: (NodeId, usize), right: (NodeId, usize));
+    fn join(&mut self, site: SiteId, left: (SiteId, usize), right: (SiteId, usize));
 
-    /// Sets a skipped cut's statistics, which are its child's.
-    fn copy(&mut self, node: NodeId, child: NodeId);
+    /// Whether all targets of a site are the same.
+    fn is_uniform(&self, site: SiteId) -> bool;
 
-    /// Whether all targets of a node are the same.
-    fn is_uniform(&self, node: NodeId) -> bool;
-
-    /// Forgets what a freed node held.
-    fn clear(&mut self, node: NodeId);
+    /// Forgets what a freed site held.
+    fn clear(&mut self, site: SiteId);
 
     /// Gives back room that growing left over.
     fn shrink_to_fit(&mut self);

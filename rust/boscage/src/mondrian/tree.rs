@@ -8,7 +8,7 @@ use super::statistics::Statistics;
 use crate::control::Control;
 use crate::data::{Columns, Scalar};
 use crate::error::Result;
-use crate::tree::{Arena, Kind, Link, NodeId, RowId};
+use crate::tree::{Arena, Kind, Link, NodeId, RowId, SiteId};
 
 /// Everything that determines a tree besides its set of rows, and where those rows are.
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +104,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     pub(crate) fn build_extents(&mut self, n_features: usize, table: &[S]) {
         let mut extents = Extents::new(n_features);
         let order = self.arena.preorder();
-        extents
-            .reserve(order.iter().filter(|&&node| Extents::<S>::keeps(self.arena.n_rows(node))).count());
+        extents.reserve(order.iter().filter(|&&node| Extents::<S>::keeps(self.arena.n_rows(node))).count());
         for &node in order.iter().rev() {
             extents.refresh(&self.arena, node, table);
         }
@@ -127,29 +126,30 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Brings statistics and boxes up to date, children before parents.
-    fn refresh_grown(
-        &mut self,
-        touched: &[Touched],
-        rows: &[RowId],
-        process: &Process<'_, S, P::Target>,
-    ) {
+    fn refresh_grown(&mut self, touched: &[Touched], rows: &[RowId], process: &Process<'_, S, P::Target>) {
         let mut all = Vec::new();
         for &Touched { node, touch, .. } in touched.iter().rev() {
             match touch {
                 Touch::Cut => self.refresh_cut(node),
                 Touch::New => self.refresh_leaf(node, &mut all, process.targets),
                 Touch::Changed { start, end } => {
-                    let n_rows = self.arena.n_rows(node);
+                    let site = self.arena.site(node);
+                    let n_rows = self.arena.n_rows_at(site);
                     let added = &rows[start..end];
-                    if !self.statistics.grow_leaf(node, n_rows, added, process.targets) {
+                    if !self.statistics.grow_leaf(site, n_rows, added, process.targets) {
                         self.refresh_leaf(node, &mut all, process.targets);
                     }
                 }
             }
         }
-        let Some(extents) = &mut self.extents else { return };
-        let keeps = |t: &&Touched| Extents::<S>::keeps(self.arena.n_rows(t.node));
-        if touched.len() == self.arena.capacity() {
+        let Some(extents) = &mut self.extents else {
+            return;
+        };
+        let arena = &self.arena;
+        let keeps = |t: &&Touched| {
+            arena.find_site(t.node).is_some_and(|site| Extents::<S>::keeps(arena.n_rows_at(site)))
+        };
+        if touched.len() == arena.n_nodes() {
             // A tree made anew: all of its boxes at once.
             extents.reserve(touched.iter().filter(keeps).count());
         }
@@ -165,21 +165,33 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     fn refresh_leaf(&mut self, leaf: NodeId, all: &mut Vec<RowId>, targets: &[P::Target]) {
         all.clear();
         all.extend(self.arena.leaf_rows(leaf));
-        self.statistics.set_leaf(leaf, all, targets);
+        self.statistics.set_leaf(self.arena.site(leaf), all, targets);
     }
 
+    /// Brings a cut up to date, whose children are: a split joins theirs, a skipped cut has nothing.
     fn refresh_cut(&mut self, node: NodeId) {
-        match self.arena.kind(node) {
-            Kind::Split(left, right) => {
-                let (n_left, n_right) = (self.arena.n_rows(left), self.arena.n_rows(right));
-                self.arena.set_n_rows(node, n_left + n_right);
-                self.statistics.join(node, (left, n_left), (right, n_right));
+        let Kind::Split(left, right) = self.arena.kind(node) else {
+            if let Some(site) = self.arena.find_site(node) {
+                self.clear(site);
+                self.arena.release_site(node);
             }
-            Kind::Skip { child, .. } => {
-                self.arena.set_n_rows(node, self.arena.n_rows(child));
-                self.statistics.copy(node, child);
-            }
-            Kind::Leaf => unreachable!("a leaf is no cut"),
+            return;
+        };
+        let site = self.arena.claim_site(node);
+        let side = |child| {
+            let site = self.arena.site(self.arena.below_skips(child));
+            (site, self.arena.n_rows_at(site))
+        };
+        let (left, right) = (side(left), side(right));
+        self.arena.set_n_rows_at(site, left.1 + right.1);
+        self.statistics.join(site, left, right);
+    }
+
+    /// Forgets what a site held.
+    fn clear(&mut self, site: SiteId) {
+        self.statistics.clear(site);
+        if let Some(extents) = &mut self.extents {
+            extents.clear(site);
         }
     }
 
@@ -225,7 +237,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             return self.drop_node(link, node);
         }
         self.refresh_cut(node);
-        if self.arena.n_rows(node) < process.min_samples_split || self.statistics.is_uniform(node) {
+        let site = self.arena.site(self.arena.below_skips(node));
+        if self.arena.n_rows_at(site) < process.min_samples_split || self.statistics.is_uniform(site) {
             return self.collapse(link, node, process);
         }
         // Rows that a skipped cut holds are its child's: what pauses one pauses the other.
@@ -248,11 +261,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         removed: &[RowId],
         process: &Process<'_, S, P::Target>,
     ) {
-        let n_rows = self.arena.n_rows(leaf);
+        let site = self.arena.site(leaf);
+        let n_rows = self.arena.n_rows_at(site);
         if n_rows == 0 {
             return self.drop_node(link, leaf);
         }
-        if !self.statistics.shrink_leaf(leaf, n_rows, removed, process.targets) {
+        if !self.statistics.shrink_leaf(site, n_rows, removed, process.targets) {
             self.refresh_leaf(leaf, &mut Vec::new(), process.targets);
         }
         if !self.arena.is_paused(leaf) {
@@ -278,7 +292,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         });
         let leaf = self.arena.add_leaf(true, &rows);
         self.arena.set(link, Some(leaf));
-        self.statistics.set_leaf(leaf, &rows, process.targets);
+        self.statistics.set_leaf(self.arena.site(leaf), &rows, process.targets);
         if let Some(extents) = &mut self.extents {
             extents.refresh(&self.arena, leaf, process.table);
         }
@@ -287,11 +301,10 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// Frees one node and clears its link.
     fn drop_node(&mut self, link: Link, node: NodeId) {
         self.arena.set(link, None);
-        self.arena.remove(node);
-        self.statistics.clear(node);
-        if let Some(extents) = &mut self.extents {
-            extents.clear(node);
+        if let Some(site) = self.arena.find_site(node) {
+            self.clear(site);
         }
+        self.arena.remove(node);
     }
 
     fn cut(&self, node: NodeId) -> Cut {
@@ -421,7 +434,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
         let targets = self.process.targets;
         let stays = !arena.is_paused(leaf)
             || arena.n_rows(leaf) + added.len() < self.process.min_samples_split
-            || if self.tree.statistics.is_uniform(leaf) {
+            || if self.tree.statistics.is_uniform(arena.site(leaf)) {
                 added.iter().all(|&row| targets[row as usize] == targets[one as usize])
             } else {
                 // Paused for its number of rows, or because they coincide.
@@ -475,15 +488,17 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
         let Block { mut link, start, end, .. } = block;
         loop {
             let cell = self.walk.cell.as_mut().expect("a block is built in its cell");
-            let Some(cut) = cell.next_cut(self.process.lifetime) else {
-                return self.add_leaf(link, false, rows);
-            };
-            let n_left = partition(rows, &mut self.scratch, &self.process.columns, cut);
+            let cut = cell.next_cut(self.process.lifetime);
+            let columns = &self.process.columns;
+            let n_left = cut.map_or(0, |cut| partition(rows, &mut self.scratch, columns, cut));
             let separates = 0 < n_left && n_left < rows.len();
             if !separates && link == block.link && self.process.coincide(rows) {
                 // No cut would ever separate them.
                 return self.add_leaf(link, true, rows);
             }
+            let Some(cut) = cut else {
+                return self.add_leaf(link, false, rows);
+            };
             let node = self.tree.arena.add_cut(cut.time, cut.feature, cut.threshold);
             self.tree.arena.set(link, Some(node));
             self.touched.push(Touched { link, node, touch: Touch::Cut });

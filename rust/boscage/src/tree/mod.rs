@@ -9,6 +9,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
+/// The number of a split or leaf among those of its tree: statistics, boxes and messages are kept by site,
+/// so that skipped cuts, which are many, carry nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SiteId(u32);
+
 /// The number of a row in the forest's table.
 pub(crate) type RowId = u32;
 
@@ -19,6 +24,12 @@ const PAUSED: u32 = u32::MAX;
 const EXHAUSTED: u32 = u32::MAX - 1;
 
 impl NodeId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl SiteId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -37,7 +48,10 @@ pub(crate) enum Kind {
     /// Separates its rows.
     Split(NodeId, NodeId),
     /// Leaves all rows on the side of its one child (`right` says which side that is).
-    Skip { child: NodeId, right: bool },
+    Skip {
+        child: NodeId,
+        right: bool,
+    },
     Leaf,
 }
 
@@ -49,7 +63,8 @@ struct Node {
     feature: u32,
     /// A cut's children; of a leaf, the first row and the last.
     links: [u32; 2],
-    n_rows: u32,
+    /// Of a split or leaf; a skipped cut has none.
+    site: u32,
 }
 
 /// A tree's structure.
@@ -57,6 +72,9 @@ struct Node {
 pub(crate) struct Arena {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
+    /// Number of rows by site.
+    n_rows: Vec<u32>,
+    free_sites: Vec<SiteId>,
     root: u32,
     /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
     next: Vec<u32>,
@@ -65,16 +83,34 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new() -> Self {
-        Self { nodes: Vec::new(), free: Vec::new(), root: NONE, next: Vec::new(), previous: Vec::new() }
+        Self {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            n_rows: Vec::new(),
+            free_sites: Vec::new(),
+            root: NONE,
+            next: Vec::new(),
+            previous: Vec::new(),
+        }
     }
 
-    /// One past the largest index of a node.
-    pub(crate) fn capacity(&self) -> usize {
-        self.nodes.len()
+    /// One past the largest index of a site.
+    pub(crate) fn n_sites(&self) -> usize {
+        self.n_rows.len()
+    }
+
+    /// Number of nodes.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.nodes.len() - self.free.len()
     }
 
     pub(crate) fn root(&self) -> Option<NodeId> {
         id(self.root)
+    }
+
+    /// The site of the first split or the only leaf.
+    pub(crate) fn root_site(&self) -> Option<SiteId> {
+        self.root().map(|root| self.site(self.below_skips(root)))
     }
 
     pub(crate) fn get(&self, link: Link) -> Option<NodeId> {
@@ -118,12 +154,53 @@ impl Arena {
         self.nodes[leaf.index()].feature = if paused { PAUSED } else { EXHAUSTED };
     }
 
-    pub(crate) fn n_rows(&self, node: NodeId) -> usize {
-        self.nodes[node.index()].n_rows as usize
+    /// The site of a split or leaf.
+    pub(crate) fn site(&self, node: NodeId) -> SiteId {
+        let site = self.nodes[node.index()].site;
+        debug_assert_ne!(site, NONE, "a skipped cut has no site");
+        SiteId(site)
     }
 
-    pub(crate) fn set_n_rows(&mut self, node: NodeId, n_rows: usize) {
-        self.nodes[node.index()].n_rows = n_rows as u32;
+    /// The site of a node, if it has one already or still.
+    pub(crate) fn find_site(&self, node: NodeId) -> Option<SiteId> {
+        let site = self.nodes[node.index()].site;
+        (site != NONE).then_some(SiteId(site))
+    }
+
+    /// Gives a node that is a split now a site, unless it has one.
+    pub(crate) fn claim_site(&mut self, node: NodeId) -> SiteId {
+        if let Some(site) = self.find_site(node) {
+            return site;
+        }
+        let site = self.free_sites.pop().unwrap_or_else(|| {
+            self.n_rows.push(0);
+            SiteId(self.n_rows.len() as u32 - 1)
+        });
+        self.nodes[node.index()].site = site.0;
+        self.n_rows[site.index()] = 0;
+        site
+    }
+
+    /// Takes its site from a node that is a skipped cut now.
+    pub(crate) fn release_site(&mut self, node: NodeId) {
+        if let Some(site) = self.find_site(node) {
+            self.nodes[node.index()].site = NONE;
+            self.free_sites.push(site);
+        }
+    }
+
+    /// Number of rows under a node.
+    pub(crate) fn n_rows(&self, node: NodeId) -> usize {
+        self.n_rows_at(self.site(self.below_skips(node)))
+    }
+
+    /// Number of rows at a site.
+    pub(crate) fn n_rows_at(&self, site: SiteId) -> usize {
+        self.n_rows[site.index()] as usize
+    }
+
+    pub(crate) fn set_n_rows_at(&mut self, site: SiteId, n_rows: usize) {
+        self.n_rows[site.index()] = n_rows as u32;
     }
 
     /// A cut's time; a leaf's is the lifetime, which the arena does not know: infinity.
@@ -146,13 +223,19 @@ impl Arena {
     }
 
     pub(crate) fn add_cut(&mut self, time: f64, feature: u32, threshold: f64) -> NodeId {
-        self.add(Node { threshold, time, feature, links: [NONE; 2], n_rows: 0 })
+        self.add(Node { threshold, time, feature, links: [NONE; 2], site: NONE })
     }
 
     pub(crate) fn add_leaf(&mut self, paused: bool, rows: &[RowId]) -> NodeId {
         let feature = if paused { PAUSED } else { EXHAUSTED };
-        let leaf =
-            self.add(Node { threshold: f64::NAN, time: f64::INFINITY, feature, links: [NONE; 2], n_rows: 0 });
+        let leaf = self.add(Node {
+            threshold: f64::NAN,
+            time: f64::INFINITY,
+            feature,
+            links: [NONE; 2],
+            site: NONE,
+        });
+        self.claim_site(leaf);
         self.extend_leaf(leaf, rows);
         leaf
     }
@@ -160,7 +243,7 @@ impl Arena {
     /// Puts rows into a leaf.
     pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: &[RowId]) {
         let node = &mut self.nodes[leaf.index()];
-        node.n_rows += rows.len() as u32;
+        self.n_rows[node.site as usize] += rows.len() as u32;
         let mut last = node.links[1];
         for &row in rows {
             if last == NONE {
@@ -181,7 +264,7 @@ impl Arena {
     pub(crate) fn take_row(&mut self, leaf: NodeId, row: RowId) {
         let (before, after) = (self.previous[row as usize], self.next[row as usize]);
         let node = &mut self.nodes[leaf.index()];
-        node.n_rows -= 1;
+        self.n_rows[node.site as usize] -= 1;
         if before == NONE {
             node.links[0] = after;
         } else {
@@ -212,7 +295,9 @@ impl Arena {
         }
     }
 
+    /// Frees one node.
     pub(crate) fn remove(&mut self, node: NodeId) {
+        self.release_site(node);
         self.free.push(node);
     }
 
@@ -242,7 +327,7 @@ impl Arena {
     }
 
     /// Frees every node under and including a node; the rows' links are left as they are.
-    pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
+    pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(SiteId)) {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             match self.kind(node) {
@@ -250,8 +335,10 @@ impl Arena {
                 Kind::Skip { child, .. } => stack.push(child),
                 Kind::Leaf => {}
             }
-            self.free.push(node);
-            removed(node);
+            if let Some(site) = self.find_site(node) {
+                removed(site);
+            }
+            self.remove(node);
         }
     }
 
@@ -272,13 +359,15 @@ impl Arena {
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.nodes.shrink_to_fit();
+        self.n_rows.shrink_to_fit();
         self.free.shrink_to_fit();
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
-            + (self.next.capacity() + self.previous.capacity() + self.free.capacity()) * size_of::<u32>()
+            + (self.n_rows.capacity() + self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
+            + (self.free.capacity() + self.free_sites.capacity()) * size_of::<u32>()
     }
 
     /// States every invariant of the structure: times increase, rows add up, every node is reached once,
@@ -319,8 +408,16 @@ impl Arena {
             }
             stack.extend(children.into_iter().map(|child| (child, time)));
         }
+        let sites = self.preorder().len() + self.free_sites.len();
+        if sites != self.n_sites() {
+            return Err(format!("{sites} sites are in use or free, of {}", self.n_sites()));
+        }
         if reached + self.free.len() != self.nodes.len() {
-            return Err(format!("{reached} nodes reached, {} free, {} in all", self.free.len(), self.nodes.len()));
+            return Err(format!(
+                "{reached} nodes reached, {} free, {} in all",
+                self.free.len(),
+                self.nodes.len()
+            ));
         }
         Ok(())
     }
