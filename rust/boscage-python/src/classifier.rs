@@ -152,7 +152,7 @@ impl MondrianClassifier {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = X.rows()?;
         let model = self.model()?;
-        let work = |run: &Run<'_>| model.predict_proba(rows, run.n_threads);
+        let work = |run: &Run<'_>| model.predict_proba(rows, run);
         let proba = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
         matrix(py, proba, rows.n_rows(), model.classes().len())
     }

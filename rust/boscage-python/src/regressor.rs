@@ -180,7 +180,7 @@ impl MondrianRegressor {
     ) -> PyResult<(Vector<'py, f64>, Vector<'py, f64>)> {
         let rows = X.rows()?;
         let model = self.model()?;
-        let work = |run: &Run<'_>| model.predict(rows, run.n_threads);
+        let work = |run: &Run<'_>| model.predict(rows, run);
         let (mean, variance) = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
         Ok((vector(py, mean), vector(py, variance)))
     }
@@ -189,7 +189,7 @@ impl MondrianRegressor {
     fn predict_dist<'py>(&self, py: Python<'py>, X: Matrix<'py>, n_threads: usize) -> PyResult<Mixture<'py>> {
         let rows = X.rows()?;
         let model = self.model()?;
-        let work = |run: &Run<'_>| model.predict_dist(rows, run.n_threads);
+        let work = |run: &Run<'_>| model.predict_dist(rows, run);
         Ok(mixture(py, gate::run_sized(py, rows.n_rows(), n_threads, None, work)?))
     }
 

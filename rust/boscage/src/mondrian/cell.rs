@@ -213,6 +213,10 @@ impl<'a> Cell<'a> {
             None => high - low,
             Some((hole_low, hole_high)) => (hole_low - low).max(0.0) + (high - hole_high).max(0.0),
         };
+        // An interval that holds one number is not cut: it could not become smaller.
+        if high.next_down() <= low {
+            return 0.0;
+        }
         (self.domain.rates()[d] * length).max(0.0)
     }
 
@@ -276,5 +280,119 @@ impl SumTree {
             }
         }
         i - self.leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain() -> Domain {
+        Domain::new(vec![-1.0, 0.0, 2.0], vec![1.0, 0.5, 2.0], Some(vec![1.0, 0.7, 2.0])).unwrap()
+    }
+
+    /// Cuts that part two points, or lie around them, on the way of `x` from the root box of a level.
+    fn path(domain: &Domain, level: u32, seed: u64, x: &[f64], n: usize) -> Vec<Cut> {
+        let mut cell = Cell::root(domain, level, Key::of_tree(seed, 0));
+        let mut cuts = Vec::new();
+        while cuts.len() < n {
+            let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
+            cuts.push(cut);
+            cell.descend(x[cut.feature as usize] > cut.threshold);
+        }
+        cuts
+    }
+
+    /// A point inside `K_l` sees the cuts of `K_l` alike from every box around it: the cuts drawn on a
+    /// higher level that lie within `K_l` on its way are those drawn on level `l`.
+    #[test]
+    fn levels_agree_inside() {
+        let domain = domain();
+        let points = [[0.3, 0.2, 2.0], [-0.9, 0.45, 2.0], [1.4, 0.2, 2.3], [-1.7, 0.6, 1.6]];
+        for seed in 0..200 {
+            for x in points {
+                let own = domain.level_of(0, x.into_iter()).unwrap();
+                let near = path(&domain, own, seed, &x, 12);
+                let last = near.last().map_or(0.0, |cut| cut.time);
+                for level in own + 1..=4 {
+                    let mut far = path(&domain, level, seed, &x, 400);
+                    // A cut of an outer shell lies outside the box in its dimension.
+                    far.retain(|cut| {
+                        let (low, high) = domain.bounds(own as usize, cut.feature as usize);
+                        cut.threshold >= low && cut.threshold < high && cut.time <= last
+                    });
+                    assert_eq!(near, far, "seed {seed}, level {level}");
+                }
+            }
+        }
+    }
+
+    /// Going down and up again leaves a cell as it was, whatever lies between.
+    #[test]
+    fn ascending_undoes_descending() {
+        let domain = domain();
+        for seed in 0..100 {
+            for level in 0..3 {
+                let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 1));
+                let mut expected = Vec::new();
+                for i in 0..10 {
+                    let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
+                    expected.push(cut);
+                    cell.descend((seed >> i) & 1 == 1);
+                }
+                for (depth, cut) in expected.into_iter().enumerate().rev() {
+                    cell.ascend_to(depth);
+                    assert_eq!(cell.next_cut(f64::INFINITY), Some(cut));
+                }
+            }
+        }
+    }
+
+    /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in dimension `d` with
+    /// probability in proportion, uniformly between them (projectivity), inside and outside `K_0`.
+    #[test]
+    fn two_points_are_parted_by_the_law() {
+        let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 2.0], None).unwrap();
+        for (level, x, y) in [(0, [0.1, 0.4], [0.7, 1.0]), (3, [-2.5, 0.4], [1.5, 6.0])] {
+            let lengths: Vec<f64> = (0..2).map(|d| domain.rates()[d] * (x[d] - y[d] as f64).abs()).collect();
+            let rate: f64 = lengths.iter().sum();
+            let n = 20_000;
+            let (mut time, mut first, mut along) = (0.0, 0.0, 0.0);
+            for seed in 0..n {
+                let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 0));
+                let cut = loop {
+                    let cut = cell.next_cut(f64::INFINITY).unwrap();
+                    let d = cut.feature as usize;
+                    let right = x[d] > cut.threshold;
+                    if right != (y[d] > cut.threshold) {
+                        break cut;
+                    }
+                    cell.descend(right);
+                };
+                let d = cut.feature as usize;
+                time += cut.time;
+                first += f64::from(u8::from(d == 0));
+                along += (cut.threshold - x[d].min(y[d])) / (x[d] - y[d]).abs();
+            }
+            let n = n as f64;
+            let p = lengths[0] / rate;
+            // Five standard errors each.
+            assert!((time / n * rate - 1.0).abs() < 5.0 / n.sqrt(), "mean time, level {level}");
+            assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "dimension, level {level}");
+            assert!((along / n - 0.5).abs() < 5.0 / (12.0 * n).sqrt(), "location, level {level}");
+        }
+    }
+
+    #[test]
+    fn sum_tree_picks_in_proportion_and_never_zero() {
+        let numbers = [0.0, 2.0, 0.0, 0.0, 1.0, 3.0, 0.0];
+        let mut tree = SumTree::new(numbers.len());
+        tree.fill(&numbers);
+        assert_eq!(tree.total(), 6.0);
+        let picked: Vec<usize> = (0..6).map(|i| tree.find((f64::from(i) + 0.5) / 6.0)).collect();
+        assert_eq!(picked, [1, 1, 4, 5, 5, 5]);
+        assert_eq!(tree.find(1.0 - f64::EPSILON / 2.0), 5);
+        tree.set(5, 0.0);
+        assert_eq!(tree.find(1.0 - f64::EPSILON / 2.0), 4);
     }
 }

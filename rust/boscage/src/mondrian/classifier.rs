@@ -108,7 +108,7 @@ impl Eq for Label {}
 ///     &[],
 ///     &Run::default(),
 /// )?;
-/// let proba = forest.predict_proba(Rows::from_f64(&[0.15], 1)?, 1)?;
+/// let proba = forest.predict_proba(Rows::from_f64(&[0.15], 1)?, &Run::default())?;
 /// assert_eq!(forest.classes()[1], Label::Text("low".into()));
 /// assert!(proba[1] > 0.9);
 /// # Ok::<(), boscage::Error>(())
@@ -173,7 +173,8 @@ impl ClassTable {
 
 impl MondrianClassifier {
     /// Trains on rows; `targets` are an index into the labels for every row, and the labels. Labels in
-    /// `declared` are classes also while no row has them. `discount` is `gamma` (the thesis: 10 D).
+    /// `declared` are classes also while no row has them. The discount parameter is `gamma = discount W`,
+    /// `W` being the sum of the weights (the thesis: `gamma = 10 D`).
     ///
     /// # Errors
     /// Settings, lengths, ids or values that are not as they should be; an interrupt.
@@ -238,6 +239,7 @@ impl MondrianClassifier {
         if self.discount != other.discount {
             return Err(Error::NotMergeable { what: "discounts" });
         }
+        self.forest.check_mergeable(&other.forest)?;
         let of_class = self.classes.admit(&other.classes.labels);
         self.classes.declare(&other.classes.declared());
         let done = self.forest.merge(&other.forest, |class| of_class[class as usize], run);
@@ -248,10 +250,10 @@ impl MondrianClassifier {
     /// Class probabilities, `n_rows x n_classes` in order of [`MondrianClassifier::classes`].
     ///
     /// # Errors
-    /// A number of features other than in `fit`.
-    pub fn predict_proba(&self, rows: Rows<'_>, n_threads: usize) -> Result<Vec<f64>> {
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let gather = Gather { model: self, discounts: &[self.discount] };
-        let chunks = self.forest.predict(rows, n_threads, &gather)?;
+        let chunks = self.forest.predict(rows, run, &gather)?;
         Ok(chunks.into_iter().flat_map(|chunk| self.finish(&chunk, 0, None)).collect())
     }
 
@@ -284,13 +286,13 @@ impl MondrianClassifier {
         self.classes.live().into_iter().map(|class| self.classes.labels[class as usize].clone()).collect()
     }
 
-    /// The discount parameter `gamma`.
+    /// The discount: `gamma` over the sum of the weights.
     #[must_use]
     pub fn discount(&self) -> f64 {
         self.discount
     }
 
-    /// Sets the discount parameter; trees do not depend on it.
+    /// Sets the discount; trees do not depend on it.
     ///
     /// # Errors
     /// A discount that is not positive and finite.
@@ -303,6 +305,14 @@ impl MondrianClassifier {
     /// Sets how test points are placed.
     pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
         self.forest.set_predictive(predictive, n_threads);
+    }
+
+    /// Checks every invariant of the trees.
+    ///
+    /// # Errors
+    /// The first one that does not hold, in words: a bug in this crate.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        self.forest.check()
     }
 
     /// Bytes that trees and rows hold.
@@ -420,10 +430,12 @@ impl Visitor<Classes> for Gather<'_> {
         chunk: &mut Gathered,
     ) {
         let n_codes = self.model.classes.labels.len();
+        let total_weight = self.model.forest.domain.total_weight();
         for (i, &discount) in self.discounts.iter().enumerate() {
+            let gamma = discount * total_weight;
             let at = i * chunk.n_rows + row;
             let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
-            chunk.base[at] += kneser_ney::predict(tree, stops, discount, &mut chunk.scratch, proba);
+            chunk.base[at] += kneser_ney::predict(tree, stops, gamma, &mut chunk.scratch, proba);
         }
     }
 }

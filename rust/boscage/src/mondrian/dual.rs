@@ -10,8 +10,8 @@ pub trait Real:
     fn constant(value: f64) -> Self;
     /// The natural logarithm.
     fn ln(self) -> Self;
-    /// The logistic function.
-    fn logistic(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
 }
 
 impl Real for f64 {
@@ -21,8 +21,8 @@ impl Real for f64 {
     fn ln(self) -> Self {
         Self::ln(self)
     }
-    fn logistic(self) -> Self {
-        1.0 / (1.0 + (-self).exp())
+    fn tanh(self) -> Self {
+        Self::tanh(self)
     }
 }
 
@@ -94,8 +94,8 @@ impl<const N: usize> Real for Dual<N> {
     fn ln(self) -> Self {
         self.chain(self.value.ln(), 1.0 / self.value)
     }
-    fn logistic(self) -> Self {
-        let s = self.value.logistic();
-        self.chain(s, s * (1.0 - s))
+    fn tanh(self) -> Self {
+        let value = self.value.tanh();
+        self.chain(value, 1.0 - value * value)
     }
 }

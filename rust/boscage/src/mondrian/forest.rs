@@ -1,10 +1,9 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
 
 use super::domain::Domain;
-use super::extents::Bounds;
 use super::keyed::Key;
 use super::roster::Roster;
-use super::route::{self, Branch, Outside, Space, Stop};
+use super::route::{Boxes, Place, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
 use crate::control::{Control, map, try_for_each_mut};
@@ -131,6 +130,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) body: Body<P>,
 }
 
+/// Rows that go down a tree together.
+const ABREAST: usize = 8;
 /// Row-trees that one uninterruptible block of an insertion may hold.
 const BLOCK: usize = 200_000;
 
@@ -209,13 +210,8 @@ impl<P: Statistics> Forest<P> {
         self.remove_rows(rows, n_threads);
     }
 
-    /// Adds the rows of another shard of the same forest.
-    pub(crate) fn merge(
-        &mut self,
-        other: &Self,
-        target: impl Fn(P::Target) -> P::Target,
-        run: &Run<'_>,
-    ) -> Result<()> {
+    /// Whether another forest is a shard of the same forest.
+    pub(crate) fn check_mergeable(&self, other: &Self) -> Result<()> {
         let (a, b) = (&self.settings, &other.settings);
         for (what, equal) in [
             ("seeds", a.seed == b.seed),
@@ -232,6 +228,17 @@ impl<P: Statistics> Forest<P> {
                 return Err(Error::NotMergeable { what });
             }
         }
+        self.roster.name(other.n_rows(), Some(&other.ids())).map(drop)
+    }
+
+    /// Adds the rows of another shard of the same forest.
+    pub(crate) fn merge(
+        &mut self,
+        other: &Self,
+        target: impl Fn(P::Target) -> P::Target,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        self.check_mergeable(other)?;
         let rows: Vec<RowId> = other.roster.rows().collect();
         let ids: Vec<u64> = rows.iter().map(|&row| other.roster.id(row)).collect();
         let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
@@ -244,7 +251,7 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn predict<V: Visitor<P>>(
         &self,
         rows: Rows<'_>,
-        n_threads: usize,
+        &Run { n_threads, control }: &Run<'_>,
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
         /// Rows that are taken through a tree while it is in the cache.
@@ -252,10 +259,12 @@ impl<P: Statistics> Forest<P> {
         self.check_features(rows.n_features())?;
         let n = rows.n_rows();
         let chunk = CHUNK.min(n.div_ceil(n_threads.max(1))).max(1);
-        Ok(map(n_threads, n.div_ceil(chunk), |i| {
+        map(n_threads, n.div_ceil(chunk), |i| {
             let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
-            with_body!(&self.body, kept => self.predict_chunk(kept, part, visitor))
-        }))
+            with_body!(&self.body, kept => self.predict_chunk(kept, part, control, visitor))
+        })
+        .into_iter()
+        .collect()
     }
 
     /// The same for rows of the forest, each with itself left out of every tree. The forest is as before.
@@ -321,7 +330,7 @@ impl<P: Statistics> Forest<P> {
         with_body!(&self.body, kept => {
             for (i, tree) in kept.trees.iter().enumerate() {
                 tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                let held = tree.arena.root().map_or(0, |root| tree.arena.n_rows(root));
+                let held = tree.arena.root_site().map_or(0, |root| tree.arena.n_rows_at(root));
                 if held != self.n_rows() {
                     return Err(format!("tree {i} holds {held} rows of {}", self.n_rows()));
                 }
@@ -480,13 +489,14 @@ impl<P: Statistics> Forest<P> {
         &self,
         kept: &Kept<S, P>,
         rows: Rows<'_>,
+        control: &Control,
         visitor: &V,
-    ) -> V::Chunk {
+    ) -> Result<V::Chunk> {
         match rows.to_exact::<S>() {
-            Some(values) => self.predict_values(kept, &values, visitor),
+            Some(values) => self.predict_values(kept, &values, control, visitor),
             None => {
                 let values = rows.to_exact::<f64>().expect("f64 holds every value");
-                self.predict_values(kept, &values, visitor)
+                self.predict_values(kept, &values, control, visitor)
             }
         }
     }
@@ -495,19 +505,35 @@ impl<P: Statistics> Forest<P> {
         &self,
         kept: &Kept<S, P>,
         values: &[X],
+        control: &Control,
         visitor: &V,
-    ) -> V::Chunk {
+    ) -> Result<V::Chunk> {
         let n_features = self.domain.n_features();
         let mut chunk = visitor.start(values.len() / n_features);
-        let mut finder = Finder::new(&self.domain);
         let places: Vec<Place> = values.chunks_exact(n_features).map(|x| self.place_of(x)).collect();
+        let row = |row: usize| &values[row * n_features..][..n_features];
+        let space = self.space(kept);
+        let mut boxes = Boxes::new(&self.domain);
+        let mut walks: [Walk<'_>; ABREAST] = std::array::from_fn(|_| Walk::default());
+        let mut active = Vec::with_capacity(ABREAST);
         for (i, tree) in kept.trees.iter().enumerate() {
-            for (row, x) in values.chunks_exact(n_features).enumerate() {
-                self.find_stops(kept, i, tree, places[row], x, &mut finder);
-                visitor.visit(i, tree, row, &finder.stops, &mut chunk);
+            control.check()?;
+            for first in (0..places.len()).step_by(ABREAST) {
+                let n = ABREAST.min(places.len() - first);
+                active.clear();
+                for at in 0..n {
+                    self.start_walk(&mut walks[at], i, tree, &space, places[first + at]);
+                    active.push(at);
+                }
+                while !active.is_empty() {
+                    active.retain(|&at| walks[at].step(tree, &space, row(first + at), &mut boxes));
+                }
+                for at in 0..n {
+                    visitor.visit(i, tree, first + at, &walks[at].stops, &mut chunk);
+                }
             }
         }
-        chunk
+        Ok(chunk)
     }
 
     fn leave_out_chunk<S: Scalar, V: Visitor<P>>(
@@ -520,7 +546,9 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         let columns = Columns::by_row(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut finder = Finder::new(&self.domain);
+        let space = self.space(kept);
+        let mut boxes = Boxes::new(&self.domain);
+        let mut walk = Walk::default();
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, self.level, columns, &kept.values);
@@ -528,8 +556,9 @@ impl<P: Statistics> Forest<P> {
                 control.check()?;
                 tree.remove(&mut [row], &process);
                 let x = &kept.values[row as usize * n_features..][..n_features];
-                self.find_stops(kept, i, &tree, Place::Inside, x, &mut finder);
-                visitor.visit(i, &tree, at, &finder.stops, &mut chunk);
+                self.start_walk(&mut walk, i, &tree, &space, Place::Inside);
+                while walk.step(&tree, &space, x, &mut boxes) {}
+                visitor.visit(i, &tree, at, &walk.stops, &mut chunk);
                 let changed = tree.insert(&mut [row], &process, control)?;
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
@@ -550,67 +579,21 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
-    fn find_stops<S: Scalar, X: Scalar>(
-        &self,
-        kept: &Kept<S, P>,
+    fn start_walk<'a, S: Scalar>(
+        &'a self,
+        walk: &mut Walk<'a>,
         i: usize,
         tree: &Tree<S, P>,
+        space: &Space<'a, S>,
         place: Place,
-        x: &[X],
-        finder: &mut Finder<S, X>,
     ) {
-        let space = self.space(kept);
-        let Finder { stops, bounds, rates } = finder;
-        if let Some(extents) = &tree.extents {
-            return route::averaged(tree, extents, &space, (x, rates), bounds, stops);
+        if tree.extents.is_some() {
+            walk.start(tree);
+        } else {
+            let key = Key::of_tree(self.settings.seed, i);
+            walk.start_realised(tree, space, (key, self.level), place);
         }
-        let outside = match place {
-            Place::Inside => None,
-            Place::Outside(level) => {
-                let key = Key::of_tree(self.settings.seed, i);
-                Some(Outside { key, tree_level: self.level, level })
-            }
-            Place::Beyond => {
-                // So far away that the first cut of any process parts it from the rows.
-                stops.clear();
-                let Some(root) = tree.arena.root() else {
-                    return;
-                };
-                let node = tree.arena.below_skips(root);
-                let time =
-                    if tree.arena.is_leaf(node) { self.settings.lifetime } else { tree.arena.time(node) };
-                let site = tree.arena.site(node);
-                stops.push(Stop { node, site, after: 0.0, time, branch: Branch::At(0.0) });
-                return;
-            }
-        };
-        route::realised(tree, &space, outside, x, stops);
     }
-}
-
-/// Stops, and the room that finding them needs.
-struct Finder<S, X> {
-    stops: Vec<Stop>,
-    bounds: Bounds<S>,
-    /// Rates of the features in the points' type.
-    rates: Vec<X>,
-}
-
-impl<S: Scalar, X: Scalar> Finder<S, X> {
-    fn new(domain: &Domain) -> Self {
-        let rates = domain.rates().iter().map(|&rate| X::of(rate)).collect();
-        Self { stops: Vec::new(), bounds: Bounds::new(), rates }
-    }
-}
-
-/// Where a point lies with respect to the box of a forest's trees.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Inside,
-    /// In the box of this higher level.
-    Outside(u32),
-    /// In no box.
-    Beyond,
 }
 
 /// A change that is made to every tree.

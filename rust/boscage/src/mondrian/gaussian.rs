@@ -1,7 +1,7 @@
 //! The regression posterior: a hierarchy of Gaussians by belief propagation (thesis section 6.3).
 //!
-//! The prior is a Brownian motion in the clock `v(t) = gamma_1 sigma(gamma_2 t)` that branches with the
-//! tree: `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are
+//! The prior is a Brownian motion in the clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`, which is
+//! `gamma_1 / 2 tanh(gamma_2 t / 2)`, that branches with the tree: `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are
 //! observed at leaves with noise `sigma_y^2` (eq. 6.1).
 
 use super::dual::Real;
@@ -25,12 +25,13 @@ pub struct Hyperparameters<R = f64> {
 }
 
 impl<R: Real> Hyperparameters<R> {
-    /// The clock `v(t)`: prior variance between 0 and `t` is `v(t) - v(0)`.
+    /// The clock `v(t)`: the prior variance between time 0 and `t`.
     pub(crate) fn clock(&self, time: f64) -> R {
+        let half = R::constant(0.5);
         if time == f64::INFINITY {
-            return self.gamma1;
+            return half * self.gamma1;
         }
-        self.gamma1 * (self.gamma2 * R::constant(time)).logistic()
+        half * self.gamma1 * (half * self.gamma2 * R::constant(time)).tanh()
     }
 }
 
@@ -122,7 +123,8 @@ impl<R: Real> Messages<R> {
 fn join<R: Real>(left: Message<R>, right: Message<R>) -> (Message<R>, R) {
     let precision = left.precision + right.precision;
     let apart = left.mean - right.mean;
-    let spread = precision / (left.precision * right.precision);
+    let one = R::constant(1.0);
+    let spread = one / left.precision + one / right.precision;
     let share = right.precision / precision;
     (Message { precision, mean: left.mean - share * apart }, log_normal(apart, spread))
 }
@@ -151,7 +153,7 @@ pub(crate) fn root_term<S: Scalar, R: Real>(
     lifetime: f64,
     hyper: &Hyperparameters<R>,
 ) -> (R, R) {
-    let prior = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+    let prior = hyper.clock(time_of(tree, root, lifetime));
     (prior + R::constant(1.0) / message.precision, message.mean)
 }
 
@@ -206,24 +208,22 @@ pub(crate) fn predict_exact<S: Scalar>(
 ) {
     let end = hyper.clock(lifetime);
     let mut above = Above { mean: hyper.mu, variance: 0.0 };
-    let mut clock = hyper.clock(0.0);
+    let mut clock = 0.0;
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
         let message = messages.of(stop.site);
         let here = hyper.clock(stop.time);
-        let (probability, first, second) = branch_clock(stop, hyper);
+        let (probability, expected, spread) = branch_clock(stop, hyper);
         if probability > 0.0 {
             // A Brownian bridge from the belief above to the message below: with V = variance above plus
             // clock elapsed, the new node has mean m + (V / C)(M - m) and variance V (C - V) / C.
             let whole = above.variance + (here - clock) + 1.0 / message.precision;
-            let elapsed = first - clock;
-            let v = above.variance + elapsed;
-            let v_spread = (second - first * first).max(0.0);
+            let v = above.variance + (expected - clock);
             let apart = message.mean - above.mean;
             let mean = above.mean + v / whole * apart;
-            let bridge = v - (v * v + v_spread) / whole;
-            let variance =
-                bridge + v_spread * (apart / whole).powi(2) + (end - first).max(0.0) + noise(stop.site);
+            let bridge = v * (1.0 - v / whole) - spread / whole;
+            let moved = spread / whole * apart * (apart / whole);
+            let variance = bridge.max(0.0) + moved + (end - expected).max(0.0) + noise(stop.site);
             emit(Component { weight: not_separated * probability, mean, variance });
             not_separated *= 1.0 - probability;
         }
@@ -242,7 +242,7 @@ pub(crate) fn predict_exact<S: Scalar>(
         above = above.observe(messages.of(tree.arena.site(sibling)).through(span));
     }
     if stops.is_empty() {
-        let variance = end - hyper.clock(0.0) + hyper.noise_variance;
+        let variance = end + hyper.noise_variance;
         emit(Component { weight: 1.0, mean: hyper.mu, variance });
     }
 }
@@ -337,29 +337,41 @@ const GAUSS: [(f64, f64); 6] = [
     (0.966_234_757_101_576, 0.085_662_246_189_585_17),
 ];
 
-/// The probability of branching off above a stop, and first and second moment of the clock at the branch.
+/// The probability of branching off above a stop, and mean and variance of the clock at the branch.
+///
+/// The branch's time `T` is exponential of rate `h` after `a`, truncated at `b`. By parts,
+/// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
+/// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
+/// the variable of integration takes the edge off what is left at 0.
 fn branch_clock(stop: &Stop, hyper: &Hyperparameters) -> (f64, f64, f64) {
-    match stop.branch {
-        Branch::Never => (0.0, 0.0, 0.0),
-        Branch::At(time) => {
-            let clock = hyper.clock(time);
-            (1.0, clock, clock * clock)
-        }
-        Branch::Rate(rate) => {
-            let survives = (-rate * (stop.time - stop.after)).exp();
-            let probability = -(-rate * (stop.time - stop.after)).exp_m1();
-            // The branch's time is exponential: exp(-rate t) is uniform on [survives, 1]. Cubing the
-            // variable of integration takes the edge off the clock's power law at 0.
-            let (mut first, mut second) = (0.0, 0.0);
-            for (z, weight) in GAUSS {
-                let uniform = survives + probability * z * z * z;
-                let clock = hyper.clock(stop.after - uniform.ln() / rate);
-                let weight = weight * 3.0 * z * z;
-                first += weight * clock;
-                second += weight * clock * clock;
-            }
-            // The rule's weights of 3 z^2 sum to one exactly: it is exact for polynomials to degree 11.
-            (probability, first, second)
-        }
+    let Branch::Rate(rate) = stop.branch else {
+        return match stop.branch {
+            Branch::At(time) => (1.0, hyper.clock(time), 0.0),
+            _ => (0.0, 0.0, 0.0),
+        };
+    };
+    let (after, span, gamma2) = (stop.after, stop.time - stop.after, hyper.gamma2);
+    let probability = -(-rate * span).exp_m1();
+    if probability <= 0.0 {
+        return (0.0, 0.0, 0.0);
     }
+    // In units of gamma_1, so that no scale of the targets overflows.
+    let unit_clock = |time: f64| 0.5 * (0.5 * gamma2 * time).tanh();
+    let both = rate + gamma2;
+    let last = (-both * span).exp();
+    let start = unit_clock(after);
+    let (mut gain, mut square) = (0.0, 0.0);
+    for (z, weight) in GAUSS {
+        let q = last + (1.0 - last) * z * z * z;
+        let elapsed = -q.ln() / both;
+        let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
+        let slope = gamma2 * (-gamma2 * after).exp() / (decay * decay * both);
+        let survives = -(-rate * (span - elapsed)).exp_m1() / probability;
+        let part = weight * 3.0 * z * z * (1.0 - last) * slope * survives;
+        gain += part;
+        // v^2 - v(a)^2 less what the mean alone gives.
+        square += part * 2.0 * (unit_clock(after + elapsed) - start);
+    }
+    let spread = (square - gain * gain).max(0.0);
+    (probability, hyper.gamma1 * (start + gain), hyper.gamma1 * (hyper.gamma1 * spread))
 }

@@ -70,12 +70,10 @@ pub(crate) fn maximise<S: Scalar>(
     // Scale-free: what a row gains in log likelihood.
     let n_rows: usize = trees.iter().filter_map(|tree| tree.arena.root().map(|r| tree.arena.n_rows(r))).sum();
     let (theta, mu) = ascend(at, 1e-10 * n_rows as f64, |theta| objective.evaluate(theta));
-    Hyperparameters {
-        mu,
-        gamma1: theta[0].exp(),
-        gamma2: theta[1].exp(),
-        noise_variance: if fixed_noise { start.noise_variance } else { theta[2].exp() },
-    }
+    let gamma1 = theta[0].exp();
+    // Targets that agree exactly where rows coincide would have it that there is no noise at all.
+    let noise_variance = if fixed_noise { start.noise_variance } else { theta[2].exp().max(1e-9 * gamma1) };
+    Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance }
 }
 
 /// Value, gradient and the best `mu_H` at one point.
@@ -182,4 +180,71 @@ fn update(h: &[[f64; 3]; 3], s: &[f64; 3], y: &[f64; 3], sy: f64) -> [[f64; 3]; 
             h[i][j] + (1.0 + yhy / sy) * s[i] * s[j] / sy - (hy[i] * s[j] + s[i] * hy[j]) / sy
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::mondrian::domain::Domain;
+    use crate::mondrian::forest::{Batch, Body, Forest, MondrianSettings, Run};
+    use crate::mondrian::keyed::Stream;
+
+    fn forest() -> Forest<Numbers> {
+        let mut stream = Stream::new(1, 0);
+        // Thirds are not exact in f32, so that the forest keeps f64.
+        let x: Vec<f64> = (0..120).map(|_| stream.unit() / 3.0).collect();
+        let y: Vec<f64> = x.chunks(2).map(|x| (9.0 * x[0]).sin() + x[1] + 0.1 * stream.unit()).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let settings =
+            MondrianSettings { n_estimators: 3, min_samples_split: 4, ..MondrianSettings::default() };
+        let domain = Domain::of_rows(rows, None).unwrap();
+        Forest::fit(settings, domain, Batch { rows, ids: None }, y, &Run::default()).unwrap()
+    }
+
+    #[test]
+    fn gradient_is_that_of_finite_differences() {
+        let forest = forest();
+        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let objective = Objective {
+            trees: &kept.trees,
+            preorders: kept.trees.iter().map(|tree| tree.arena.preorder()).collect(),
+            lifetime: f64::INFINITY,
+            fixed_noise: false,
+            n_threads: 1,
+        };
+        let theta = [0.3, -1.2, -2.5];
+        let here = objective.evaluate(theta);
+        for i in 0..3 {
+            let step = 1e-5;
+            let at = |sign: f64| {
+                let mut moved = theta;
+                moved[i] += sign * step;
+                objective.evaluate(moved).value
+            };
+            let slope = (at(1.0) - at(-1.0)) / (2.0 * step);
+            assert!((slope - here.gradient[i]).abs() < 1e-6 * slope.abs().max(1.0), "variable {i}");
+        }
+    }
+
+    #[test]
+    fn maximum_has_no_gradient_and_no_better_neighbour() {
+        let forest = forest();
+        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let start = heuristic(0.5, 0.4, 60, 2.0);
+        let best = maximise(&kept.trees, f64::INFINITY, start, false, 1);
+        let value = |hyper: &Hyperparameters| log_marginal_likelihood(&kept.trees, f64::INFINITY, hyper, 1);
+        let top = value(&best);
+        assert!(top > value(&start));
+        for factor in [0.9, 1.1] {
+            for worse in [
+                Hyperparameters { gamma1: best.gamma1 * factor, ..best },
+                Hyperparameters { gamma2: best.gamma2 * factor, ..best },
+                Hyperparameters { noise_variance: best.noise_variance * factor, ..best },
+                Hyperparameters { mu: best.mu + factor - 1.0, ..best },
+            ] {
+                assert!(value(&worse) < top, "{worse:?} is better than {best:?}");
+            }
+        }
+    }
 }

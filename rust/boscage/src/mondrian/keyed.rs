@@ -93,3 +93,69 @@ impl Stream {
         ((self.unit() * n as f64) as usize).min(n - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pearson's statistic of counts that should all be equal.
+    fn chi_square(counts: &[f64]) -> f64 {
+        let expected = counts.iter().sum::<f64>() / counts.len() as f64;
+        counts.iter().map(|n| (n - expected).powi(2) / expected).sum()
+    }
+
+    /// Uniform draws along a walk of the tree, across trees and across seeds fill a grid of pairs evenly.
+    /// 255 degrees of freedom: 5 standard deviations above the mean is 255 + 5 sqrt(510) < 368.
+    #[test]
+    fn pairs_of_draws_fill_the_square() {
+        let pairs: [(&str, fn(u64) -> (f64, f64)); 4] = [
+            ("dimension and location", |i| {
+                let key = Key::of_tree(i, 0);
+                (key.dimension(), key.location())
+            }),
+            ("parent and child", |i| {
+                let key = Key::of_tree(7, i as usize);
+                (key.location(), key.child(i % 2 == 0).location())
+            }),
+            ("siblings", |i| {
+                let key = Key::of_tree(i, 3).child(true);
+                (key.child(false).dimension(), key.child(true).dimension())
+            }),
+            ("levels", |i| {
+                let key = Key::of_tree(i, 1);
+                (key.at_level(0).location(), key.at_level(1).location())
+            }),
+        ];
+        for (name, pair) in pairs {
+            let mut counts = [0.0; 256];
+            for i in 0..200_000 {
+                let (a, b) = pair(i);
+                counts[(a * 16.0) as usize * 16 + (b * 16.0) as usize] += 1.0;
+            }
+            let statistic = chi_square(&counts);
+            assert!(statistic < 368.0, "{name}: {statistic}");
+        }
+    }
+
+    #[test]
+    fn exponential_has_mean_and_variance_one() {
+        let draws: Vec<f64> = (0..200_000).map(|i| Key::of_tree(i, 0).exponential()).collect();
+        let n = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / n;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        // Standard errors 1 / sqrt(n) and sqrt(8 / n): five of each.
+        assert!((mean - 1.0).abs() < 0.0112, "{mean}");
+        assert!((variance - 1.0).abs() < 0.032, "{variance}");
+    }
+
+    /// The generator is part of the model file's format: these numbers never change.
+    #[test]
+    fn golden_draws() {
+        let key = Key::of_tree(42, 3).child(true).child(false);
+        let draws = [key.exponential(), key.dimension(), key.location(), key.at_level(2).location()];
+        assert_eq!(draws, GOLDEN);
+    }
+
+    const GOLDEN: [f64; 4] =
+        [1.1840381732292937, 0.43402257967672486, 0.4946032995246451, 0.07905029219508108];
+}

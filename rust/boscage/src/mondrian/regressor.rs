@@ -103,7 +103,7 @@ impl RegressionSettings {
 ///     &y,
 ///     &Run::default(),
 /// )?;
-/// let (mean, variance) = forest.predict(Rows::from_f64(&[0.5], 1)?, 1)?;
+/// let (mean, variance) = forest.predict(Rows::from_f64(&[0.5], 1)?, &Run::default())?;
 /// assert!((mean[0] - 1.5).abs() < 0.2 && variance[0] > 0.0);
 /// # Ok::<(), boscage::Error>(())
 /// ```
@@ -126,7 +126,7 @@ struct State {
 }
 
 /// The largest target by magnitude whose square is still a number with room to spare.
-const LARGEST_TARGET: f64 = 1e140;
+const LARGEST_TARGET: f64 = 1e100;
 
 impl MondrianRegressor {
     /// Trains on rows and their targets.
@@ -192,30 +192,21 @@ impl MondrianRegressor {
     /// Mean and variance of the predictive distribution (eq. 6.4, 6.5) of every row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`.
-    pub fn predict(&self, rows: Rows<'_>, n_threads: usize) -> Result<(Vec<f64>, Vec<f64>)> {
-        let gather = Moments2 { model: self, state: self.state(n_threads) };
-        let chunks = self.forest.predict(rows, n_threads, &gather)?;
-        let n_trees = self.forest.settings.n_estimators as f64;
-        Ok(chunks
-            .into_iter()
-            .flatten()
-            .map(|(mean, square)| {
-                // Second moments are about the prior mean, so that little cancels.
-                let (mean, square) = (mean / n_trees, square / n_trees);
-                (gather.state.hyper.mu + mean, square - mean * mean)
-            })
-            .unzip())
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let gather = TwoMoments { model: self, state: self.state(run.n_threads) };
+        let chunks = self.forest.predict(rows, run, &gather)?;
+        Ok(chunks.into_iter().flatten().map(|row| (row.mean, row.squares / row.weight)).unzip())
     }
 
     /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
     /// components.
     ///
     /// # Errors
-    /// A number of features other than in `fit`.
-    pub fn predict_dist(&self, rows: Rows<'_>, n_threads: usize) -> Result<(Vec<usize>, Vec<Component>)> {
-        let gather = Mixture { model: self, state: self.state(n_threads) };
-        Ok(ragged(self.forest.predict(rows, n_threads, &gather)?))
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+        let gather = Mixture { model: self, state: self.state(run.n_threads) };
+        Ok(ragged(self.forest.predict(rows, run, &gather)?))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
@@ -249,6 +240,14 @@ impl MondrianRegressor {
     /// Sets how test points are placed.
     pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
         self.forest.set_predictive(predictive, n_threads);
+    }
+
+    /// Checks every invariant of the trees.
+    ///
+    /// # Errors
+    /// The first one that does not hold, in words: a bug in this crate.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        self.forest.check()
     }
 
     /// Bytes that trees and rows hold.
@@ -399,17 +398,40 @@ impl MondrianRegressor {
     }
 }
 
-/// Sums over trees of first and second moment, about the prior mean.
-struct Moments2<'a> {
+/// Weight, mean and sum of squares of a mixture so far: of variances that are positive and squares that
+/// are not negative, so that nothing cancels.
+#[derive(Debug, Clone, Copy, Default)]
+struct Running {
+    weight: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Running {
+    fn add(&mut self, Component { weight, mean, variance }: Component) {
+        if weight <= 0.0 {
+            return;
+        }
+        let apart = mean - self.mean;
+        let total = self.weight + weight;
+        let share = weight / total;
+        self.squares += weight * variance + self.weight * share * apart * apart;
+        self.mean += share * apart;
+        self.weight = total;
+    }
+}
+
+/// Mean and variance of every row's mixture.
+struct TwoMoments<'a> {
     model: &'a MondrianRegressor,
     state: &'a State,
 }
 
-impl Visitor<Numbers> for Moments2<'_> {
-    type Chunk = Vec<(f64, f64)>;
+impl Visitor<Numbers> for TwoMoments<'_> {
+    type Chunk = Vec<Running>;
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        vec![(0.0, 0.0); n_rows]
+        vec![Running::default(); n_rows]
     }
 
     fn visit<S: Scalar>(
@@ -420,12 +442,7 @@ impl Visitor<Numbers> for Moments2<'_> {
         stops: &[Stop],
         chunk: &mut Self::Chunk,
     ) {
-        let (mean, square) = &mut chunk[row];
-        self.model.components(self.state, tree_index, tree, stops, |component| {
-            let apart = component.mean - self.state.hyper.mu;
-            *mean += component.weight * apart;
-            *square += component.weight * (component.variance + apart * apart);
-        });
+        self.model.components(self.state, tree_index, tree, stops, |component| chunk[row].add(component));
     }
 }
 
@@ -591,7 +608,7 @@ fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
         None if targets.iter().any(|y| y.abs() > LARGEST_TARGET) => {
             return Err(Error::InvalidSetting {
                 name: "y",
-                expected: "at most 1e140 by magnitude, so that its square is finite",
+                expected: "at most 1e100 by magnitude, so that its square is finite",
                 found: "a larger one".into(),
             });
         }

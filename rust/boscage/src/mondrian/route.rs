@@ -7,7 +7,7 @@ use super::keyed::Key;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, Link, NodeId, SiteId};
+use crate::tree::{Kind, NodeId, SiteId};
 
 /// A split or leaf on a point's way from the root.
 #[derive(Debug, Clone, Copy)]
@@ -42,108 +42,183 @@ pub(crate) struct Space<'a, S> {
     pub(crate) table: &'a [S],
 }
 
-/// The tree's own process, for points that lie outside the box on which the tree was drawn.
+/// Where a point lies with respect to the box on which a tree was drawn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outside {
-    pub(crate) key: Key,
-    /// Level of the tree and of the point.
-    pub(crate) tree_level: u32,
-    pub(crate) level: u32,
+pub(crate) enum Place {
+    Inside,
+    /// In the box of this higher level.
+    Outside(u32),
+    /// In no box.
+    Beyond,
 }
 
-/// The stops of Algorithms 5.8 and 6.5: the whole path, with the rate of branching off at every stop.
-pub(crate) fn averaged<S: Scalar, P: Statistics, X: Scalar>(
-    tree: &Tree<S, P>,
-    extents: &Extents<S>,
-    space: &Space<'_, S>,
-    (x, rates): (&[X], &[X]),
-    bounds: &mut Bounds<S>,
-    stops: &mut Vec<Stop>,
-) {
-    stops.clear();
-    let arena = &tree.arena;
-    let mut next = arena.root();
-    let mut after = 0.0;
-    while let Some(node) = next {
-        let node = arena.below_skips(node);
-        let leaf = arena.is_leaf(node);
-        let time = if leaf { space.lifetime } else { arena.time(node) };
-        let rate = extents.excess(arena, node, x, rates, space.table, bounds);
-        let branch = if rate > 0.0 { Branch::Rate(rate) } else { Branch::Never };
-        stops.push(Stop { node, site: arena.site(node), after, time, branch });
-        if leaf {
+/// A point on its way down a tree, one node at a time, so that several points can go abreast: while one
+/// waits for its next node from memory, the others go on.
+#[derive(Debug, Default)]
+pub(crate) struct Walk<'a> {
+    next: Option<NodeId>,
+    after: f64,
+    shells: Option<Shells<'a>>,
+    pub(crate) stops: Vec<Stop>,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins the walk of Algorithms 5.8 and 6.5: the whole path, with the rate of branching off at every
+    /// stop.
+    pub(crate) fn start<S: Scalar, P: Statistics>(&mut self, tree: &Tree<S, P>) {
+        self.stops.clear();
+        self.next = tree.arena.root();
+        self.after = 0.0;
+        self.shells = None;
+    }
+
+    /// Begins the walk of a point that follows the tree's own cuts, drawn from `key` on the box of
+    /// `tree_level`: the last stop is where it branches off or stays.
+    pub(crate) fn start_realised<S: Scalar, P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        space: &Space<'a, S>,
+        (key, tree_level): (Key, u32),
+        place: Place,
+    ) {
+        self.start(tree);
+        match place {
+            Place::Inside => {}
+            Place::Outside(level) => self.shells = Some(Shells::new(space.domain, key, tree_level, level)),
+            // So far away that the first cut of any process parts it from the rows.
+            Place::Beyond => {
+                if let Some(root) = self.next {
+                    self.branch_off(tree, space.lifetime, root, 0.0);
+                }
+            }
+        }
+    }
+
+    /// Goes on by one node; returns whether there is a next one.
+    pub(crate) fn step<S: Scalar, P: Statistics, X: Scalar>(
+        &mut self,
+        tree: &Tree<S, P>,
+        space: &Space<'_, S>,
+        x: &[X],
+        boxes: &mut Boxes<S, X>,
+    ) -> bool {
+        let Some(node) = self.next else { return false };
+        match &tree.extents {
+            Some(extents) => self.step_averaged(tree, space, extents, node, x, boxes),
+            None => self.step_realised(tree, space.lifetime, node, |d| x[d as usize].into()),
+        }
+        self.next.is_some()
+    }
+
+    fn step_averaged<S: Scalar, P: Statistics, X: Scalar>(
+        &mut self,
+        tree: &Tree<S, P>,
+        space: &Space<'_, S>,
+        extents: &Extents<S>,
+        node: NodeId,
+        x: &[X],
+        boxes: &mut Boxes<S, X>,
+    ) {
+        let arena = &tree.arena;
+        let kind = arena.kind(node);
+        if let Kind::Skip { child, .. } = kind {
+            self.next = Some(child);
             return;
         }
-        let right = arena.goes_right(node, |d| x[d as usize].into());
-        next = arena.get(Link::Child { of: node, right });
-        after = time;
+        let rate = extents.excess(arena, node, x, &boxes.rates, space.table, &mut boxes.few);
+        let branch = if rate > 0.0 { Branch::Rate(rate) } else { Branch::Never };
+        self.stop(tree, space.lifetime, node, branch);
+        self.next = match kind {
+            Kind::Split(left, right) => {
+                Some(if arena.goes_right(node, |d| x[d as usize].into()) { right } else { left })
+            }
+            _ => None,
+        };
     }
-}
 
-/// The stops of a point that follows the tree's own cuts: the last one is where it branches off or stays.
-pub(crate) fn realised<S: Scalar, P: Statistics, X: Scalar>(
-    tree: &Tree<S, P>,
-    space: &Space<'_, S>,
-    outside: Option<Outside>,
-    x: &[X],
-    stops: &mut Vec<Stop>,
-) {
-    stops.clear();
-    let arena = &tree.arena;
-    let Some(mut node) = arena.root() else { return };
-    let value = |d: u32| x[d as usize].into();
-    let mut shells = outside.map(|outside| Shells::new(space.domain, outside));
-    let mut after = 0.0;
-    loop {
-        let time = arena.time(node);
+    fn step_realised<S: Scalar, P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        lifetime: f64,
+        node: NodeId,
+        value: impl Fn(u32) -> f64 + Copy,
+    ) {
+        let arena = &tree.arena;
         // A paused leaf's cell is not cut: it takes in whatever falls into it.
-        if let Some(shells) = &mut shells
+        if let Some(shells) = &mut self.shells
             && !arena.is_paused(node)
-            && let Some(at) = shells.separates(time.min(space.lifetime), value)
+            && let Some(at) = shells.separates(arena.time(node).min(lifetime), value)
         {
-            return branch_off(tree, space, node, after, at, stops);
+            return self.branch_off(tree, lifetime, node, at);
         }
+        let right = || arena.goes_right(node, value);
         let right = match arena.kind(node) {
             Kind::Leaf => {
-                let (site, time) = (arena.site(node), space.lifetime);
-                stops.push(Stop { node, site, after, time, branch: Branch::Never });
-                return;
+                self.stop(tree, lifetime, node, Branch::Never);
+                return self.next = None;
             }
-            Kind::Skip { child, right } => {
-                if arena.goes_right(node, value) != right {
-                    return branch_off(tree, space, child, after, time, stops);
+            Kind::Skip { child, right: side } => {
+                if side != right() {
+                    return self.branch_off(tree, lifetime, node, arena.time(node));
                 }
-                node = child;
-                right
+                self.next = Some(child);
+                side
             }
             Kind::Split(left_child, right_child) => {
-                stops.push(Stop { node, site: arena.site(node), after, time, branch: Branch::Never });
-                after = time;
-                let right = arena.goes_right(node, value);
-                node = if right { right_child } else { left_child };
+                self.stop(tree, lifetime, node, Branch::Never);
+                let right = right();
+                self.next = Some(if right { right_child } else { left_child });
                 right
             }
         };
-        if let Some(shells) = &mut shells {
+        if let Some(shells) = &mut self.shells {
             shells.cell.descend(right);
         }
     }
+
+    /// Ends the walk above the split or leaf that a node is or leads to.
+    fn branch_off<S: Scalar, P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        lifetime: f64,
+        node: NodeId,
+        at: f64,
+    ) {
+        self.stop(tree, lifetime, tree.arena.below_skips(node), Branch::At(at));
+        self.next = None;
+    }
+
+    fn stop<S: Scalar, P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        lifetime: f64,
+        node: NodeId,
+        branch: Branch,
+    ) {
+        let arena = &tree.arena;
+        let time = if arena.is_leaf(node) { lifetime } else { arena.time(node) };
+        self.stops.push(Stop { node, site: arena.site(node), after: self.after, time, branch });
+        self.after = time;
+    }
 }
 
-fn branch_off<S: Scalar, P: Statistics>(
-    tree: &Tree<S, P>,
-    space: &Space<'_, S>,
-    node: NodeId,
-    after: f64,
-    at: f64,
-    stops: &mut Vec<Stop>,
-) {
-    let node = tree.arena.below_skips(node);
-    let time = if tree.arena.is_leaf(node) { space.lifetime } else { tree.arena.time(node) };
-    stops.push(Stop { node, site: tree.arena.site(node), after, time, branch: Branch::At(at) });
+/// What the boxes are compared with, and room to make some.
+#[derive(Debug)]
+pub(crate) struct Boxes<S, X> {
+    /// Rates of the features in the points' type.
+    rates: Vec<X>,
+    few: Bounds<S>,
+}
+
+impl<S: Scalar, X: Scalar> Boxes<S, X> {
+    pub(crate) fn new(domain: &Domain) -> Self {
+        let rates = domain.rates().iter().map(|&rate| X::of(rate)).collect();
+        Self { rates, few: Bounds::new() }
+    }
 }
 
 /// The cuts of the shells that the tree was not drawn on; all its rows lie on their inner side.
+#[derive(Debug)]
 struct Shells<'a> {
     domain: &'a Domain,
     cell: Cell<'a>,
@@ -151,7 +226,7 @@ struct Shells<'a> {
 }
 
 impl<'a> Shells<'a> {
-    fn new(domain: &'a Domain, Outside { key, tree_level, level }: Outside) -> Self {
+    fn new(domain: &'a Domain, key: Key, tree_level: u32, level: u32) -> Self {
         Self { domain, cell: Cell::root(domain, level, key), tree_level }
     }
 

@@ -469,13 +469,12 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
                 self.add_leaf(block.link, true, rows);
                 continue;
             }
-            self.control.check()?;
             let cell = self.walk.cell.as_mut().expect("made above");
             cell.ascend_to(block.depth);
             if let Some(right) = block.side {
                 cell.descend(right);
             }
-            self.split(block, rows, &mut tasks);
+            self.split(block, rows, &mut tasks)?;
         }
         if let Some(cell) = &mut self.walk.cell {
             cell.ascend_to(top);
@@ -484,9 +483,10 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
     }
 
     /// Cuts the cell until a cut separates the rows, remembering those that do not.
-    fn split(&mut self, block: Block, rows: &mut [RowId], tasks: &mut Vec<Block>) {
+    fn split(&mut self, block: Block, rows: &mut [RowId], tasks: &mut Vec<Block>) -> Result<()> {
         let Block { mut link, start, end, .. } = block;
         loop {
+            self.control.check()?;
             let cell = self.walk.cell.as_mut().expect("a block is built in its cell");
             let cut = cell.next_cut(self.process.lifetime);
             let columns = &self.process.columns;
@@ -494,10 +494,12 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
             let separates = 0 < n_left && n_left < rows.len();
             if !separates && link == block.link && self.process.coincide(rows) {
                 // No cut would ever separate them.
-                return self.add_leaf(link, true, rows);
+                self.add_leaf(link, true, rows);
+                return Ok(());
             }
             let Some(cut) = cut else {
-                return self.add_leaf(link, false, rows);
+                self.add_leaf(link, false, rows);
+                return Ok(());
             };
             let node = self.tree.arena.add_cut(cut.time, cut.feature, cut.threshold);
             self.tree.arena.set(link, Some(node));
@@ -507,7 +509,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
                 let (middle, depth) = (start + n_left, cell.depth());
                 tasks.push(Block { link: side(true), start: middle, end, depth, side: Some(true) });
                 tasks.push(Block { link: side(false), start, end: middle, depth, side: Some(false) });
-                return;
+                return Ok(());
             }
             let right = n_left == 0;
             cell.descend(right);

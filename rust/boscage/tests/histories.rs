@@ -1,0 +1,210 @@
+//! Whatever the history, a forest is the forest of its rows.
+
+use boscage::{
+    AnyModel, Batch, Domain, Label, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise,
+    Predictive, RegressionSettings, Rows, Run,
+};
+use proptest::prelude::*;
+
+/// A row with an id: values on a coarse grid, so that duplicates and ties are common, a few far outside.
+#[derive(Debug, Clone)]
+struct Row {
+    x: [f64; 2],
+    class: u32,
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let value = prop_oneof![
+        6 => (-4i32..=4).prop_map(|v| f64::from(v) / 4.0),
+        2 => -1.0..1.0f64,
+        1 => -40.0..40.0f64,
+    ];
+    ([value.clone(), value], 0u32..3).prop_map(|(x, class)| Row { x, class })
+}
+
+#[derive(Debug, Clone)]
+struct Setting {
+    seed: u64,
+    lifetime: f64,
+    min_samples_split: usize,
+    predictive: Predictive,
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    (
+        any::<u64>(),
+        prop_oneof![Just(f64::INFINITY), 0.0..3.0f64],
+        prop_oneof![Just(2usize), Just(5)],
+        prop_oneof![Just(Predictive::Averaged), Just(Predictive::Realised)],
+    )
+        .prop_map(|(seed, lifetime, min_samples_split, predictive)| Setting {
+            seed,
+            lifetime,
+            min_samples_split,
+            predictive,
+        })
+}
+
+const LABELS: [Label; 3] = [Label::Int(0), Label::Int(1), Label::Int(2)];
+
+struct Data {
+    x: Vec<f64>,
+    codes: Vec<u32>,
+    y: Vec<f64>,
+    ids: Vec<u64>,
+}
+
+fn data(rows: &[Row], which: &[usize]) -> Data {
+    Data {
+        x: which.iter().flat_map(|&i| rows[i].x).collect(),
+        codes: which.iter().map(|&i| rows[i].class).collect(),
+        y: which.iter().map(|&i| rows[i].x[0] + f64::from(rows[i].class)).collect(),
+        ids: which.iter().map(|&i| i as u64).collect(),
+    }
+}
+
+fn settings(setting: &Setting) -> MondrianSettings {
+    MondrianSettings {
+        n_estimators: 2,
+        lifetime: setting.lifetime,
+        min_samples_split: setting.min_samples_split,
+        predictive: setting.predictive,
+        seed: setting.seed,
+    }
+}
+
+fn domain() -> Domain {
+    Domain::new(vec![-0.5, -1.0], vec![1.0, 0.75], None).unwrap()
+}
+
+fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClassifier {
+    let Data { x, codes, ids, .. } = data(rows, which);
+    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+    let run = Run::default();
+    MondrianClassifier::fit(settings(setting), 20.0, domain(), batch, (&codes, &LABELS), &[], &run).unwrap()
+}
+
+fn regressor(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianRegressor {
+    let Data { x, y, ids, .. } = data(rows, which);
+    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+    let regression = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
+    MondrianRegressor::fit(settings(setting), regression, domain(), batch, &y, &Run::default()).unwrap()
+}
+
+fn probes() -> Vec<f64> {
+    (0..40).map(|i| f64::from(i * 7919 % 83) / 20.0 - 2.0).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn classifiers_are_functions_of_their_rows(
+        setting in setting(),
+        rows in prop::collection::vec(row(), 2..40),
+        order in any::<prop::sample::Index>(),
+        batch in 1usize..6,
+        keep in 1usize..40,
+    ) {
+        let n = rows.len();
+        let turn = order.index(n);
+        let mut turned: Vec<usize> = (0..n).collect();
+        turned.rotate_left(turn);
+        turned.reverse();
+        let start = (n / 2).max(1);
+        let mut forest = classifier(&setting, &rows, &turned[..start]);
+        for part in turned[start..].chunks(batch) {
+            let Data { x, codes, ids, .. } = data(&rows, part);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+            forest.partial_fit(batch, (&codes, &LABELS), &Run::default()).unwrap();
+            forest.check().unwrap();
+        }
+        let all: Vec<usize> = (0..n).collect();
+        let whole = classifier(&setting, &rows, &all);
+        let probes = probes();
+        let probes = Rows::from_f64(&probes, 2).unwrap();
+        let one = Run::default();
+        let two = Run { n_threads: 2, ..one };
+        prop_assert_eq!(forest.digest(), whole.digest());
+        prop_assert_eq!(forest.predict_proba(probes, &one), whole.predict_proba(probes, &two));
+
+        let keep = keep.min(n);
+        let gone: Vec<u64> = (keep as u64..n as u64).collect();
+        forest.forget(&gone, 1).unwrap();
+        forest.check().unwrap();
+        let rest = classifier(&setting, &rows, &all[..keep]);
+        prop_assert_eq!(forest.digest(), rest.digest());
+        prop_assert_eq!(forest.predict_proba(probes, &one), rest.predict_proba(probes, &one));
+
+        if keep < n {
+            let mut shard = classifier(&setting, &rows, &all[keep..]);
+            shard.merge(&forest, &Run::default()).unwrap();
+            shard.check().unwrap();
+            prop_assert_eq!(shard.digest(), whole.digest());
+        }
+
+        let loaded = match AnyModel::from_bytes(&forest.to_bytes(), &Run::default()).unwrap() {
+            AnyModel::Classifier(loaded) => loaded,
+            AnyModel::Regressor(_) => panic!("a classifier was saved"),
+        };
+        prop_assert_eq!(loaded.digest(), forest.digest());
+        prop_assert_eq!(loaded.ids(), forest.ids());
+    }
+
+    #[test]
+    fn regressors_are_functions_of_their_rows(
+        setting in setting(),
+        rows in prop::collection::vec(row(), 2..30),
+        keep in 1usize..30,
+    ) {
+        let n = rows.len();
+        let backwards: Vec<usize> = (0..n).rev().collect();
+        let mut forest = regressor(&setting, &rows, &backwards[..1]);
+        for part in backwards[1..].chunks(3) {
+            let Data { x, y, ids, .. } = data(&rows, part);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+            forest.partial_fit(batch, &y, &Run::default()).unwrap();
+        }
+        forest.check().unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        let probes = probes();
+        let probes = Rows::from_f64(&probes, 2).unwrap();
+        let one = Run::default();
+        let two = Run { n_threads: 2, ..one };
+        let whole = regressor(&setting, &rows, &all);
+        prop_assert_eq!(forest.digest(), whole.digest());
+        prop_assert_eq!(forest.predict(probes, &one), whole.predict(probes, &two));
+        let keep = keep.min(n);
+        forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>(), 1).unwrap();
+        forest.check().unwrap();
+        let rest = regressor(&setting, &rows, &all[..keep]);
+        prop_assert_eq!(forest.digest(), rest.digest());
+        prop_assert_eq!(forest.predict(probes, &one), rest.predict(probes, &one));
+        let (_, variance) = rest.predict(probes, &one).unwrap();
+        prop_assert!(variance.iter().all(|&v| v > 0.0));
+    }
+
+    /// Leaving a row out is forgetting it, predicting, and taking it back.
+    #[test]
+    fn leaving_out_is_forgetting(
+        setting in setting(),
+        rows in prop::collection::vec(row(), 2..25),
+        out in any::<prop::sample::Index>(),
+    ) {
+        let n = rows.len();
+        let all: Vec<usize> = (0..n).collect();
+        let out = out.index(n);
+        let forest = classifier(&setting, &rows, &all);
+        let ids = forest.ids();
+        let loo = forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap();
+        let mut without = forest.clone();
+        without.forget(&[out as u64], 1).unwrap();
+        let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
+        let classes = forest.classes();
+        for (class, p) in without.classes().iter().zip(proba) {
+            let column = classes.iter().position(|other| other == class).unwrap();
+            prop_assert!((loo[out * classes.len() + column] - p).abs() < 1e-12);
+        }
+        prop_assert_eq!(forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap(), loo);
+    }
+}
