@@ -1,4 +1,4 @@
-//! NumPy arrays as the crate's views, and back.
+//! Arrays of `NumPy` as the crate's views, and back.
 
 use boscage::{Label, Rows};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};

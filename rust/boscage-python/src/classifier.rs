@@ -225,7 +225,9 @@ impl MondrianClassifier {
     fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
         match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
             AnyModel::Classifier(model) => Ok(Self::of(*model)),
-            other => Err(PyValueError::new_err(format!("the model is a {}, not a classifier", other.name()))),
+            AnyModel::Regressor(_) => {
+                Err(PyValueError::new_err("the model is a regressor, not a classifier"))
+            }
         }
     }
 
@@ -236,6 +238,18 @@ impl MondrianClassifier {
 
     fn copy(&self) -> Self {
         self.clone()
+    }
+
+    /// Text kept with the model and in its file.
+    #[getter]
+    fn annotation(&self) -> PyResult<&str> {
+        Ok(self.model()?.annotation())
+    }
+
+    #[setter]
+    fn set_annotation(&mut self, annotation: String) -> PyResult<()> {
+        self.model_mut()?.set_annotation(annotation);
+        Ok(())
     }
 
     /// Bytes that trees and rows hold.

@@ -43,7 +43,7 @@ impl MondrianRegressor {
 /// A ragged mixture as four arrays: offsets, weights, means, variances.
 type Mixture<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
 
-fn mixture<'py>(py: Python<'py>, (offsets, components): (Vec<usize>, Vec<Component>)) -> Mixture<'py> {
+fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) -> Mixture<'_> {
     let numbers = |number: fn(&Component) -> f64| vector(py, components.iter().map(number).collect());
     (
         vector(py, offsets.into_iter().map(|offset| offset as i64).collect()),
@@ -264,7 +264,9 @@ impl MondrianRegressor {
     fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
         match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
             AnyModel::Regressor(model) => Ok(Self::of(*model)),
-            other => Err(PyValueError::new_err(format!("the model is a {}, not a regressor", other.name()))),
+            AnyModel::Classifier(_) => {
+                Err(PyValueError::new_err("the model is a classifier, not a regressor"))
+            }
         }
     }
 
@@ -275,6 +277,18 @@ impl MondrianRegressor {
 
     fn copy(&self) -> Self {
         self.clone()
+    }
+
+    /// Text kept with the model and in its file.
+    #[getter]
+    fn annotation(&self) -> PyResult<&str> {
+        Ok(self.model()?.annotation())
+    }
+
+    #[setter]
+    fn set_annotation(&mut self, annotation: String) -> PyResult<()> {
+        self.model_mut()?.set_annotation(annotation);
+        Ok(())
     }
 
     /// Bytes that trees and rows hold.
@@ -311,6 +325,28 @@ impl MondrianRegressor {
     #[getter(predictive)]
     fn get_predictive(&self) -> &'static str {
         settings::predictive_name(self.settings.predictive)
+    }
+
+    #[getter]
+    fn posterior(&self) -> &'static str {
+        settings::posterior_name(self.regression.posterior)
+    }
+
+    /// The rule for the hyperparameters; their values are `hyperparameters()`.
+    #[getter]
+    fn rule(&self) -> &'static str {
+        settings::rule_name(self.regression.rule)
+    }
+
+    #[getter]
+    fn noise(&self) -> &'static str {
+        settings::noise_name(self.regression.noise)
+    }
+
+    /// As given; what is in use is in `hyperparameters()`.
+    #[getter]
+    fn noise_variance(&self) -> Option<f64> {
+        self.regression.noise_variance
     }
 
     #[getter]

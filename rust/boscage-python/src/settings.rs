@@ -27,18 +27,35 @@ pub(crate) fn predictive_name(value: Predictive) -> &'static str {
     PREDICTIVE[value as usize].0
 }
 
+const POSTERIOR: [(&str, Posterior); 2] = [("exact", Posterior::Exact), ("fast", Posterior::Fast)];
+
 pub(crate) fn posterior(value: &str) -> PyResult<Posterior> {
-    option("posterior", value, &[("exact", Posterior::Exact), ("fast", Posterior::Fast)])
+    option("posterior", value, &POSTERIOR)
 }
+
+pub(crate) fn posterior_name(value: Posterior) -> &'static str {
+    POSTERIOR[value as usize].0
+}
+
+const RULE: [(&str, HyperparameterRule); 2] =
+    [("ml", HyperparameterRule::MarginalLikelihood), ("heuristic", HyperparameterRule::Heuristic)];
 
 pub(crate) fn rule(value: &str) -> PyResult<HyperparameterRule> {
-    let options =
-        [("ml", HyperparameterRule::MarginalLikelihood), ("heuristic", HyperparameterRule::Heuristic)];
-    option("hyperparameters", value, &options)
+    option("hyperparameters", value, &RULE)
 }
 
+pub(crate) fn rule_name(value: HyperparameterRule) -> &'static str {
+    RULE[value as usize].0
+}
+
+const NOISE: [(&str, Noise); 2] = [("global", Noise::Global), ("local", Noise::Local)];
+
 pub(crate) fn noise(value: &str) -> PyResult<Noise> {
-    option("noise", value, &[("global", Noise::Global), ("local", Noise::Local)])
+    option("noise", value, &NOISE)
+}
+
+pub(crate) fn noise_name(value: Noise) -> &'static str {
+    NOISE[value as usize].0
 }
 
 /// The domain of given reference ranges, or of the rows'.

@@ -204,10 +204,10 @@ impl<S: Scalar> Column<'_, S> {
 
 /// `values`, row after row, as column after column.
 pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
+    /// Blocks that fit the first cache, so that neither side is read or written with a long stride.
+    const BLOCK: usize = 32;
     let n_rows = values.len() / n_features;
     let mut out = vec![S::ZERO; values.len()];
-    // Blocks that fit the first cache, so that neither side is read or written with a long stride.
-    const BLOCK: usize = 32;
     for row_block in (0..n_rows).step_by(BLOCK) {
         for column_block in (0..n_features).step_by(BLOCK) {
             for i in row_block..(row_block + BLOCK).min(n_rows) {

@@ -2,7 +2,7 @@
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::forest::{Forest, with_body};
+use crate::mondrian::forest::{Body, Forest, with_body};
 use crate::mondrian::{
     Batch, Domain, HyperparameterRule, Hyperparameters, Label, MondrianClassifier, MondrianRegressor,
     MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Run, Statistics,
@@ -43,9 +43,16 @@ impl Writer {
         self.raw(&value.to_le_bytes());
     }
 
+    fn text(&mut self, text: &str) {
+        self.u64(text.len() as u64);
+        self.raw(text.as_bytes());
+    }
+
     fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u64(items.len() as u64);
-        items.iter().for_each(|item| write(self, item));
+        for item in items {
+            write(self, item);
+        }
     }
 }
 
@@ -100,6 +107,12 @@ impl<'a> Reader<'a> {
         (0..n).map(|_| read(self)).collect()
     }
 
+    fn text(&mut self) -> Result<String> {
+        let n = usize::try_from(self.u64()?).map_err(|_| wrong("a text that is longer than the file"))?;
+        let text = str::from_utf8(self.take(n)?).map_err(|_| wrong("a text that is not UTF-8"))?;
+        Ok(text.to_owned())
+    }
+
     fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
         let i = usize::from(self.u8()?);
         options.get(i).copied().ok_or_else(|| wrong("an option that does not exist"))
@@ -127,7 +140,9 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) 
     writer.list(&model.classes.declared(), write_label);
     write_forest(writer, &model.forest);
     let targets: Vec<u32> = targets(&model.forest);
-    targets.iter().for_each(|&class| writer.u32(class));
+    for class in targets {
+        writer.u32(class);
+    }
 }
 
 pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
@@ -155,7 +170,9 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
     write_forest(writer, &model.forest);
     let targets: Vec<f64> = targets(&model.forest);
-    targets.iter().for_each(|&y| writer.f64(y));
+    for y in targets {
+        writer.f64(y);
+    }
 }
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
@@ -192,6 +209,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
     writer.u64(settings.min_samples_split as u64);
     writer.u8(settings.predictive as u8);
     writer.u64(settings.seed);
+    writer.text(&forest.annotation);
     let domain = &forest.domain;
     for values in [domain.low(), domain.high(), domain.weights()] {
         writer.list(values, |writer, value| writer.f64(*value));
@@ -200,8 +218,11 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
     let rows: Vec<u32> = forest.roster.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
     let d = domain.n_features();
+    writer.u8(match &forest.body {
+        Body::F32(_) => 4,
+        Body::F64(_) => 8,
+    });
     with_body!(&forest.body, kept => {
-        writer.u8(kept.values_width());
         for &row in &rows {
             kept.values[row as usize * d..][..d].iter().for_each(|value| writer.raw(&value.to_le_bytes()));
         }
@@ -211,6 +232,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
 /// What a file says of a forest, targets apart.
 struct StoredForest {
     settings: MondrianSettings,
+    annotation: String,
     domain: Domain,
     next_id: u64,
     ids: Vec<u64>,
@@ -231,6 +253,7 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
         predictive: reader.choice(&[Predictive::Averaged, Predictive::Realised])?,
         seed: reader.u64()?,
     };
+    let annotation = reader.text()?;
     let low = reader.list(8, Reader::f64)?;
     let high = reader.list(8, Reader::f64)?;
     let weights = reader.list(8, Reader::f64)?;
@@ -248,7 +271,7 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
         8 => StoredValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
         _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
     };
-    Ok(StoredForest { settings, domain, next_id, ids, values })
+    Ok(StoredForest { settings, annotation, domain, next_id, ids, values })
 }
 
 impl StoredForest {
@@ -263,24 +286,26 @@ impl StoredForest {
             StoredValues::F64(values) => Rows::from_f64(values, d)?,
         };
         let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
-        model.set_next_id(self.next_id);
+        model.restore(self.next_id, self.annotation);
         Ok(model)
     }
 }
 
-/// A model whose next row is to be numbered as if it had never been saved.
+/// A model that is to go on as if it had never been saved.
 trait Restored {
-    fn set_next_id(&mut self, next_id: u64);
+    fn restore(&mut self, next_id: u64, annotation: String);
 }
 
 impl Restored for MondrianClassifier {
-    fn set_next_id(&mut self, next_id: u64) {
+    fn restore(&mut self, next_id: u64, annotation: String) {
         self.forest.roster.set_next_id(next_id);
+        self.forest.annotation = annotation;
     }
 }
 
 impl Restored for MondrianRegressor {
-    fn set_next_id(&mut self, next_id: u64) {
+    fn restore(&mut self, next_id: u64, annotation: String) {
         self.forest.roster.set_next_id(next_id);
+        self.forest.annotation = annotation;
     }
 }

@@ -354,7 +354,7 @@ mod tests {
     fn two_points_are_parted_by_the_law() {
         let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 2.0], None).unwrap();
         for (level, x, y) in [(0, [0.1, 0.4], [0.7, 1.0]), (3, [-2.5, 0.4], [1.5, 6.0])] {
-            let lengths: Vec<f64> = (0..2).map(|d| domain.rates()[d] * (x[d] - y[d] as f64).abs()).collect();
+            let lengths: Vec<f64> = (0..2).map(|d| domain.rates()[d] * f64::abs(x[d] - y[d])).collect();
             let rate: f64 = lengths.iter().sum();
             let n = 20_000;
             let (mut time, mut first, mut along) = (0.0, 0.0, 0.0);

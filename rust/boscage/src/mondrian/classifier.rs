@@ -345,6 +345,18 @@ impl MondrianClassifier {
         &self.forest.settings
     }
 
+    /// Text kept with the model and in its file, such as names of features; empty unless set. Neither
+    /// predictions nor the digest depend on it.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.forest.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.forest.annotation = text.into();
+    }
+
     /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
     /// everywhere and will go on to.
     #[must_use]

@@ -47,7 +47,7 @@ impl<P: Statistics> Forest<P> {
                 hasher.update(hash_tree(tree, &of_row));
             }
         });
-        finish(hasher).iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:032x}", u128::from_be_bytes(finish(hasher)))
     }
 }
 

@@ -46,37 +46,40 @@ impl<const N: usize> Dual<N> {
         Self { value, slope: self.slope.map(|s| s * derivative) }
     }
 
-    fn zip(self, other: Self, value: f64, f: impl Fn(f64, f64) -> f64) -> Self {
-        Self { value, slope: std::array::from_fn(|i| f(self.slope[i], other.slope[i])) }
+    /// A function of two numbers, with its derivatives in them.
+    fn combine(self, other: Self, value: f64, by_self: f64, by_other: f64) -> Self {
+        let slope = std::array::from_fn(|i| by_self * self.slope[i] + by_other * other.slope[i]);
+        Self { value, slope }
     }
 }
 
 impl<const N: usize> Add for Dual<N> {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        self.zip(other, self.value + other.value, |a, b| a + b)
+        self.combine(other, self.value + other.value, 1.0, 1.0)
     }
 }
 
 impl<const N: usize> Sub for Dual<N> {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        self.zip(other, self.value - other.value, |a, b| a - b)
+        self.combine(other, self.value - other.value, 1.0, -1.0)
     }
 }
 
 impl<const N: usize> Mul for Dual<N> {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
-        self.zip(other, self.value * other.value, |a, b| a * other.value + b * self.value)
+        self.combine(other, self.value * other.value, other.value, self.value)
     }
 }
 
 impl<const N: usize> Div for Dual<N> {
     type Output = Self;
     fn div(self, other: Self) -> Self {
+        let inverse = 1.0 / other.value;
         let value = self.value / other.value;
-        self.zip(other, value, |a, b| (a - value * b) / other.value)
+        self.combine(other, value, inverse, -value * inverse)
     }
 }
 

@@ -45,7 +45,7 @@ impl<P: Statistics> Forest<P> {
                     let order = tree.arena.preorder();
                     let (n_values, values) = values.of(i, tree, &order);
                     let exported = self.export_structure(tree, &order, &kept.values);
-                    ExportedTree { n_values, values, ..exported }
+                    ExportedTree { values, n_values, ..exported }
                 })
                 .collect()
         })

@@ -57,8 +57,7 @@ impl MondrianSettings {
         if self.n_estimators == 0 || self.n_estimators > 100_000 {
             return wrong("n_estimators", "between 1 and 100000", self.n_estimators.to_string());
         }
-        // NaN fails the comparison.
-        if !(self.lifetime >= 0.0) {
+        if self.lifetime.is_nan() || self.lifetime < 0.0 {
             return wrong("lifetime", "non-negative", self.lifetime.to_string());
         }
         if self.min_samples_split < 2 {
@@ -128,6 +127,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) targets: Vec<P::Target>,
     pub(crate) roster: Roster,
     pub(crate) body: Body<P>,
+    /// Text that a user wants in the model file; nothing depends on it.
+    pub(crate) annotation: String,
 }
 
 /// Rows that go down a tree together.
@@ -163,7 +164,7 @@ impl<P: Statistics> Forest<P> {
                 Body::F64(Kept { values: rows.to_exact().expect("f64 holds every value"), trees: vec![] })
             }
         };
-        let mut forest = Self { settings, domain, level, targets, roster, body };
+        let mut forest = Self { settings, domain, level, targets, roster, body, annotation: String::new() };
         forest.rebuild(level, run)?;
         Ok(forest)
     }
@@ -307,7 +308,7 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn row_values(&self, row: RowId) -> Vec<f64> {
         let d = self.domain.n_features();
         with_body!(&self.body, kept => {
-            kept.values[row as usize * d..][..d].iter().map(|&value| value.into()).collect()
+            kept.values[row as usize * d..][..d].iter().map(|&value| f64::of(value)).collect()
         })
     }
 
@@ -521,15 +522,15 @@ impl<P: Statistics> Forest<P> {
             for first in (0..places.len()).step_by(ABREAST) {
                 let n = ABREAST.min(places.len() - first);
                 active.clear();
-                for at in 0..n {
-                    self.start_walk(&mut walks[at], i, tree, &space, places[first + at]);
+                for (at, walk) in walks.iter_mut().enumerate().take(n) {
+                    self.start_walk(walk, i, tree, &space, places[first + at]);
                     active.push(at);
                 }
                 while !active.is_empty() {
                     active.retain(|&at| walks[at].step(tree, &space, row(first + at), &mut boxes));
                 }
-                for at in 0..n {
-                    visitor.visit(i, tree, first + at, &walks[at].stops, &mut chunk);
+                for (at, walk) in walks.iter().enumerate().take(n) {
+                    visitor.visit(i, tree, first + at, &walk.stops, &mut chunk);
                 }
             }
         }
@@ -638,11 +639,6 @@ impl<S, P> Default for Kept<S, P> {
 }
 
 impl<S: Scalar, P: Statistics> Kept<S, P> {
-    /// Bytes to a value.
-    pub(crate) fn values_width(&self) -> u8 {
-        size_of::<S>() as u8
-    }
-
     /// Writes rows to their places.
     fn place(&mut self, rows: &[RowId], values: &[S], n_features: usize, capacity: usize) {
         if self.values.len() < capacity * n_features {

@@ -8,18 +8,18 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
-/// The golden-ratio step of the SplitMix64 sequence.
+/// The golden-ratio step of the `SplitMix64` sequence.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// An odd constant, unrelated to `STEP`, that tells the levels of a cell apart.
 const LEVEL: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// Numbers of the SplitMix64 sequence that starts at a key: three for its cut, two for its children.
+/// Numbers of the `SplitMix64` sequence that starts at a key: three for its cut, two for its children.
 const EXPONENTIAL: u64 = 1;
 const DIMENSION: u64 = 2;
 const LOCATION: u64 = 3;
 const CHILD: u64 = 4;
 
-/// Stafford's variant 13 of the 64-bit finaliser of `MurmurHash3`, as in SplitMix64.
+/// Stafford's variant 13 of the 64-bit finaliser of `MurmurHash3`, as in `SplitMix64`.
 const fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -108,7 +108,8 @@ mod tests {
     /// 255 degrees of freedom: 5 standard deviations above the mean is 255 + 5 sqrt(510) < 368.
     #[test]
     fn pairs_of_draws_fill_the_square() {
-        let pairs: [(&str, fn(u64) -> (f64, f64)); 4] = [
+        type Pair = fn(u64) -> (f64, f64);
+        let pairs: [(&str, Pair); 4] = [
             ("dimension and location", |i| {
                 let key = Key::of_tree(i, 0);
                 (key.dimension(), key.location())
@@ -156,6 +157,10 @@ mod tests {
         assert_eq!(draws, GOLDEN);
     }
 
-    const GOLDEN: [f64; 4] =
-        [1.1840381732292937, 0.43402257967672486, 0.4946032995246451, 0.07905029219508108];
+    const GOLDEN: [f64; 4] = [
+        1.184_038_173_229_293_7,
+        0.434_022_579_676_724_86,
+        0.494_603_299_524_645_1,
+        0.079_050_292_195_081_08,
+    ];
 }

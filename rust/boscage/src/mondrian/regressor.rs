@@ -286,6 +286,18 @@ impl MondrianRegressor {
         &self.settings
     }
 
+    /// Text kept with the model and in its file, such as names of features; empty unless set. Neither
+    /// predictions nor the digest depend on it.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.forest.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.forest.annotation = text.into();
+    }
+
     /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
     /// everywhere and will go on to.
     #[must_use]
@@ -368,7 +380,7 @@ impl MondrianRegressor {
     ) {
         let hyper = &state.hyper;
         if self.settings.posterior == Posterior::Fast {
-            let prior = self.fast_prior(tree, hyper);
+            let prior = Self::fast_prior(tree, hyper);
             return gaussian::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
         }
         let noise = |site: SiteId| match &state.noise {
@@ -386,7 +398,7 @@ impl MondrianRegressor {
     }
 
     /// What the fast posterior takes for the parent of the root: the root itself.
-    fn fast_prior<S: Scalar>(&self, tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
+    fn fast_prior<S: Scalar>(tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
         let (mean, variance) = match tree.arena.root_site() {
             None => (hyper.mu, 0.5 * hyper.gamma1),
             Some(root) => {

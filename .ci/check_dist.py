@@ -1,0 +1,50 @@
+"""Check what is inside a wheel or a source distribution (arguments: their paths)."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+WHEEL = ["boscage/__init__.py", "boscage/py.typed", "boscage/_boscage.pyi", "boscage/_boscage."]
+SOURCE = ["pyproject.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "Cargo.lock"]
+
+
+def check_wheel(path: Path) -> None:
+    if "-abi3-" not in path.name:
+        raise SystemExit(f"{path.name}: not a wheel for the stable ABI")
+    with zipfile.ZipFile(path) as file:
+        names = file.namelist()
+    for wanted in WHEEL:
+        if not any(name.startswith(wanted) for name in names):
+            raise SystemExit(f"{path.name}: {wanted} is missing")
+    for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
+        if not any(name.endswith(licence) for name in names):
+            raise SystemExit(f"{path.name}: {licence} is missing")
+    if stray := [name for name in names if not name.startswith("boscage")]:
+        raise SystemExit(f"{path.name}: files outside the package: {stray}")
+
+
+def check_source(path: Path) -> None:
+    with tarfile.open(path) as file:
+        names = [name.partition("/")[2] for name in file.getnames()]
+    for wanted in SOURCE:
+        if wanted not in names:
+            raise SystemExit(f"{path.name}: {wanted} is missing")
+    if stray := [name for name in names if name.startswith(("target/", ".venv/"))]:
+        raise SystemExit(f"{path.name}: build outputs inside: {stray[:5]}")
+
+
+def main() -> None:
+    kinds = []
+    for path in map(Path, sys.argv[1:]):
+        kinds.append(path.suffix)
+        (check_wheel if path.suffix == ".whl" else check_source)(path)
+        print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB, contents as expected")
+    if sorted(kinds) != [".gz", ".whl"]:
+        raise SystemExit(f"expected one wheel and one source distribution, found {sys.argv[1:]}")
+
+
+if __name__ == "__main__":
+    main()

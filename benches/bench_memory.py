@@ -1,0 +1,72 @@
+"""Memory above the data: what a process needs at most while it fits and predicts, and then keeps.
+
+Every model in a process of its own (Linux), one thread.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from _common import Table, arguments, load
+
+MODELS = ["averaged", "realised", "scikit ERT", "scikit RF"]
+#: What the averaged and the realised forest may take at most, in MB.
+BOUNDS = {("letter", "averaged"): 150, ("usps", "averaged"): 350, ("usps", "realised"): 100}
+
+
+def status(field: str) -> float:
+    """Return a figure of this process' memory, in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"/proc/self/status does not say {field}")
+
+
+def measure(name: str, which: str, trees: int) -> None:
+    """Fit a model in this process and print its memory."""
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+    from boscage import MondrianForestClassifier
+
+    models = {
+        "averaged": lambda: MondrianForestClassifier(trees, random_state=0),
+        "realised": lambda: MondrianForestClassifier(trees, predictive="realised", random_state=0),
+        "scikit ERT": lambda: ExtraTreesClassifier(trees, max_features=1, random_state=0),
+        "scikit RF": lambda: RandomForestClassifier(trees, random_state=0),
+    }
+    data = load(name)
+    # What is loaded lazily on the first use of each library is not the model's.
+    models[which]().set_params(n_estimators=1).fit(data.X[:50], data.y[:50]).predict(data.X[:1])
+    Path("/proc/self/clear_refs").write_text("5")  # begin a new peak
+    before = status("VmRSS")
+    model = models[which]().fit(data.X, data.y)
+    model.predict_proba(data.X_test[:1])
+    fitted = status("VmHWM") - before, status("VmRSS") - before
+    model.predict_proba(data.X_test)
+    print(json.dumps([*fitted, status("VmHWM") - before]))
+
+
+def main() -> None:
+    if len(sys.argv) == 4:
+        return measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    args = arguments(__doc__, n_estimators=100)
+    trees = 10 if args.quick else args.n_estimators
+    table = Table(
+        f"Megabytes above the data, {trees} trees",
+        ["model", "data", "peak of fit", "kept", "peak", "bound"],
+        width=14,
+    )
+    for name in ("letter", "usps"):
+        for which in MODELS:
+            command = [sys.executable, __file__, name, which, str(trees)]
+            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            figures = [round(figure, 1) for figure in json.loads(output)]
+            table.add(which, name, *figures, BOUNDS.get((name, which), "") if trees == 100 else "")
+    return None
+
+
+if __name__ == "__main__":
+    main()

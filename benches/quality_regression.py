@@ -1,0 +1,130 @@
+"""Regression on real data: error, density, CRPS and coverage, beside other forests' uncertainty.
+
+All cores. A quarter of the rows is predicted, the others are learned, at most --test-rows and
+--train-rows. Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
+trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from quantile_forest import RandomForestQuantileRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from _common import NUMBERS, Array, Split, Table, arguments, geometric_mean, load, verdict
+from boscage import GaussianMixture, MondrianForestRegressor
+
+LEVELS = (np.arange(199) + 0.5) / 199
+METRICS = ["RMSE", "NLPD", "CRPS", "in 90 %"]
+
+
+def scores(y: Array, dist: GaussianMixture) -> list[float]:
+    inside = np.abs(2.0 * dist.cdf(y) - 1.0) <= 0.9
+    rmse = np.sqrt(np.mean((dist.mean - y) ** 2))
+    return [float(rmse), float(-dist.logpdf(y).mean()), float(dist.crps(y).mean()), inside.mean()]
+
+
+def mondrian(**settings: Any) -> Callable[[Split, int, int], list[float]]:
+    def score(data: Split, trees: int, seed: int) -> list[float]:
+        model = MondrianForestRegressor(trees, random_state=seed, n_jobs=-1, **settings)
+        model.fit(data.X, data.y)
+        parts = np.array_split(np.arange(len(data.y_test)), 1 + len(data.y_test) // 2000)
+        each = [scores(data.y_test[r], model.predict_dist(data.X_test[r])) for r in parts]
+        sizes = [len(r) for r in parts]
+        squared = np.array(each) ** [2, 1, 1, 1]
+        rmse, *rest = np.average(squared, axis=0, weights=sizes)
+        return [float(np.sqrt(rmse)), *map(float, rest)]
+
+    return score
+
+
+def gaussian(kind: Any, leaves: bool = False, **settings: Any) -> Any:
+    """Score a forest by a Gaussian with its trees' mean and variance, its leaves' added or not."""
+
+    def score(data: Split, trees: int, seed: int) -> list[float]:
+        model = kind(trees, random_state=seed, n_jobs=-1, **settings).fit(data.X, data.y)
+        at = model.apply(data.X_test)
+        each = [tree.tree_ for tree in model.estimators_]
+        mean = np.stack([t.value[at[:, m], 0, 0] for m, t in enumerate(each)])
+        variance = mean.var(axis=0)
+        if leaves:
+            variance += np.mean([t.impurity[at[:, m]] for m, t in enumerate(each)], axis=0)
+        # A spread of zero has no density; one thousandth of the labels' is the kindest mending.
+        floor = 1e-3 * data.y.std()
+        dist = GaussianMixture.from_normal(
+            mean.mean(axis=0), np.sqrt(np.maximum(variance, floor**2))
+        )
+        return scores(data.y_test, dist)
+
+    return score
+
+
+def quantiles(data: Split, trees: int, seed: int) -> list[float]:
+    model = RandomForestQuantileRegressor(trees, random_state=seed, n_jobs=-1)
+    model.fit(data.X, data.y)
+    q = np.asarray(model.predict(data.X_test, quantiles=LEVELS.tolist()))
+    away = data.y_test[:, None] - q
+    crps = 2.0 * np.mean(np.maximum(LEVELS * away, (LEVELS - 1.0) * away))
+    rmse = np.sqrt(np.mean((q.mean(axis=1) - data.y_test) ** 2))
+    low, high = np.asarray(model.predict(data.X_test, quantiles=[0.05, 0.95])).T
+    inside = np.mean((low <= data.y_test) & (data.y_test <= high))
+    return [float(rmse), float("nan"), float(crps), float(inside)]
+
+
+MODELS = {
+    "Mondrian": mondrian(),
+    "learned": mondrian(feature_weights="learned"),
+    "learned, local noise": mondrian(feature_weights="learned", noise="local"),
+    "RF, spread": gaussian(RandomForestRegressor),
+    "ERT, spread": gaussian(ExtraTreesRegressor),
+    "RF, spread and leaves": gaussian(RandomForestRegressor, leaves=True, min_samples_leaf=5),
+    "quantile-forest": quantiles,
+}
+
+
+def main() -> None:
+    args = arguments(__doc__, n_estimators=100, train_rows=20_000, test_rows=10_000, seeds=1)
+    trees, seeds = (20, 1) if args.quick else (args.n_estimators, args.seeds)
+    limits = (2_000, 500) if args.quick else (args.train_rows, args.test_rows)
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in ["puma32h", "concrete"] if args.quick else NUMBERS:
+        data = load(name).head(*limits)
+        table = Table(
+            f"{name}: {len(data.X)} rows, {data.X.shape[1]} features; {trees} trees", ["", *METRICS]
+        )
+        found[name] = {}
+        for key, score in MODELS.items():
+            each = [score(data, trees, seed) for seed in range(seeds)]
+            found[name][key] = [float(figure) for figure in np.mean(each, axis=0)]
+            table.add(key, *found[name][key])
+
+    for ours in ("learned", "learned, local noise"):
+        table = Table(
+            f"{ours}, beside its peers",
+            ["data", "RMSE/RF", "CRPS/QF", "in 90 %", "NLPD-spread", "NLPD-leaves"],
+        )
+        for name, f in found.items():
+            spread = min(f["RF, spread"][1], f["ERT, spread"][1])
+            table.add(
+                name,
+                f[ours][0] / f["RF, spread"][0],
+                f[ours][2] / f["quantile-forest"][2],
+                f[ours][3],
+                f[ours][1] - spread,
+                f[ours][1] - f["RF, spread and leaves"][1],
+            )
+        print()
+        verdict("RMSE, geometric mean", geometric_mean(table.column("RMSE/RF")), 1.03)
+        verdict("CRPS, geometric mean", geometric_mean(table.column("CRPS/QF")), 1.0)
+        verdict(
+            "coverage, farthest from 0.9", max(abs(c - 0.9) for c in table.column("in 90 %")), 0.03
+        )
+        verdict("NLPD less the trees' spread, worst", max(table.column("NLPD-spread")), 0.0)
+        verdict("NLPD less spread and leaves, worst", max(table.column("NLPD-leaves")), 0.0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""The compiled module. It takes arrays that the facade has checked; see its classes for users."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+__all__ = [
+    "MondrianClassifier",
+    "MondrianRegressor",
+    "__version__",
+    "model_kind",
+    "pilot_importances",
+]
+
+__version__: str
+
+_Rows = NDArray[np.float32] | NDArray[np.float64]
+_Label = bool | int | float | str
+_Progress = Callable[[int, int], None]
+
+@final
+class MondrianClassifier:
+    def __new__(
+        cls,
+        *,
+        n_estimators: int = 100,
+        lifetime: float = ...,
+        min_samples_split: int = 2,
+        discount: float = 10.0,
+        predictive: str = "averaged",
+        seed: int = 0,
+    ) -> Self: ...
+    def fit(
+        self,
+        X: _Rows,
+        codes: NDArray[np.uint32],
+        labels: list[_Label],
+        *,
+        ids: NDArray[np.uint64] | None = None,
+        declared: list[_Label] | None = None,
+        low: NDArray[np.float64] | None = None,
+        high: NDArray[np.float64] | None = None,
+        weights: NDArray[np.float64] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def partial_fit(
+        self,
+        X: _Rows,
+        codes: NDArray[np.uint32],
+        labels: list[_Label],
+        *,
+        ids: NDArray[np.uint64] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> int: ...
+    def forget(self, ids: NDArray[np.uint64], *, n_threads: int = 1) -> None: ...
+    def merge(
+        self, other: MondrianClassifier, *, n_threads: int = 1, progress: _Progress | None = None
+    ) -> None: ...
+    def keep_newest(self, n: int, *, n_threads: int = 1) -> None: ...
+    def predict_proba(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def loo_proba(
+        self,
+        ids: NDArray[np.uint64] | None = None,
+        discounts: list[float] | None = None,
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> NDArray[np.float64]: ...
+    def classes(self) -> list[_Label]: ...
+    def set_discount(self, discount: float) -> None: ...
+    def set_predictive(self, predictive: str, *, n_threads: int = 1) -> None: ...
+    def digest(self) -> str: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes, *, n_threads: int = 1) -> MondrianClassifier: ...
+    def save(self, path: str) -> None: ...
+    def copy(self) -> MondrianClassifier: ...
+    def trees(self) -> list[dict[str, NDArray[Any]]]: ...
+    annotation: str
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_estimators(self) -> int: ...
+    @property
+    def lifetime(self) -> float: ...
+    @property
+    def min_samples_split(self) -> int: ...
+    @property
+    def predictive(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def discount(self) -> float: ...
+    @property
+    def ids(self) -> NDArray[np.uint64]: ...
+    @property
+    def low(self) -> NDArray[np.float64]: ...
+    @property
+    def high(self) -> NDArray[np.float64]: ...
+    @property
+    def weights(self) -> NDArray[np.float64]: ...
+
+@final
+class MondrianRegressor:
+    def __new__(
+        cls,
+        *,
+        n_estimators: int = 100,
+        lifetime: float = ...,
+        min_samples_split: int = 10,
+        predictive: str = "averaged",
+        seed: int = 0,
+        posterior: str = "exact",
+        hyperparameters: str = "ml",
+        noise: str = "global",
+        mu: float | None = None,
+        gamma1: float | None = None,
+        gamma2: float | None = None,
+        noise_variance: float | None = None,
+    ) -> Self: ...
+    def fit(
+        self,
+        X: _Rows,
+        y: NDArray[np.float64],
+        *,
+        ids: NDArray[np.uint64] | None = None,
+        low: NDArray[np.float64] | None = None,
+        high: NDArray[np.float64] | None = None,
+        weights: NDArray[np.float64] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
+    def partial_fit(
+        self,
+        X: _Rows,
+        y: NDArray[np.float64],
+        *,
+        ids: NDArray[np.uint64] | None = None,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> int: ...
+    def forget(self, ids: NDArray[np.uint64], *, n_threads: int = 1) -> None: ...
+    def merge(
+        self, other: MondrianRegressor, *, n_threads: int = 1, progress: _Progress | None = None
+    ) -> None: ...
+    def keep_newest(self, n: int, *, n_threads: int = 1) -> None: ...
+    def predict(
+        self, X: _Rows, *, n_threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict_dist(
+        self, X: _Rows, *, n_threads: int = 1
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
+    ]: ...
+    def loo_dist(
+        self,
+        ids: NDArray[np.uint64] | None = None,
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
+    ]: ...
+    def hyperparameters(self, *, n_threads: int = 1) -> dict[str, float]: ...
+    def log_marginal_likelihood(self, *, n_threads: int = 1) -> float: ...
+    def set_predictive(self, predictive: str, *, n_threads: int = 1) -> None: ...
+    def digest(self) -> str: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes, *, n_threads: int = 1) -> MondrianRegressor: ...
+    def save(self, path: str) -> None: ...
+    def copy(self) -> MondrianRegressor: ...
+    def trees(self, *, n_threads: int = 1) -> list[dict[str, NDArray[Any]]]: ...
+    annotation: str
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_estimators(self) -> int: ...
+    @property
+    def lifetime(self) -> float: ...
+    @property
+    def min_samples_split(self) -> int: ...
+    @property
+    def predictive(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def posterior(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def noise(self) -> str: ...
+    @property
+    def noise_variance(self) -> float | None: ...
+    @property
+    def ids(self) -> NDArray[np.uint64]: ...
+    @property
+    def low(self) -> NDArray[np.float64]: ...
+    @property
+    def high(self) -> NDArray[np.float64]: ...
+    @property
+    def weights(self) -> NDArray[np.float64]: ...
+
+def model_kind(data: bytes) -> str: ...
+def pilot_importances(
+    X: _Rows,
+    y: NDArray[np.float64],
+    *,
+    classification: bool,
+    n_estimators: int = 50,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...

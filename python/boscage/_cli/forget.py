@@ -1,0 +1,49 @@
+"""``boscage forget``: remove rows from a saved model, as if it had never seen them."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage._cli import models
+from boscage._cli.errors import UserError, blaming, require_folder
+from boscage._cli.tables import Source
+from boscage._cli.terminal import remark
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the command."""
+    output = args.output or args.model
+    require_folder(output)
+    model = models.load(args.model, args.n_jobs)
+    ids = _given(args.ids)
+    if args.ids_from:
+        ids = np.concatenate([ids, _listed(args.ids_from, args.id_column)])
+    if not len(ids):
+        raise UserError("no row is named: give ids, or a file of them with --ids-from")
+    with blaming(args.model):
+        model.forget(ids)
+    model.save(output)
+    remark(f"{output}: {len(ids)} rows forgotten, {model.n_rows_} left")
+
+
+def _given(texts: list[str]) -> NDArray[np.uint64]:
+    numbers = []
+    for text in texts:
+        if not text.isdecimal() or int(text) >= 1 << 64:
+            raise UserError(f"found {text!r}, expected a row's number, 0 to 2^64 - 1")
+        numbers.append(int(text))
+    return np.array(numbers, dtype=np.uint64)
+
+
+def _listed(path: str, column: str | None) -> NDArray[np.uint64]:
+    source = Source(path)
+    if column is None:
+        if len(source.columns) != 1:
+            raise UserError(f"{source.name}: found {len(source.columns)} columns: give --id-column")
+        column = source.columns[0]
+    source.require(column, why="the rows' numbers")
+    parts = [chunk.ids(column) for chunk in source.chunks([column], 1 << 20)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)

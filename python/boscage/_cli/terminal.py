@@ -1,0 +1,33 @@
+"""Progress and remarks: on a terminal only, so that a pipe or a log stays silent."""
+
+from __future__ import annotations
+
+import sys
+
+from tqdm import tqdm
+
+
+def progress(description: str, total: int | None = None) -> tqdm:
+    """Count rows on the error stream; on anything but a terminal, count nothing."""
+    return tqdm(
+        desc=description,
+        total=total,
+        unit=" rows",
+        unit_scale=True,
+        leave=False,
+        file=sys.stderr,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def remark(text: str) -> None:
+    """Say something that nobody needs who is not looking."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def print_table(rows: list[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")

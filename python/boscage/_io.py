@@ -1,0 +1,46 @@
+"""Reading a model file without knowing what it holds."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from boscage import _boscage, _inputs
+from boscage._classifier import MondrianForestClassifier
+from boscage._regressor import MondrianForestRegressor
+
+
+def load(
+    file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
+) -> MondrianForestClassifier | MondrianForestRegressor:
+    """Read whichever model a file holds; it goes on learning as if it had never been saved.
+
+    Parameters
+    ----------
+    file : path-like or binary file
+        What was written by ``save``, from Python or from Rust. Reading one never runs code.
+    n_jobs : int, default=None
+        Threads to load with; the forest's ``n_jobs``.
+
+    Returns
+    -------
+    MondrianForestClassifier or MondrianForestRegressor
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or no model file.
+    OSError
+        If it cannot be read.
+    """
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            data = opened.read()
+    else:
+        data = file.read()
+    n_threads = _inputs.n_threads(n_jobs)
+    if _boscage.model_kind(data) == "classifier":
+        labels = _boscage.MondrianClassifier.from_bytes(data, n_threads=n_threads)
+        return MondrianForestClassifier._from_model(labels, n_jobs)
+    numbers = _boscage.MondrianRegressor.from_bytes(data, n_threads=n_threads)
+    return MondrianForestRegressor._from_model(numbers, n_jobs)

@@ -1,0 +1,150 @@
+"""Feature rates learned from labels: ``feature_weights="learned"``.
+
+A Mondrian process cuts without looking at labels, so that irrelevant features cost it dearly. Its
+rates are free to choose, however. Here a pilot forest, whose cuts do look at labels, says how much
+each feature matters; the rates are these importances to some power, and that power is the one whose
+small trial forest predicts held-out rows best (its leave-one-out predictive, which costs no
+validation set). The rates are then frozen: everything else about the process stays as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boscage import _boscage
+from boscage._types import AnyArray, FloatArray, Label, Rows
+from boscage.mixture import GaussianMixture
+
+PILOT_TREES = 50
+"""Trees of the pilot."""
+TRIAL_TREES = 20
+"""Trees of the forest that tries a power."""
+TRIAL_ROWS = 2000
+"""Rows (at most) of the trial forests."""
+SCORED_ROWS = 1000
+"""Rows (at most) that are left out, one at a time."""
+POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Candidates; 0 means equal rates for all features."""
+
+# The pilot's and the trials' randomness must not be that of the forest's own trees.
+_PILOT_STREAM = 0x9E3779B97F4A7C15
+_TRIAL_STREAM = 0xD1B54A32D192ED03
+
+
+@dataclass(frozen=True)
+class LearnedWeights:
+    """What the pilot found and what was made of it."""
+
+    importances: FloatArray
+    """How much each feature matters; they sum to one."""
+    power: float
+    weights: FloatArray
+    """``importances ** power``, scaled so that they sum to the number of features."""
+
+
+def learn_weights(
+    X: Rows,
+    y: AnyArray,
+    *,
+    classification: bool,
+    min_samples_split: int,
+    low: FloatArray | None,
+    high: FloatArray | None,
+    seed: int,
+    n_threads: int,
+) -> LearnedWeights:
+    """Rates for the features of ``X``; ``y`` holds class codes or numbers."""
+    importances = _boscage.pilot_importances(
+        X,
+        np.ascontiguousarray(y, dtype=np.float64),
+        classification=classification,
+        n_estimators=PILOT_TREES,
+        seed=seed ^ _PILOT_STREAM,
+        n_threads=n_threads,
+    )
+    if not importances.sum() > 0.0:
+        # No cut helps: nothing is known against equal rates.
+        importances = np.full(X.shape[1], 1.0 / X.shape[1])
+    rng = np.random.Generator(np.random.PCG64(seed ^ _TRIAL_STREAM))
+    some = np.sort(rng.permutation(len(X))[:TRIAL_ROWS])
+    rows, targets = X[some], y[some]
+    left_out = np.sort(rng.permutation(len(rows))[:SCORED_ROWS]).astype(np.uint64)
+
+    best, best_score = 0.0, -np.inf
+    for power in POWERS:
+        # With one row, or with equal importances, there is nothing to choose between.
+        if len(rows) < 2 or np.ptp(importances) == 0.0:
+            break
+        score = _trial(
+            rows,
+            targets,
+            left_out,
+            sharpen(importances, power),
+            classification=classification,
+            min_samples_split=min_samples_split,
+            low=low,
+            high=high,
+            seed=seed ^ _TRIAL_STREAM,
+            n_threads=n_threads,
+        )
+        if score > best_score:
+            best, best_score = power, score
+    return LearnedWeights(importances, best, sharpen(importances, best))
+
+
+def sharpen(importances: FloatArray, power: float) -> FloatArray:
+    """Importances to a power, with the mean one that equal rates have."""
+    # Relative to the greatest, so that no power underflows them all.
+    raised = (importances / importances.max()) ** power
+    return np.asarray(raised * (len(raised) / raised.sum()))
+
+
+def _trial(
+    X: Rows,
+    y: AnyArray,
+    left_out: AnyArray,
+    weights: FloatArray,
+    *,
+    classification: bool,
+    min_samples_split: int,
+    low: FloatArray | None,
+    high: FloatArray | None,
+    seed: int,
+    n_threads: int,
+) -> float:
+    """Mean leave-one-out log predictive density of a small forest with these rates."""
+    if classification:
+        classes, codes = np.unique(y, return_inverse=True)
+        labels: list[Label] = [int(value) for value in classes]
+        forest = _boscage.MondrianClassifier(
+            n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
+        )
+        # Declared, so that a class keeps its column while its only row is left out.
+        forest.fit(
+            X,
+            codes.astype(np.uint32),
+            labels,
+            declared=labels,
+            low=low,
+            high=high,
+            weights=weights,
+            n_threads=n_threads,
+        )
+        proba = forest.loo_proba(left_out, None, n_threads=n_threads)[0]
+        chosen = proba[np.arange(len(left_out)), codes[left_out.astype(np.intp)]]
+        return float(np.mean(np.log(np.maximum(chosen, np.finfo(np.float64).tiny))))
+    numbers = _boscage.MondrianRegressor(
+        n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
+    )
+    numbers.fit(
+        X,
+        np.ascontiguousarray(y, dtype=np.float64),
+        low=low,
+        high=high,
+        weights=weights,
+        n_threads=n_threads,
+    )
+    mixture = GaussianMixture(*numbers.loo_dist(left_out, n_threads=n_threads))
+    return float(np.mean(mixture.logpdf(y[left_out.astype(np.intp)])))

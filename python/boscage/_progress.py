@@ -1,0 +1,26 @@
+"""A progress bar for long calls: on a terminal, and only when asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from boscage._types import Progress
+
+
+@contextmanager
+def progress_bar(description: str, verbose: int | bool) -> Iterator[Progress | None]:
+    """Give a function to report progress to, or None where nobody would see it."""
+    if not verbose or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc=description, file=sys.stderr, leave=False) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report

@@ -1,0 +1,318 @@
+"""Mondrian forests for regression, chapter 6 of the thesis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from boscage import _boscage, _inputs
+from boscage._forest_base import MondrianForest
+from boscage._types import AnyArray, FloatArray
+from boscage.mixture import GaussianMixture
+
+
+class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[misc]
+    """A Mondrian forest for regression, in batch and online, that predicts distributions.
+
+    The trees are restrictions of Mondrian processes to the training rows, with a Gaussian
+    hierarchy over the means of their nodes (chapter 6 of the thesis). They do not depend on the
+    order in which rows come, nor on their grouping into calls: `fit` and any sequence of
+    `partial_fit`, `forget` and `merge` that ends with the same rows give the same forest, bit for
+    bit, for the same seed, reference ranges and feature weights.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Cuts after this time are not made; smaller means smaller trees.
+    min_samples_split : int, default=10
+        A node with fewer rows is not split.
+    posterior : {"exact", "fast"}, default="exact"
+        "exact" is Gaussian belief propagation (section 6.3.1); "fast" takes each node's empirical
+        mean and variance instead (section 6.3.3).
+    hyperparameters : {"ml", "heuristic"}, default="ml"
+        How the scales of the hierarchy are chosen: by maximising the marginal likelihood, or by
+        the heuristic of section 6.3.2.
+    noise : {"global", "local"}, default="global"
+        One noise level for all rows, or each node's own, smoothed down the tree as the means are.
+    noise_variance : float, default=None
+        The variance of the noise if it is known.
+    predictive : {"averaged", "realised"}, default="averaged"
+        "averaged" takes the mean over all the places where a new row might branch off
+        (Algorithm 6.5); "realised" follows each tree's own cuts, in much less memory.
+    feature_range : (low, high), default=None
+        Reference ranges: two numbers, or two arrays with one value a feature. By default those of
+        the rows at the first fit. They set the scale of the features; rows outside are welcome.
+        Give them where forests are to be merged or deletion is to be provable.
+    feature_weights : array-like of shape (n_features,), "learned" or None, default=None
+        Rate of cuts in each feature, in units of one over its range; 0 switches a feature off.
+        "learned" estimates them from the targets at the first fit and then keeps them.
+    window_size : int, default=None
+        Keep this many newest rows and forget the others.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same forest each time, here and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    hyperparameters_ : dict
+        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if they came with names that are all strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        With ``feature_weights="learned"``: how much each feature matters.
+    feature_range_ : tuple of two ndarray of shape (n_features_in_,)
+        The reference ranges in use.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The weights in use.
+    n_rows_ : int
+        Number of rows in the forest.
+    ids_ : ndarray of shape (n_rows_,)
+        Their numbers, in order of arrival.
+    trees_ : list of MondrianTree
+        The trees as arrays.
+
+    See Also
+    --------
+    MondrianForestClassifier : The same for labels.
+    GaussianMixture : What `predict_dist` gives.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = MondrianForestRegressor(random_state=0).fit(X[::2], y[::2])
+    >>> mean, std = forest.predict(X[1::2], return_std=True)
+    >>> lower, upper = forest.predict_dist(X[1::2]).interval(0.9)
+    >>> bool(((lower < mean) & (mean < upper)).all())
+    True
+    """
+
+    _model: _boscage.MondrianRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        min_samples_split: int = 10,
+        posterior: Literal["exact", "fast"] = "exact",
+        hyperparameters: Literal["ml", "heuristic"] = "ml",
+        noise: Literal["global", "local"] = "global",
+        noise_variance: float | None = None,
+        predictive: Literal["averaged", "realised"] = "averaged",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        feature_weights: ArrayLike | Literal["learned"] | None = None,
+        window_size: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.min_samples_split = min_samples_split
+        self.posterior = posterior
+        self.hyperparameters = hyperparameters
+        self.noise = noise
+        self.noise_variance = noise_variance
+        self.predictive = predictive
+        self.feature_range = feature_range
+        self.feature_weights = feature_weights
+        self.window_size = window_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> MondrianForestRegressor:
+        """Grow a new forest.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Finite numbers.
+        ids : array-like of int of shape (n_samples,), default=None
+            Numbers by which rows can be forgotten. By default they are numbered from 0 on.
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            self._start(X, y, ids)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None
+    ) -> MondrianForestRegressor:
+        """Add rows to the forest, one or many; the first call grows it.
+
+        The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
+        If a call is interrupted from the keyboard, the first rows up to some point have been
+        learned, the same in every tree; ``n_rows_`` and the message say how many.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        ids : array-like of int of shape (n_samples,), default=None
+            Numbers by which rows can be forgotten. By default the count goes on.
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            if self.__sklearn_is_fitted__():
+                self._extend(X, y, ids)
+            else:
+                self._start(X, y, ids)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        noise_variance = self.noise_variance
+        if noise_variance is not None:
+            noise_variance = _inputs.check_positive("noise_variance", noise_variance)
+        return {
+            "n_estimators": _inputs.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _inputs.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _inputs.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "posterior": _inputs.check_choice("posterior", self.posterior, ("exact", "fast")),
+            "hyperparameters": _inputs.check_choice(
+                "hyperparameters", self.hyperparameters, ("ml", "heuristic")
+            ),
+            "noise": _inputs.check_choice("noise", self.noise, ("global", "local")),
+            "noise_variance": noise_variance,
+            "predictive": _inputs.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _boscage.MondrianRegressor:
+        return _boscage.MondrianRegressor(**settings, seed=seed)
+
+    @classmethod
+    def _model_class(cls) -> type[_boscage.MondrianRegressor]:
+        return _boscage.MondrianRegressor
+
+    @classmethod
+    def _params_of(cls, model: _boscage.MondrianRegressor) -> dict[str, Any]:
+        return {
+            "posterior": model.posterior,
+            "hyperparameters": model.rule,
+            "noise": model.noise,
+            "noise_variance": model.noise_variance,
+        }
+
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        return _inputs.check_numbers(self, y, n_rows)
+
+    def _encode(
+        self, y: AnyArray, classes: Any, model: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (y,), {}
+
+    def _export(self, model: _boscage.MondrianRegressor) -> list[dict[str, Any]]:
+        return model.trees(n_threads=self._n_threads())
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """The predictive mean, and its standard deviation if wanted.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to give the standard deviation of the predictive distribution, noise included.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,)
+            Only with ``return_std=True``.
+        """
+        model, rows = self._query(X)
+        mean, variance = model.predict(rows, n_threads=self._n_threads())
+        if return_std:
+            return mean, np.sqrt(variance)
+        return np.asarray(mean)
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        """The whole predictive distribution, equation (6.5).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        GaussianMixture
+            One mixture for each row, with a component for every place of every tree where the row
+            may end up: some thousands of numbers a row. Predict in parts where rows are many.
+        """
+        model, rows = self._query(X)
+        return _mixture(model.predict_dist(rows, n_threads=self._n_threads()))
+
+    def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
+        """Leave-one-out predictions: for each training row by the forest that never saw it.
+
+        They take the place of a validation set. Each costs about as much as a prediction; the
+        forest does not change.
+
+        Parameters
+        ----------
+        ids : array-like of int, default=None
+            Numbers of the rows to predict. By default all, in the order of ``ids_``.
+
+        Returns
+        -------
+        GaussianMixture
+        """
+        model = self._require_rows()
+        rows = None if ids is None else _inputs.check_ids(ids)
+        with self._progress("leaving out") as progress:
+            return _mixture(model.loo_dist(rows, n_threads=self._n_threads(), progress=progress))
+
+    # -- what has been learned --------------------------------------------------------------------
+
+    @property
+    def hyperparameters_(self) -> dict[str, float]:
+        """``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use (section 6.3)."""
+        model = self._require_model()
+        chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
+        return chosen
+
+    def log_marginal_likelihood(self) -> float:
+        """Logarithm of the marginal likelihood of the targets, averaged over the trees.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._require_model().log_marginal_likelihood(n_threads=self._n_threads()))
+
+
+def _mixture(arrays: tuple[AnyArray, FloatArray, FloatArray, FloatArray]) -> GaussianMixture:
+    return GaussianMixture(*arrays)

@@ -1,0 +1,116 @@
+"""One tree of a fitted forest, as arrays that anybody can check or plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage._types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MondrianTree:
+    """A Mondrian tree. Nodes are numbered in preorder, the root is node 0.
+
+    Attributes
+    ----------
+    children_left, children_right, parent : ndarray of int32, shape (n_nodes,)
+        Numbers of nodes; -1 where there is none.
+    feature : ndarray of int32, shape (n_nodes,)
+        The feature that a node cuts; -1 at a leaf.
+    threshold : ndarray of float64, shape (n_nodes,)
+        Rows with ``x[feature] <= threshold`` go left.
+    time : ndarray of float64, shape (n_nodes,)
+        When the node splits; the forest's lifetime at a leaf.
+    lower, upper : ndarray of float64, shape (n_nodes, n_features)
+        The smallest box around the node's rows.
+    n_rows : ndarray of int64, shape (n_nodes,)
+        The training rows in the node.
+    counts : ndarray of int64, shape (n_nodes, n_classes), or None
+        Of a classification tree: the customers c_jk of Algorithm 5.3, in the order of the
+        forest's ``classes_``.
+    mean, variance : ndarray of float64, shape (n_nodes,), or None
+        Of a regression tree: the posterior of the node's mean.
+    """
+
+    children_left: NDArray[np.int32]
+    children_right: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: FloatArray
+    time: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    n_rows: IntArray
+    counts: IntArray | None = None
+    mean: FloatArray | None = None
+    variance: FloatArray | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        """Inner nodes and leaves."""
+        return len(self.feature)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes have no children."""
+        return self.children_left < 0
+
+    @property
+    def n_leaves(self) -> int:
+        return int(np.count_nonzero(self.is_leaf))
+
+    @property
+    def depth(self) -> IntArray:
+        """The number of cuts above each node."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        # Preorder: a parent comes before its children.
+        for node in range(1, self.n_nodes):
+            depth[node] = depth[self.parent[node]] + 1
+        return depth
+
+    def apply(self, X: Any) -> IntArray:
+        """The leaf whose cell holds each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        rows = np.asarray(X)
+        at = np.zeros(len(rows), dtype=np.int64)
+        going = np.flatnonzero(~self.is_leaf[at])
+        while going.size:
+            node = at[going]
+            left = rows[going, self.feature[node]] <= self.threshold[node]
+            at[going] = np.where(left, self.children_left[node], self.children_right[node])
+            going = going[~self.is_leaf[at[going]]]
+        return at
+
+    def plot(self, **options: Any) -> Axes:
+        """Draw the tree; see `boscage.plots.plot_tree`.
+
+        Parameters
+        ----------
+        **options
+            Passed on.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from boscage.plots import plot_tree
+
+        return plot_tree(self, **options)
+
+    def __repr__(self) -> str:
+        return f"MondrianTree(n_nodes={self.n_nodes}, n_rows={int(self.n_rows[0])})"

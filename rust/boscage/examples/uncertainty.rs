@@ -1,0 +1,40 @@
+//! A regressor's whole predictive distribution, saved and loaded again.
+//!
+//! `cargo run --example uncertainty`
+
+use boscage::{
+    AnyModel, Batch, Domain, MondrianRegressor, MondrianSettings, RegressionSettings, Result, Rows, Run,
+};
+
+fn main() -> Result<()> {
+    let x: Vec<f64> = (0..400).map(|i| f64::from(i) / 400.0).collect();
+    // A wave with a deterministic jitter for noise.
+    let y: Vec<f64> =
+        x.iter().enumerate().map(|(i, x)| (6.0 * x).sin() + 0.1 * (i as f64 * 7.3).sin()).collect();
+    let rows = Rows::from_f64(&x, 1)?;
+    let run = Run::default();
+    let settings = MondrianSettings { n_estimators: 50, min_samples_split: 5, ..MondrianSettings::default() };
+    let forest = MondrianRegressor::fit(
+        settings,
+        RegressionSettings::default(),
+        Domain::of_rows(rows, None)?,
+        Batch { rows, ids: None },
+        &y,
+        &run,
+    )?;
+
+    let path = std::env::temp_dir().join("boscage-uncertainty.boscage");
+    forest.save(&path)?;
+    let AnyModel::Regressor(forest) = boscage::load(&path, &run)? else {
+        panic!("the file holds a regressor");
+    };
+
+    // Far from the data the prediction returns to the prior.
+    let at = [0.25, 0.5, 1.2, 3.0, 30.0];
+    let (mean, variance) = forest.predict(Rows::from_f64(&at, 1)?, &run)?;
+    for ((x, mean), variance) in at.iter().zip(mean).zip(variance) {
+        println!("x = {x:5.2}: {mean:6.3} +- {:.3}", variance.sqrt());
+    }
+    println!("hyperparameters: {:?}", forest.hyperparameters(1));
+    Ok(())
+}

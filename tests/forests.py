@@ -1,0 +1,31 @@
+"""What several test modules need to build forests and to look into them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reference.arrays import Array, Tree, as_dict
+
+
+def trees_of(model: Any) -> list[Tree]:
+    """Return every tree as a dict of arrays, from an estimator or from the lower level's models."""
+    trees = model.trees_ if hasattr(model, "trees_") else model.trees()
+    return [as_dict(tree) for tree in trees]
+
+
+def rates_of(low: Any, high: Any, n_features: int, weights: Any = None) -> Array:
+    """Return the process' rate in each dimension: the weight over the reference range."""
+    span = np.broadcast_to(np.asarray(high, float) - np.asarray(low, float), n_features)
+    weight = np.ones(n_features) if weights is None else np.asarray(weights, float)
+    return np.asarray(weight / span)
+
+
+def assert_same_trees(a: list[Tree], b: list[Tree]) -> None:
+    """Equal node by node and number by number (0.0 and -0.0 are one number)."""
+    assert len(a) == len(b)
+    for m, (one, other) in enumerate(zip(a, b, strict=True)):
+        assert one.keys() == other.keys()
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key], f"{key} of tree {m}")

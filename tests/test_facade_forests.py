@@ -1,0 +1,536 @@
+"""What both estimators do beside fitting and predicting: rows' numbers, windows, files, copies."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor
+
+KINDS = [MondrianForestClassifier, MondrianForestRegressor]
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(90, 3))
+Y = (X[:, 0] + 0.3 * RNG.normal(size=90) > 0.5).astype(int)
+
+both = pytest.mark.parametrize("kind", KINDS)
+
+
+def make(kind: Any, **params: Any) -> Any:
+    return kind(**({"n_estimators": 5, "feature_range": (0.0, 1.0), "random_state": 1} | params))
+
+
+def predict(model: Any, rows: Any = X) -> Any:
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(rows)
+    return np.array(model.predict(rows, return_std=True))
+
+
+# -- numbers of rows ------------------------------------------------------------------------------
+
+
+@both
+def test_rows_are_numbered_in_order_of_arrival(kind: Any) -> None:
+    model = make(kind).fit(X[:40], Y[:40])
+    np.testing.assert_array_equal(model.ids_, np.arange(40))
+    assert model.ids_.dtype == np.uint64
+    model.partial_fit(X[40:43], Y[40:43])
+    np.testing.assert_array_equal(model.ids_, np.arange(43))
+    model.forget([41, 0]).partial_fit(X[:1], Y[:1])
+    np.testing.assert_array_equal(model.ids_, [*range(1, 41), 42, 43])
+    assert model.n_rows_ == 42
+
+
+@both
+def test_rows_can_be_named(kind: Any) -> None:
+    names = np.arange(40, dtype=np.uint64)[::-1] * 1000 + 2**63
+    model = make(kind).fit(X[:40], Y[:40], ids=names)
+    np.testing.assert_array_equal(model.ids_, names)
+    model.forget(names[3])
+    model.forget([])
+    assert model.n_rows_ == 39
+    model.forget(names[4:6].tolist())
+    reference = make(kind).fit(np.delete(X[:40], [3, 4, 5], 0), np.delete(Y[:40], [3, 4, 5]))
+    assert model.digest() == reference.digest()
+
+
+@both
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([1, 2], ValueError, "ids has 2 entries for 4 rows"),
+        ([[1, 2, 3, 4]], ValueError, r"ids has shape \(1, 4\)"),
+        ([1, 2, -3, 4], ValueError, "found -3 in row 2"),
+        ([1, 2, 1, 4], ValueError, "found 1 in rows 0 and 2"),
+        ([1.0, 2.0, 3.0, 4.0], TypeError, "ids must be integers, found float64"),
+        (["a", "b", "c", "d"], TypeError, "ids must be integers"),
+        ([True, False, True, False], TypeError, "ids must be integers, found bool"),
+        ([2**64, 1, 2, 3], ValueError, "18446744073709551616 in row 0"),
+        ([0, 11, 12, 13], ValueError, "0"),
+    ],
+)
+def test_bad_ids_are_refused(kind: Any, ids: Any, error: Any, message: str) -> None:
+    model = make(kind).fit(X[:10], Y[:10])
+    before = model.digest()
+    with pytest.raises(error, match=message):
+        model.partial_fit(X[:4], Y[:4], ids=ids)
+    assert model.digest() == before
+    assert model.n_rows_ == 10
+
+
+@both
+def test_forgetting_an_unknown_row_is_a_key_error_and_forgets_nothing(kind: Any) -> None:
+    model = make(kind).fit(X[:10], Y[:10])
+    before = model.digest()
+    with pytest.raises(KeyError, match="77"):
+        model.forget([1, 77])
+    assert model.digest() == before
+    with pytest.raises(ValueError, match="found 1 in rows 0 and 1"):
+        model.forget([1, 1])
+    with pytest.raises(TypeError, match="integers"):
+        model.forget(1.5)
+    assert model.digest() == before
+
+
+@both
+def test_a_forest_without_rows_says_so_and_starts_again(kind: Any) -> None:
+    model = make(kind).fit(X, Y)
+    model.forget(model.ids_)
+    assert model.n_rows_ == 0
+    with pytest.raises(NotFittedError, match="forgotten all its rows"):
+        model.predict(X)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.n_rows_ == 0
+    for forest in (model, again):
+        forest.partial_fit(X, Y)
+        assert forest.digest() == make(kind).fit(X, Y).digest()
+
+
+# -- windows --------------------------------------------------------------------------------------
+
+
+@both
+def test_a_window_keeps_the_newest_rows(kind: Any) -> None:
+    model = make(kind, window_size=30)
+    for start in range(0, 90, 20):
+        model.partial_fit(X[start : start + 20], Y[start : start + 20])
+        assert model.n_rows_ == min(start + 20, 30)
+    np.testing.assert_array_equal(model.ids_, np.arange(60, 90))
+    newest = make(kind).fit(X[-30:], Y[-30:])
+    assert model.digest() == newest.digest()
+    assert make(kind, window_size=30).fit(X, Y).digest() == newest.digest()
+
+
+@both
+def test_rows_that_fit_leaves_out_leave_no_trace(kind: Any) -> None:
+    """Not even in the reference ranges and learned rates."""
+    params = {"feature_range": None, "feature_weights": "learned", "window_size": 30}
+    far = np.vstack((X[:60] * 100.0, X[60:]))
+    one, other = (make(kind, **params).fit(rows, Y) for rows in (X, far))
+    assert one.digest() == other.digest()
+    np.testing.assert_array_equal(one.ids_, np.arange(60, 90))
+    assert one.partial_fit(X[:1], Y[:1]).ids_[-1] == 90
+
+
+@both
+def test_the_window_may_change_on_the_way(kind: Any) -> None:
+    model = make(kind, window_size=30).fit(X, Y)
+    model.set_params(window_size=None).partial_fit(X[:5], Y[:5])
+    assert model.n_rows_ == 35
+    model.set_params(window_size=7).partial_fit(X[5:6], Y[5:6])
+    assert model.n_rows_ == 7
+    with pytest.raises(ValueError, match="window_size must be >= 1"):
+        model.set_params(window_size=0).partial_fit(X[:1], Y[:1])
+    assert model.n_rows_ == 7
+
+
+# -- merging --------------------------------------------------------------------------------------
+
+
+@both
+def test_merged_shards_equal_one_fit(kind: Any) -> None:
+    shards = [make(kind).fit(X[i::3], Y[i::3], ids=np.arange(90)[i::3]) for i in range(3)]
+    whole = make(kind).fit(X, Y)
+    before = [shard.digest() for shard in shards]
+    assert (shards[0] + shards[1] + shards[2]).digest() == whole.digest()
+    assert [shard.digest() for shard in shards] == before
+    assert shards[0].merge(shards[1]) is shards[0]
+    assert shards[0].n_rows_ == 60
+
+
+@both
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"random_state": 2},
+        {"n_estimators": 4},
+        {"lifetime": 2.0},
+        {"min_samples_split": 4},
+        {"feature_range": (0.0, 2.0)},
+        {"feature_weights": [1.0, 2.0, 3.0]},
+    ],
+)
+def test_unlike_forests_do_not_merge(kind: Any, params: Any) -> None:
+    model = make(kind).fit(X[:40], Y[:40])
+    other = make(kind, **params).fit(X[40:], Y[40:], ids=np.arange(40, 90))
+    before = model.digest(), other.digest()
+    with pytest.raises(ValueError, match=r"\w"):
+        model.merge(other)
+    with pytest.raises(ValueError, match=r"\w"):
+        model + other
+    assert (model.digest(), other.digest()) == before
+
+
+def test_what_is_no_forest_does_not_merge() -> None:
+    labels = make(MondrianForestClassifier).fit(X, Y)
+    numbers = make(MondrianForestRegressor).fit(X, Y)
+    with pytest.raises(TypeError, match="expected another MondrianForestClassifier"):
+        labels.merge(numbers)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        labels + numbers
+    with pytest.raises(TypeError, match="unsupported operand"):
+        numbers + 1
+    with pytest.raises(ValueError, match="with itself"):
+        labels.merge(labels)
+    with pytest.raises(ValueError, match=r"\w"):
+        labels.merge(labels.copy())  # the same ids
+    assert labels.n_rows_ == 90
+
+
+@both
+def test_forests_of_other_features_do_not_merge(kind: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    one = make(kind).fit(pd.DataFrame(X, columns=list("abc")), Y)
+    two = make(kind).fit(pd.DataFrame(X, columns=list("abd")), Y, ids=np.arange(90, 180))
+    with pytest.raises(ValueError, match=r"different features: \['a', 'b', 'c'\]"):
+        one.merge(two)
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"n_estimators": 0}, ValueError, "n_estimators must be >= 1, found 0"),
+        ({"n_estimators": 2.5}, TypeError, "n_estimators must be an integer, found 2.5"),
+        ({"n_estimators": True}, TypeError, "n_estimators must be an integer"),
+        ({"lifetime": 0.0}, ValueError, "lifetime must be > 0"),
+        ({"lifetime": np.nan}, ValueError, "lifetime"),
+        ({"lifetime": "long"}, TypeError, "lifetime must be a number"),
+        ({"min_samples_split": 1}, ValueError, "min_samples_split must be >= 2"),
+        ({"predictive": "mean"}, ValueError, "'averaged', 'realised', found 'mean'"),
+        ({"feature_range": 1.0}, ValueError, r"a pair \(low, high\)"),
+        ({"feature_range": (0.0, [1.0, 1.0])}, ValueError, r"each of the 3 features"),
+        ({"feature_range": (0.0, [1.0, -1.0, 1.0])}, ValueError, r"-1\.0 for feature 1"),
+        ({"feature_range": (0.0, np.inf)}, ValueError, "finite"),
+        ({"feature_range": ("a", "b")}, ValueError, "numeric"),
+        ({"feature_weights": "learnt"}, ValueError, "'learned'"),
+        ({"feature_weights": [1.0]}, ValueError, r"shape \(1,\)"),
+        ({"feature_weights": [1.0, -1.0, 0.0]}, ValueError, r"-1\.0 for feature 1"),
+        ({"feature_weights": [0.0, 0.0, 0.0]}, ValueError, "all zero"),
+        ({"feature_weights": [1.0, np.nan, 0.0]}, ValueError, "finite"),
+        ({"window_size": 0}, ValueError, "window_size must be >= 1"),
+        ({"window_size": 2.0}, TypeError, "window_size must be an integer"),
+        ({"random_state": -1}, ValueError, "random_state"),
+        ({"random_state": "seed"}, TypeError, "random_state"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ],
+)
+def test_bad_parameters_are_refused_at_fit(
+    kind: Any, params: Any, error: Any, message: str
+) -> None:
+    model = make(kind, **params)
+    for learn in (model.fit, model.partial_fit):
+        with pytest.raises(error, match=message):
+            learn(X, Y)
+        assert not hasattr(model, "n_features_in_")
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+
+
+@both
+def test_a_seed_is_a_seed(kind: Any) -> None:
+    fits = [make(kind, random_state=seed).fit(X, Y).digest() for seed in (1, 1, np.int32(1), 2)]
+    assert fits[0] == fits[1] == fits[2] != fits[3]
+    assert len({make(kind, random_state=None).fit(X, Y).digest() for _ in range(2)}) == 2
+    states = [make(kind, random_state=np.random.RandomState(5)).fit(X, Y) for _ in range(2)]
+    assert states[0].digest() == states[1].digest()
+    states[0].fit(X, Y)
+    assert states[0].digest() != states[1].digest()  # the generator has moved on
+    assert make(kind, random_state=np.random.default_rng(5)).fit(X, Y).n_rows_ == 90
+    big = make(kind, random_state=2**64 - 1).fit(X, Y)
+    assert big.digest() != fits[0]
+
+
+@both
+def test_ranges_and_weights(kind: Any) -> None:
+    model = make(kind, feature_range=None).fit(X, Y)
+    np.testing.assert_array_equal(model.feature_range_[0], X.min(axis=0))
+    np.testing.assert_array_equal(model.feature_range_[1], X.max(axis=0))
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(3))
+    given = make(kind, feature_range=(X.min(axis=0), X.max(axis=0))).fit(X, Y)
+    assert given.digest() == model.digest()
+    scalars = make(kind, feature_range=(-1, [1, 2, 3])).fit(X, Y)
+    np.testing.assert_array_equal(scalars.feature_range_, [[-1, -1, -1], [1, 2, 3]])
+    off = make(kind, feature_weights=[1.0, 0.0, 2.0]).fit(X, Y)
+    np.testing.assert_array_equal(off.feature_weights_, [1.0, 0.0, 2.0])
+    for tree in off.trees_:
+        assert not (tree.feature == 1).any()
+    assert not hasattr(off, "feature_importances_")
+    with pytest.raises(AttributeError, match="feature_weights='learned' only"):
+        off.feature_importances_  # noqa: B018
+
+
+@both
+def test_the_first_call_of_partial_fit_fixes_the_ranges(kind: Any) -> None:
+    model = make(kind, feature_range=None).partial_fit(X[:50], Y[:50])
+    low, high = model.feature_range_
+    model.partial_fit(X[50:] * 3.0, Y[50:])
+    np.testing.assert_array_equal(model.feature_range_, (low, high))
+    np.testing.assert_array_equal(low, X[:50].min(axis=0))
+
+
+@both
+def test_parameters_that_shape_trees_cannot_change_on_the_way(kind: Any) -> None:
+    model = make(kind).fit(X[:50], Y[:50])
+    before = model.digest()
+    for change in (
+        {"n_estimators": 6},
+        {"lifetime": 3.0},
+        {"min_samples_split": 5},
+        {"feature_range": None},
+        {"feature_range": (0.0, [1.0, 1.0, 2.0])},
+        {"feature_weights": "learned"},
+    ):
+        old = {name: model.get_params()[name] for name in change}
+        model.set_params(**change)
+        with pytest.raises(ValueError, match=f"{next(iter(change))} was .* call fit"):
+            model.partial_fit(X[50:], Y[50:])
+        model.set_params(**old)
+        assert model.digest() == before
+    # The same value in another guise is no change.
+    model.set_params(feature_range=[np.zeros(3), np.ones(3)], n_jobs=2, verbose=1)
+    model.set_params(feature_range=(0.0, 1.0)).partial_fit(X[50:], Y[50:])
+    assert model.digest() == make(kind).fit(X, Y).digest()
+
+
+@both
+def test_the_predictive_can_change_on_the_way(kind: Any) -> None:
+    model = make(kind).fit(X[:50], Y[:50])
+    model.set_params(predictive="realised").partial_fit(X[50:], Y[50:])
+    assert model.digest() == make(kind, predictive="realised").fit(X, Y).digest()
+
+
+@both
+def test_a_new_fit_starts_afresh(kind: Any) -> None:
+    model = make(kind, feature_weights="learned", feature_range=None).fit(X, Y)
+    assert model.feature_importances_.shape == (3,)
+    model.set_params(feature_weights=None).fit(X[:, :2], Y)
+    assert model.n_features_in_ == 2
+    assert not hasattr(model, "feature_importances_")
+
+
+@both
+def test_threads_change_nothing(kind: Any) -> None:
+    digests = {make(kind, n_jobs=n).fit(X, Y).digest() for n in (None, 1, 2, -1)}
+    with parallel_config(n_jobs=2):
+        digests.add(make(kind).fit(X, Y).digest())
+    assert len(digests) == 1
+
+
+# -- learned rates --------------------------------------------------------------------------------
+
+
+@both
+def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(size=(400, 12))
+    target = (rows[:, 4] > 0.5).astype(int)
+    model = make(kind, n_estimators=10, feature_weights="learned").fit(rows, target)
+    weights, importances = model.feature_weights_, model.feature_importances_
+    np.testing.assert_allclose(weights.sum(), 12.0)
+    np.testing.assert_allclose(importances.sum(), 1.0)
+    assert importances.argmax() == weights.argmax() == 4
+    assert weights[4] > 3.0
+    plain = make(kind, n_estimators=10).fit(rows, target)
+    test = rng.uniform(size=(400, 12))
+    truth = (test[:, 4] > 0.5).astype(int)
+    assert model.score(test, truth) > plain.score(test, truth)
+    # Frozen: more rows do not move them, and the same weights given by hand grow the same trees.
+    model.partial_fit(test, truth)
+    np.testing.assert_array_equal(model.feature_weights_, weights)
+    by_hand = make(kind, n_estimators=10, feature_weights=weights).fit(rows, target)
+    assert by_hand.partial_fit(test, truth).digest() == model.digest()
+
+
+@both
+def test_learned_weights_of_hopeless_data_are_equal(kind: Any) -> None:
+    model = make(kind, feature_weights="learned").fit(np.ones((5, 3)), np.ones(5, dtype=int))
+    np.testing.assert_allclose(model.feature_weights_, np.ones(3))
+    model = make(kind, feature_weights="learned").fit(X[:1], Y[:1])
+    np.testing.assert_allclose(model.feature_weights_, np.ones(3))
+
+
+# -- copies and files -----------------------------------------------------------------------------
+
+
+def _dump(model: Any, folder: Path) -> Path:
+    joblib.dump(model, folder / "model.joblib")
+    return folder / "model.joblib"
+
+
+def copies(model: Any, folder: Path) -> dict[str, Any]:
+    model.save(folder / "model.boscage")
+    stream = io.BytesIO()
+    model.save(stream)
+    assert stream.getvalue() == (folder / "model.boscage").read_bytes()
+    stream.seek(0)
+    return {
+        "copy": model.copy(),
+        "copy.copy": copy.copy(model),
+        "deepcopy": copy.deepcopy(model),
+        "pickle": pickle.loads(pickle.dumps(model)),
+        "old pickle": pickle.loads(pickle.dumps(model, protocol=2)),
+        "joblib": joblib.load(_dump(model, folder)),
+        "stream": boscage.load(stream),
+        "load": type(model).load(folder / "model.boscage"),
+        "boscage.load": boscage.load(str(folder / "model.boscage"), n_jobs=2),
+    }
+
+
+@both
+def test_copies_are_equal_and_go_on_by_themselves(kind: Any, tmp_path: Path) -> None:
+    model = make(kind).fit(X[:50], Y[:50])
+    model.forget([3, 4])
+    before = model.digest()
+    expected = make(kind).fit(X, Y).forget([3, 4])
+    for name, twin in copies(model, tmp_path).items():
+        assert type(twin) is kind, name
+        assert twin.digest() == before, name
+        assert twin.n_features_in_ == 3, name
+        np.testing.assert_array_equal(twin.ids_, model.ids_, name)
+        np.testing.assert_array_equal(predict(twin), predict(model), name)
+        twin.partial_fit(X[50:], Y[50:])
+        assert twin.digest() == expected.digest(), name
+        np.testing.assert_array_equal(twin.ids_, expected.ids_, name)
+        np.testing.assert_array_equal(predict(twin), predict(expected), name)
+    assert model.digest() == before
+
+
+@both
+def test_an_unfitted_forest_can_be_copied(kind: Any) -> None:
+    model = make(kind, window_size=9)
+    for twin in (model.copy(), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert repr(twin.get_params()) == repr(model.get_params())
+        assert twin.fit(X, Y).n_rows_ == 9
+
+
+@both
+def test_a_loaded_forest_refits_to_itself(kind: Any, tmp_path: Path) -> None:
+    model = make(kind, lifetime=4.0, min_samples_split=3, predictive="realised").fit(X, Y)
+    model.save(tmp_path / "m")
+    loaded = boscage.load(tmp_path / "m")
+    assert loaded.fit(X, Y).digest() == model.digest()
+    assert clone(loaded).fit(X, Y).digest() == model.digest()
+
+
+@both
+def test_a_file_keeps_what_only_python_knows(kind: Any, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=["a", "b", "ü"])
+    model = make(
+        kind, feature_range=None, feature_weights="learned", window_size=50, random_state=None
+    ).fit(table, Y)
+    model.save(tmp_path / "m")
+    loaded = kind.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.feature_names_in_, ["a", "b", "ü"])
+    assert loaded.feature_names_in_.dtype == object
+    np.testing.assert_array_equal(loaded.feature_importances_, model.feature_importances_)
+    assert repr(loaded.get_params()) == repr(model.get_params())
+    assert loaded.partial_fit(table, Y).n_rows_ == 50
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(table[["b", "a", "ü"]])
+
+
+@both
+def test_a_file_of_the_other_kind_is_refused(kind: Any, tmp_path: Path) -> None:
+    make(kind).fit(X, Y).save(tmp_path / "m")
+    other = KINDS[1 - KINDS.index(kind)]
+    with pytest.raises(ValueError, match=f"holds a {kind.__name__}, not a {other.__name__}"):
+        other.load(tmp_path / "m")
+
+
+def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        boscage.load(tmp_path / "missing")
+    (tmp_path / "m").write_bytes(b"BOSCAGE\0but no more")
+    with pytest.raises(ValueError, match=r"\w"):
+        boscage.load(tmp_path / "m")
+    (tmp_path / "m").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"\w"):
+        boscage.load(tmp_path / "m")
+
+
+@both
+def test_saving_where_one_cannot_is_an_os_error(kind: Any, tmp_path: Path) -> None:
+    model = make(kind).fit(X, Y)
+    with pytest.raises(OSError, match="missing"):
+        model.save(tmp_path / "missing" / "m")
+
+
+# -- trees ----------------------------------------------------------------------------------------
+
+
+@both
+def test_trees_are_objects_with_arrays(kind: Any) -> None:
+    model = make(kind).fit(X, Y)
+    trees = model.trees_
+    assert len(trees) == 5
+    for tree in trees:
+        assert tree.lower.shape == tree.upper.shape == (tree.n_nodes, 3)
+        assert tree.n_rows[0] == 90
+        assert tree.n_leaves == (tree.n_nodes + 1) // 2
+        assert tree.depth[0] == 0
+        assert (tree.depth[1:] == tree.depth[tree.parent[1:]] + 1).all()
+        np.testing.assert_array_equal(
+            np.bincount(tree.apply(X), minlength=tree.n_nodes)[tree.is_leaf],
+            tree.n_rows[tree.is_leaf],
+        )
+        assert repr(tree) == f"MondrianTree(n_nodes={tree.n_nodes}, n_rows=90)"
+        if kind is MondrianForestClassifier:
+            assert tree.counts.shape == (tree.n_nodes, 2)
+            assert tree.mean is tree.variance is None
+        else:
+            assert tree.counts is None
+            assert (tree.variance > 0).all()
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+@both
+def test_nothing_is_printed_away_from_a_terminal(kind: Any, capfd: Any) -> None:
+    model = make(kind, verbose=1).fit(X, Y).partial_fit(X, Y)
+    model.predict(X)
+    assert capfd.readouterr() == ("", "")
+
+
+@both
+def test_progress_shows_on_a_terminal(kind: Any, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    make(kind, verbose=1).fit(X, Y)
+    assert "growing" in capsys.readouterr().err
+    make(kind).fit(X, Y)
+    assert capsys.readouterr().err == ""

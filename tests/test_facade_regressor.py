@@ -1,0 +1,179 @@
+"""What `MondrianForestRegressor` predicts, and how it treats targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from boscage import GaussianMixture, MondrianForestRegressor
+from boscage.metrics import interval_coverage, nlpd
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(200, 2))
+Y = np.sin(6.0 * X[:, 0]) + 0.2 * RNG.normal(size=200)
+
+
+def make(**params: Any) -> MondrianForestRegressor:
+    return MondrianForestRegressor(
+        **({"n_estimators": 8, "feature_range": (0.0, 1.0), "random_state": 1} | params)
+    )
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize("posterior", ["exact", "fast"])
+@pytest.mark.parametrize("noise", ["global", "local"])
+def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) -> None:
+    model = make(predictive=predictive, posterior=posterior, noise=noise).fit(X, Y)
+    rows = np.vstack((X[:20], [[2.0, -1.0]]))
+    mean, std = model.predict(rows, return_std=True)
+    np.testing.assert_array_equal(model.predict(rows), mean)
+    dist = model.predict_dist(rows)
+    assert isinstance(dist, GaussianMixture)
+    assert len(dist) == 21
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(dist.std, std, rtol=1e-10)
+    assert (std > 0.0).all()
+    lower, upper = dist.interval(0.9)
+    np.testing.assert_allclose(dist.cdf(upper) - dist.cdf(lower), 0.9, rtol=1e-9)
+
+
+def test_uncertainty_is_of_the_right_size() -> None:
+    model = make(n_estimators=30).fit(X, Y)
+    test = RNG.uniform(size=(300, 2))
+    truth = np.sin(6.0 * test[:, 0]) + 0.2 * RNG.normal(size=300)
+    dist = model.predict_dist(test)
+    assert 0.8 < interval_coverage(truth, *dist.interval(0.9)) <= 1.0
+    assert nlpd(truth, dist) < nlpd(truth, (np.full(300, Y.mean()), Y.std()))
+    assert model.score(test, truth) > 0.5
+    # Away from the data it grows.
+    assert model.predict([[5.0, 5.0]], return_std=True)[1][0] > np.median(dist.std)
+
+
+def test_local_noise_is_where_the_noise_is() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(size=(400, 2))
+    target = (0.05 + rows[:, 1]) * rng.normal(size=400)
+    quiet, loud = [[0.5, 0.1]], [[0.5, 0.9]]
+    ratios = {}
+    for noise in ("global", "local"):
+        model = make(noise=noise, n_estimators=20).fit(rows, target)
+        ratios[noise] = (
+            model.predict(loud, return_std=True)[1] / (model.predict(quiet, return_std=True)[1])
+        )
+    assert ratios["local"] > 1.5 > 1.2 > ratios["global"]
+
+
+@pytest.mark.parametrize("posterior", ["exact", "fast"])
+def test_leave_one_out_is_a_forest_without_the_row(posterior: Any) -> None:
+    model = make(posterior=posterior, noise_variance=0.04).fit(X[:60], Y[:60])
+    before = model.digest()
+    left_out = model.loo_predict_dist()
+    assert len(left_out) == 60
+    assert model.digest() == before
+    some = model.loo_predict_dist([17, 0])
+    np.testing.assert_array_equal(some.mean, left_out.mean[[17, 0]])
+    assert len(model.loo_predict_dist([])) == 0
+    with pytest.raises(KeyError, match="500"):
+        model.loo_predict_dist([500])
+    # They are worse than predictions of rows that were seen, and better than none.
+    seen = nlpd(Y[:60], model.predict_dist(X[:60]))
+    unseen = nlpd(Y[:60], left_out)
+    assert seen < unseen < nlpd(Y[:60], (np.full(60, Y.mean()), Y.std()))
+
+
+def test_hyperparameters_and_marginal_likelihood() -> None:
+    model = make().fit(X, Y)
+    chosen = model.hyperparameters_
+    assert set(chosen) == {"mu", "gamma1", "gamma2", "noise_variance"}
+    assert all(isinstance(value, float) for value in chosen.values())
+    assert 0.01 < chosen["noise_variance"] < 0.5
+    heuristic = make(hyperparameters="heuristic").fit(X, Y)
+    np.testing.assert_allclose(heuristic.hyperparameters_["mu"], Y.mean())
+    assert model.log_marginal_likelihood() >= heuristic.log_marginal_likelihood()
+    known = make(noise_variance=0.04).fit(X, Y)
+    assert known.hyperparameters_["noise_variance"] == 0.04
+
+
+def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "posterior": "fast",
+        "hyperparameters": "heuristic",
+        "noise": "local",
+        "noise_variance": 0.25,
+    }
+    make(**settings).fit(X, Y).save(tmp_path / "m")
+    params = MondrianForestRegressor.load(tmp_path / "m").get_params()
+    assert {name: params[name] for name in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"posterior": "slow"}, "'exact', 'fast', found 'slow'"),
+        ({"hyperparameters": {}}, "'ml', 'heuristic'"),
+        ({"noise": None}, "'global', 'local'"),
+        ({"noise_variance": 0.0}, "noise_variance must be finite and > 0"),
+        ({"noise_variance": np.inf}, "noise_variance must be finite and > 0"),
+    ],
+)
+def test_bad_parameters_are_refused(params: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**params).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "message"),
+    [
+        ([1.0, np.nan, 2.0], ValueError, "Input y contains NaN in row 1"),
+        ([1.0, 2.0, -np.inf], ValueError, "Input y contains -infinity in row 2"),
+        ([1.0, 2.0, None], ValueError, "NaN in row 2"),
+        (["1.0", "2.0", "3.0"], ValueError, "y must be numeric"),
+        (np.array(["a", 1, 2], dtype=object), ValueError, "y must be numeric"),
+        ([1j, 2.0, 3.0], ValueError, "Complex data not supported"),
+        (np.array(["2020", "2021", "2022"], dtype="datetime64[Y]"), ValueError, "numeric"),
+        ([[1.0, 2.0]] * 3, ValueError, "shape"),
+        ([1.0, 2.0], ValueError, "X has 3 rows, y has 2"),
+        (None, ValueError, "requires y to be passed"),
+    ],
+)
+def test_bad_targets_are_refused_and_change_nothing(target: Any, error: Any, message: str) -> None:
+    model = make().fit(X, Y)
+    before = model.digest()
+    with pytest.raises(error, match=message):
+        model.partial_fit(X[:3], target)
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda y: y.astype(np.float32).astype(float),
+        lambda y: np.round(y * 10).astype(np.int16),
+        lambda y: (y > 0).tolist(),
+        lambda y: y[::-1][::-1],
+        lambda y: y.astype(object),
+    ],
+)
+def test_targets_of_every_numeric_type(convert: Any) -> None:
+    target = convert(Y)
+    expected = make().fit(X, np.asarray(target, dtype=float)).digest()
+    assert make().fit(X, target).digest() == expected
+
+
+def test_a_column_of_targets_is_taken_with_a_warning() -> None:
+    from sklearn.exceptions import DataConversionWarning
+
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        model = make().fit(X, Y[:, None])
+    assert model.digest() == make().fit(X, Y).digest()
+
+
+def test_a_distant_row_gets_a_wide_distribution() -> None:
+    model = make(n_estimators=20).fit(X, Y)
+    dist = model.predict_dist([[1e6, 1e6]])
+    assert dist.std[0] > 0.5 * Y.std()
+    assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0

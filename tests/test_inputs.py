@@ -1,0 +1,299 @@
+"""Rows in every guise: arrays, tables, types, strides; and what is refused, with its place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _inputs
+
+KINDS = [MondrianForestClassifier, MondrianForestRegressor]
+RNG = np.random.default_rng(0)
+# Small integers, so that every type holds them exactly.
+WHOLE = RNG.integers(0, 100, size=(60, 3))
+X = WHOLE.astype(np.float64)
+Y = (X[:, 0] > 50).astype(int)
+NAMES = ["a", "b", "c"]
+
+both = pytest.mark.parametrize("kind", KINDS)
+
+
+def make(kind: Any) -> Any:
+    return kind(4, feature_range=(0.0, 100.0), random_state=1)
+
+
+def strided(rows: Any) -> Any:
+    wide = np.zeros((2 * len(rows), 2 * rows.shape[1]))
+    wide[::2, ::2] = rows
+    return wide[::2, ::2]
+
+
+def read_only(rows: Any) -> Any:
+    rows = rows.copy()
+    rows.flags.writeable = False
+    return rows
+
+
+def unaligned(rows: Any) -> Any:
+    buffer = np.zeros(rows.nbytes + 1, dtype=np.uint8)
+    out = buffer[1:].view(np.float64).reshape(rows.shape)
+    out[...] = rows
+    return out
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+GUISES = {
+    "lists": lambda: X.tolist(),
+    "Fortran order": lambda: np.asfortranarray(X),
+    "every other entry": lambda: strided(X),
+    "backwards": lambda: X[::-1][::-1].copy()[::-1][::-1],
+    "read-only": lambda: read_only(X),
+    "unaligned": lambda: unaligned(X),
+    "big-endian": lambda: X.astype(">f8"),
+    "float32": lambda: X.astype(np.float32),
+    "big-endian float32": lambda: X.astype(">f4"),
+    "float16": lambda: X.astype(np.float16),
+    "long double": lambda: X.astype(np.longdouble),
+    "uint8": lambda: WHOLE.astype(np.uint8),
+    "int64": lambda: WHOLE.astype(np.int64),
+    "objects": lambda: WHOLE.astype(object),
+    "memory view": lambda: memoryview(X),
+}
+
+
+@both
+@pytest.mark.parametrize("guise", GUISES)
+def test_the_same_numbers_in_any_array_predict_the_same(kind: Any, guise: str) -> None:
+    rows = GUISES[guise]()
+    model, reference = make(kind).fit(rows, Y), make(kind).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(rows), reference.predict(X))
+    np.testing.assert_array_equal(model.partial_fit(rows, Y).ids_, np.arange(120))
+    np.testing.assert_array_equal(model.predict(X), reference.partial_fit(X, Y).predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_row_major_floats_are_not_copied(dtype: Any) -> None:
+    rows = X.astype(dtype)
+    checked = _inputs.check_rows(KINDS[0](), rows, reset=True)
+    assert np.shares_memory(checked, rows)
+    assert checked.dtype == dtype
+    other = _inputs.check_rows(KINDS[0](), rows[:, ::-1], reset=True)
+    assert other.flags.c_contiguous
+    assert other.dtype == dtype
+
+
+@both
+def test_float32_and_float64_may_alternate(kind: Any) -> None:
+    model = make(kind).fit(X[:20].astype(np.float32), Y[:20])
+    model.partial_fit(X[20:], Y[20:])
+    np.testing.assert_array_equal(
+        model.predict(X.astype(np.float32)), make(kind).fit(X, Y).predict(X)
+    )
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def pandas_table() -> Any:
+    return pytest.importorskip("pandas").DataFrame(X, columns=NAMES)
+
+
+def pandas_mixed() -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame(
+        {
+            "a": pd.array(WHOLE[:, 0], dtype="Int64"),
+            "b": WHOLE[:, 1].astype(np.float32),
+            "c": WHOLE[:, 2].astype(np.uint8),
+        }
+    )
+
+
+def polars_table() -> Any:
+    return pytest.importorskip("polars").DataFrame(
+        {name: WHOLE[:, i].astype(np.int16 if i else float) for i, name in enumerate(NAMES)}
+    )
+
+
+def arrow_table() -> Any:
+    return pytest.importorskip("pyarrow").table({name: X[:, i] for i, name in enumerate(NAMES)})
+
+
+def arrow_batch() -> Any:
+    return arrow_table().to_batches()[0]
+
+
+TABLES = [pandas_table, pandas_mixed, polars_table, arrow_table, arrow_batch]
+
+
+@both
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_give_rows_and_names(kind: Any, table: Any) -> None:
+    model = make(kind).fit(table(), Y)
+    np.testing.assert_array_equal(model.feature_names_in_, NAMES)
+    np.testing.assert_array_equal(model.predict(table()), make(kind).fit(X, Y).predict(X))
+    for other in TABLES:
+        np.testing.assert_array_equal(model.predict(other()), model.predict(table()))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.predict(X)
+
+
+@both
+def test_columns_must_be_those_of_the_fit(kind: Any) -> None:
+    model = make(kind).fit(pandas_table(), Y)
+    before = model.digest()
+    table = pandas_table()
+    for wrong in (table[["b", "a", "c"]], table.rename(columns={"a": "z"})):
+        for call in (model.predict, lambda rows: model.partial_fit(rows, Y)):
+            with pytest.raises(ValueError, match="feature names should match"):
+                call(wrong)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table[["a", "b"]])
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
+        make(kind).fit(X, Y).predict(X[:, :2])
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize(
+    ("module", "build"),
+    [
+        ("pandas", lambda m, y: m.Series(y)),
+        ("pandas", lambda m, y: m.Series(y, dtype="Int64")),
+        ("pandas", lambda m, y: m.Series(y, index=np.arange(60)[::-1])),
+        ("polars", lambda m, y: m.Series(y)),
+        ("pyarrow", lambda m, y: m.array(y)),
+        ("pyarrow", lambda m, y: m.chunked_array([y[:10], y[10:]])),
+    ],
+)
+def test_columns_as_targets(module: str, build: Any) -> None:
+    library = pytest.importorskip(module)
+    for kind in KINDS:
+        expected = make(kind).fit(X, Y).digest()
+        assert make(kind).fit(X, build(library, Y)).digest() == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "build"),
+    [
+        ("pandas", lambda m, y: m.Series(y)),
+        ("pandas", lambda m, y: m.Series(y, dtype="category")),
+        ("pandas", lambda m, y: m.Series(y, dtype="string")),
+        ("polars", lambda m, y: m.Series(y)),
+        ("polars", lambda m, y: m.Series(y, dtype=m.Categorical)),
+        ("pyarrow", lambda m, y: m.array(y)),
+        ("pyarrow", lambda m, y: m.array(y).dictionary_encode()),
+    ],
+)
+def test_columns_of_text_as_labels(module: str, build: Any) -> None:
+    library = pytest.importorskip(module)
+    labels = np.where(Y > 0, "yes", "no").tolist()
+    model = make(MondrianForestClassifier).fit(X, build(library, labels))
+    np.testing.assert_array_equal(model.classes_, ["no", "yes"])
+    assert model.digest() == make(MondrianForestClassifier).fit(X, labels).digest()
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("value", "found"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "-infinity")]
+)
+def test_a_value_that_is_not_finite_is_refused_with_its_place(
+    kind: Any, dtype: Any, value: float, found: str
+) -> None:
+    bad = X.astype(dtype)
+    bad[7, 2] = value
+    model = make(kind).fit(X, Y)
+    before = model.digest()
+    calls = [
+        lambda rows: make(kind).fit(rows, Y),
+        lambda rows: model.partial_fit(rows, Y),
+        model.predict,
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"contains {found} in row 7, column 2; expected"):
+            call(bad)
+    bad[9, 0] = np.nan
+    with pytest.raises(ValueError, match=r"in row 7, column 2 \(2 such values in all\)"):
+        model.predict(bad)
+    assert model.digest() == before
+
+
+@both
+def test_a_missing_value_in_a_table_is_refused_with_its_column(kind: Any) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    columns = {"a": [1, 2, 3], "b": [1, None, 3]}
+    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        with pytest.raises(ValueError, match="contains NaN in row 1, column 'b'"):
+            make(kind).fit(table, [0, 1, 0])
+    nullable = pd.DataFrame({"b": pd.array([1, None, 3], dtype="Int64")})
+    with pytest.raises(ValueError, match="contains NaN in row 1, column 'b'"):
+        make(kind).fit(nullable, [0, 1, 0])
+
+
+def test_great_but_finite_values_are_not_called_infinite() -> None:
+    """Their sum overflows; they are judged one by one."""
+    great = np.full((4, 2), 1e308)
+    great[2] = -1e308
+    model = MondrianForestClassifier(2, random_state=0)
+    with np.errstate(over="raise"):
+        checked = _inputs.check_rows(model, great, reset=True)
+    assert checked is great or np.shares_memory(checked, great)
+    small = np.full((200, 2), 3e38, dtype=np.float32)
+    assert _inputs.check_rows(model, small, reset=True).dtype == np.float32
+
+
+@both
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([1.0, 2.0], ValueError, "Expected 2D array, got 1D array"),
+        (3.0, ValueError, "Expected 2D array, got scalar"),
+        (np.zeros((2, 2, 2)), ValueError, "dim 3"),
+        (np.zeros((0, 3)), ValueError, r"0 sample\(s\)"),
+        (np.zeros((2, 0)), ValueError, r"0 feature\(s\)"),
+        ([[1.0], [1.0, 2.0]], ValueError, "inhomogeneous"),
+        ([[1.0, "x"], [1.0, 2.0]], ValueError, "text 'x' in row 0, column 1; expected numbers"),
+        ([[1.0, 2j], [1.0, 2.0]], TypeError, "complex"),
+        (np.array([[1.0, 2j], [1.0, 2.0]]), ValueError, "Complex data not supported"),
+        ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),
+        (np.zeros((2, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
+        (sparse.csr_array(np.eye(2)), TypeError, "Sparse data was passed"),
+        (None, ValueError, "Expected 2D array"),
+    ],
+)
+def test_what_are_no_rows_is_refused(kind: Any, rows: Any, error: Any, message: str) -> None:
+    model = make(kind)
+    with pytest.raises(error, match=message):
+        model.fit(rows, [0, 1])
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_text_in_a_table_is_refused_with_its_column() -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    columns = {"a": [1, 2], "town": ["1", "Oslo"]}
+    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        with pytest.raises(ValueError, match="text 'Oslo' in row 1, column 'town'"):
+            make(KINDS[0]).fit(table, [0, 1])
+
+
+def test_what_is_optional_is_not_imported_unasked() -> None:
+    """Nobody pays for tables, plots and progress bars who uses none."""
+    code = (
+        "import sys, sklearn.base; before = set(sys.modules); import boscage;"
+        "boscage.MondrianForestClassifier(2).fit([[0.0], [1.0]], [0, 1]).predict([[0.0]]);"
+        "optional = {'pandas', 'polars', 'pyarrow', 'matplotlib', 'tqdm'};"
+        "print(optional & (set(sys.modules) - before))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"

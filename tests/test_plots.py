@@ -1,0 +1,158 @@
+"""The plots draw what they say; Matplotlib is asked what it was given."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage.metrics import calibration_table, reliability_bins
+from boscage.plots import plot_calibration, plot_partition, plot_reliability, plot_tree
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(60, 2))
+Y = (X[:, 0] > 0.5).astype(int)
+LABELS = MondrianForestClassifier(4, random_state=0).fit(X, np.array(["no", "yes"])[Y])
+NUMBERS = MondrianForestRegressor(4, random_state=0).fit(X, X[:, 0])
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def drawn(ax: Any) -> Any:
+    """Really draw it, which is where Matplotlib finds fault."""
+    ax.figure.canvas.draw()
+    return ax
+
+
+def texts(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def segments(ax: Any) -> list[Any]:
+    from matplotlib.collections import LineCollection
+
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    return list(lines[0].get_segments()) if lines else []
+
+
+def test_plot_reliability() -> None:
+    proba = LABELS.predict_proba(X)
+    truth = np.array(["no", "yes"])[Y]
+    ax = drawn(plot_reliability(truth, proba, labels=LABELS.classes_, n_bins=5, name="forest"))
+    bins = reliability_bins(truth, proba, n_bins=5)
+    np.testing.assert_allclose(
+        ax.lines[1].get_xydata(), np.column_stack((bins.predicted, bins.observed))
+    )
+    assert ax.get_legend().get_texts()[0].get_text().startswith("forest: expected calibration")
+    again = plot_reliability(Y, proba[:, 1], strategy="quantile", ax=ax)
+    assert again is ax
+
+
+def test_plot_calibration() -> None:
+    dist = NUMBERS.predict_dist(X)
+    ax = drawn(plot_calibration(X[:, 0], dist, name="forest"))
+    table = calibration_table(X[:, 0], dist, quantiles="exact")
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), table.observed)
+    assert plot_calibration(X[:, 0], (dist.mean, dist.std), quantiles="gaussian", ax=ax) is ax
+
+
+@pytest.mark.parametrize("forest", [LABELS, NUMBERS])
+def test_plot_tree(forest: Any) -> None:
+    tree = forest.trees_[0]
+    ax = drawn(plot_tree(tree))
+    inner = np.count_nonzero(~tree.is_leaf)
+    assert len(segments(ax)) == 2 * inner + 1
+    # Every inner node stands at its time, between its children.
+    ys = {float(point[1]) for line in segments(ax) for point in line}
+    assert set(tree.time[~tree.is_leaf]) <= ys
+    assert ax.yaxis_inverted()
+
+
+def test_plot_tree_names_what_it_shows() -> None:
+    tree = LABELS.trees_[0]
+    ax = drawn(
+        tree.plot(max_depth=1, feature_names=["width", "height"], class_names=LABELS.classes_)
+    )
+    first = ["width", "height"][tree.feature[0]]
+    assert f"{first} ≤ {tree.threshold[0]:.4g}" in texts(ax)
+    below = [tree.children_left[0], tree.children_right[0]]
+    for node in below:
+        assert any(text.startswith(f"n = {tree.n_rows[node]}\n") for text in texts(ax))
+    assert any(text.endswith(("no", "yes")) for text in texts(ax))
+    numbers = drawn(plot_tree(NUMBERS.trees_[0], max_depth=0))
+    assert texts(numbers) == [f"n = 60\n{NUMBERS.trees_[0].mean[0]:.3g}"]
+    with pytest.raises(ValueError, match="max_depth"):
+        plot_tree(tree, max_depth=-1)
+
+
+def test_plot_tree_of_a_single_leaf() -> None:
+    forest = MondrianForestClassifier(1).fit(X, np.zeros(60, dtype=int))
+    ax = drawn(plot_tree(forest.trees_[0], ax=plt.subplots()[1]))
+    assert texts(ax) == ["n = 60\n0"]
+
+
+@pytest.mark.parametrize("forest", [LABELS, NUMBERS])
+def test_plot_partition(forest: Any) -> None:
+    target = np.array(["no", "yes"])[Y] if forest is LABELS else X[:, 0]
+    ax = drawn(plot_partition(forest, X, target, tree=1, resolution=20))
+    tree = forest.trees_[1]
+    assert len(segments(ax)) == np.count_nonzero(~tree.is_leaf)
+    for line, node in zip(segments(ax), np.flatnonzero(~tree.is_leaf), strict=True):
+        axis = tree.feature[node]
+        np.testing.assert_allclose(line[:, axis], tree.threshold[node])
+        other = 1 - axis
+        np.testing.assert_allclose(
+            line[:, other], [tree.lower[node, other], tree.upper[node, other]]
+        )
+    shade = np.asarray(ax.collections[0].get_array()).ravel()
+    assert shade.shape == (400,)
+    across = np.linspace(*ax.get_xlim(), 20)
+    up = np.linspace(*ax.get_ylim(), 20)
+    corner = [[across[0], up[0]]]
+    if forest is LABELS:
+        proba = forest.predict_proba(corner)[0]
+        np.testing.assert_allclose(shade[0], -(proba * np.log(proba)).sum() / np.log(2))
+    else:
+        np.testing.assert_allclose(shade[0], forest.predict(corner, return_std=True)[1][0])
+
+
+def test_plot_partition_of_more_features_is_a_section() -> None:
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(RNG.uniform(size=(50, 3)), columns=["a", "b", "c"])
+    forest = MondrianForestRegressor(3, random_state=0).fit(rows, rows["a"])
+    ax = drawn(plot_partition(forest, rows, features=(2, 0), at=[0.1, 0.2, 0.3], resolution=5))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "a")
+    assert segments(ax) == []
+    shade = np.asarray(ax.collections[0].get_array()).ravel()
+    corner = pd.DataFrame([[ax.get_ylim()[0], 0.2, ax.get_xlim()[0]]], columns=["a", "b", "c"])
+    np.testing.assert_allclose(shade[0], forest.predict(corner, return_std=True)[1][0])
+    for features in ((0, 0), (0, 3)):
+        with pytest.raises(ValueError, match="two different numbers below 3"):
+            plot_partition(forest, features=features)
+    with pytest.raises(ValueError, match="at has shape"):
+        plot_partition(forest, at=[0.0])
+
+
+def test_plots_say_what_they_need(monkeypatch: Any) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r'pip install "boscage\[plot\]"'):
+        plot_tree(LABELS.trees_[0])
