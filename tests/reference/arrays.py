@@ -95,3 +95,10 @@ def shape(tree: Tree, x: Array) -> tuple[tuple[int, ...], ...]:
 def bits(tree: Tree) -> tuple[tuple[str, bytes], ...]:
     """Return all of a tree's arrays as bytes, for equality bit for bit."""
     return tuple((key, np.ascontiguousarray(value).tobytes()) for key, value in tree.items())
+
+
+def parts_from_a_leaf(tree: Tree, own: int) -> bool:
+    """Say whether a row's leaf is the sibling of a leaf: no cut of the tree without it parts them."""
+    parent = tree["parent"][own]
+    left, right = tree["children_left"][parent], tree["children_right"][parent]
+    return bool(tree["feature"][right if own == left else left] < 0)

@@ -46,6 +46,13 @@ impl<const N: usize> Dual<N> {
         Self { value, slope: self.slope.map(|s| s * derivative) }
     }
 
+    /// The quotient; no product of two large or two small numbers is formed on the way.
+    fn over(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        let slope = std::array::from_fn(|i| (self.slope[i] - value * other.slope[i]) / other.value);
+        Self { value, slope }
+    }
+
     /// A function of two numbers, with its derivatives in them.
     fn combine(self, other: Self, value: f64, by_self: f64, by_other: f64) -> Self {
         let slope = std::array::from_fn(|i| by_self * self.slope[i] + by_other * other.slope[i]);
@@ -77,9 +84,7 @@ impl<const N: usize> Mul for Dual<N> {
 impl<const N: usize> Div for Dual<N> {
     type Output = Self;
     fn div(self, other: Self) -> Self {
-        let inverse = 1.0 / other.value;
-        let value = self.value / other.value;
-        self.combine(other, value, inverse, -value * inverse)
+        self.over(other)
     }
 }
 

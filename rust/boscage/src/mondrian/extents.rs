@@ -1,4 +1,5 @@
-//! The data boxes of nodes, for predictions that average over where a point branches off.
+//! The data boxes of nodes, for predictions that average over where a point branches off; and those of
+//! leaves alone, for predictions that follow the tree's own cuts as far as there are any.
 //!
 //! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows. The box
 //! of a smaller node is read off its rows: a leaf's from its list, a split's from the row numbers kept here.
@@ -18,6 +19,8 @@ const FEW: u32 = 1 << 31;
 #[derive(Debug, Clone)]
 pub(crate) struct Extents<S> {
     n_features: usize,
+    /// Whether splits have boxes too; leaves always have.
+    splits: bool,
     /// Where a node's entry is.
     slots: Vec<u32>,
     /// Lower bounds, then upper bounds, of one box after the other.
@@ -28,9 +31,10 @@ pub(crate) struct Extents<S> {
 }
 
 impl<S: Scalar> Extents<S> {
-    pub(crate) fn new(n_features: usize) -> Self {
+    pub(crate) fn new(n_features: usize, splits: bool) -> Self {
         Self {
             n_features,
+            splits,
             slots: Vec::new(),
             bounds: Vec::new(),
             free: Vec::new(),
@@ -54,6 +58,7 @@ impl<S: Scalar> Extents<S> {
         let n_rows = arena.n_rows(node);
         match arena.kind(node) {
             Kind::Skip { .. } => {}
+            Kind::Split(..) if !self.splits => {}
             Kind::Leaf if !Self::keeps(n_rows) => self.clear(arena.site(node)),
             Kind::Leaf => {
                 let slot = self.claim(arena.site(node));
@@ -99,6 +104,11 @@ impl<S: Scalar> Extents<S> {
             }
         }
         self.refresh(arena, leaf, table);
+    }
+
+    /// Whether splits have boxes, as averaged predictions need them.
+    pub(crate) fn has_splits(&self) -> bool {
+        self.splits
     }
 
     /// Gives up a node's entry.
@@ -276,6 +286,7 @@ impl Extents<f32> {
     pub(crate) fn widen(&self) -> Extents<f64> {
         Extents {
             n_features: self.n_features,
+            splits: self.splits,
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),

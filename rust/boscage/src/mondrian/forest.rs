@@ -285,19 +285,16 @@ impl<P: Statistics> Forest<P> {
         .collect()
     }
 
-    /// Turns averaged prediction on or off: boxes are built or dropped.
+    /// Turns averaged prediction on or off: the boxes of splits are built or dropped.
     pub(crate) fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
         self.settings.predictive = predictive;
         let n_features = self.domain.n_features();
         with_body!(&mut self.body, kept => {
             let Kept { values, trees } = kept;
             try_for_each_mut(n_threads, trees, |_, tree| {
-                match predictive {
-                    Predictive::Realised => tree.extents = None,
-                    Predictive::Averaged if tree.extents.is_none() => {
-                        tree.build_extents(n_features, values);
-                    }
-                    Predictive::Averaged => {}
+                let splits = predictive == Predictive::Averaged;
+                if tree.extents.has_splits() != splits {
+                    tree.build_extents(n_features, splits, values);
                 }
                 Ok(())
             }).expect("building boxes cannot fail");
@@ -348,10 +345,6 @@ impl<P: Statistics> Forest<P> {
         Err(Error::Length { what: "a row of X", found, expected, why: "as many features as in fit" })
     }
 
-    fn boxes_of(&self) -> Option<usize> {
-        (self.settings.predictive == Predictive::Averaged).then(|| self.domain.n_features())
-    }
-
     /// Draws all trees anew on the box of a level; on an interrupt they stay as they are.
     fn rebuild(&mut self, level: u32, run: &Run<'_>) -> Result<()> {
         let rows: Vec<RowId> = self.roster.rows().collect();
@@ -380,7 +373,7 @@ impl<P: Statistics> Forest<P> {
         control.expect(n as u64);
         map(n_threads, n, |i| {
             control.check()?;
-            let mut tree = Tree::new(self.boxes_of());
+            let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
             tree.insert(&mut rows.to_vec(), &self.process(i, level, columns, values), control)?;
             tree.shrink_to_fit();
             control.advance(1);
@@ -515,7 +508,7 @@ impl<P: Statistics> Forest<P> {
         let row = |row: usize| &values[row * n_features..][..n_features];
         let space = self.space(kept);
         let mut boxes = Boxes::new(&self.domain);
-        let mut walks: [Walk<'_>; ABREAST] = std::array::from_fn(|_| Walk::default());
+        let mut walks: [Walk<'_>; ABREAST] = std::array::from_fn(|_| Walk::new());
         let mut active = Vec::with_capacity(ABREAST);
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
@@ -549,7 +542,7 @@ impl<P: Statistics> Forest<P> {
         let mut chunk = visitor.start(rows.len());
         let space = self.space(kept);
         let mut boxes = Boxes::new(&self.domain);
-        let mut walk = Walk::default();
+        let mut walk = Walk::new();
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, self.level, columns, &kept.values);
@@ -588,7 +581,7 @@ impl<P: Statistics> Forest<P> {
         space: &Space<'a, S>,
         place: Place,
     ) {
-        if tree.extents.is_some() {
+        if tree.extents.has_splits() {
             walk.start(tree);
         } else {
             let key = Key::of_tree(self.settings.seed, i);

@@ -213,18 +213,18 @@ pub(crate) fn predict_exact<S: Scalar>(
     for (i, stop) in stops.iter().enumerate() {
         let message = messages.of(stop.site);
         let here = hyper.clock(stop.time);
-        let (probability, expected, spread) = branch_clock(stop, hyper);
+        let probability = branch_probability(stop);
         if probability > 0.0 {
-            // A Brownian bridge from the belief above to the message below: with V = variance above plus
-            // clock elapsed, the new node has mean m + (V / C)(M - m) and variance V (C - V) / C.
-            let whole = above.variance + (here - clock) + 1.0 / message.precision;
-            let v = above.variance + (expected - clock);
-            let apart = message.mean - above.mean;
-            let mean = above.mean + v / whole * apart;
-            let bridge = v * (1.0 - v / whole) - spread / whole;
-            let moved = spread / whole * apart * (apart / whole);
-            let variance = bridge.max(0.0) + moved + (end - expected).max(0.0) + noise(stop.site);
-            emit(Component { weight: not_separated * probability, mean, variance });
+            let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
+            let weight = not_separated * probability;
+            let noise = noise(stop.site);
+            let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
+            for piece in 0..pieces {
+                let (expected, spread) = branch_clock(stop, hyper, probability, piece, pieces);
+                let (mean, variance) = bridge.at(expected, spread);
+                let weight = weight / f64::from(pieces);
+                emit(Component { weight, mean, variance: variance + noise });
+            }
             not_separated *= 1.0 - probability;
         }
         above.variance += (here - clock).max(0.0);
@@ -327,35 +327,98 @@ fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> 
     if left == node { child(true) } else { left }
 }
 
-/// Nodes and weights of the six-point Gauss-Legendre rule on `[0, 1]`.
-const GAUSS: [(f64, f64); 6] = [
-    (0.033_765_242_898_423_98, 0.085_662_246_189_585_17),
-    (0.169_395_306_766_867_75, 0.180_380_786_524_069_3),
-    (0.380_690_406_958_401_56, 0.233_956_967_286_345_52),
-    (0.619_309_593_041_598_4, 0.233_956_967_286_345_52),
-    (0.830_604_693_233_132_2, 0.180_380_786_524_069_3),
-    (0.966_234_757_101_576, 0.085_662_246_189_585_17),
+/// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
+const GAUSS: [(f64, f64); 8] = [
+    (0.019_855_071_751_231_912, 0.050_614_268_145_188_53),
+    (0.101_666_761_293_186_64, 0.111_190_517_226_687_21),
+    (0.237_233_795_041_835_5, 0.156_853_322_938_943_44),
+    (0.408_282_678_752_175_1, 0.181_341_891_689_180_83),
+    (0.591_717_321_247_824_8, 0.181_341_891_689_180_83),
+    (0.762_766_204_958_164_5, 0.156_853_322_938_943_44),
+    (0.898_333_238_706_813_4, 0.111_190_517_226_687_21),
+    (0.980_144_928_248_768_1, 0.050_614_268_145_188_53),
 ];
 
-/// The probability of branching off above a stop, and mean and variance of the clock at the branch.
+/// Pieces of equal probability that the time of a branch is cut into where its prediction depends on it.
+const PIECES: u32 = 5;
+/// Branches of less weight are one piece.
+const NOTICED: f64 = 1e-3;
+
+/// What is known about a new node between a parent and a child, and about a test point's own leaf that
+/// branches off there: a Brownian bridge from the belief above to the message below. With
+/// `V` the variance above plus the clock elapsed, and `C` that of the whole way down to the message, the
+/// new node has mean `m + (V / C)(M - m)` and variance `V (C - V) / C`.
+#[derive(Debug, Clone, Copy)]
+struct Bridge {
+    above: Above,
+    /// The clock at the parent.
+    clock: f64,
+    /// The clock at the child.
+    here: f64,
+    below: Message,
+    /// The clock at the lifetime.
+    end: f64,
+    gamma1: f64,
+}
+
+impl Bridge {
+    /// Mean and variance of the point's own leaf if the clock at the branch has this mean, and this variance
+    /// in units of `gamma_1^2`.
+    fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
+        let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
+        let v = self.above.variance + (expected - self.clock);
+        let apart = self.below.mean - self.above.mean;
+        let spread = self.gamma1 * (self.gamma1 / whole) * spread;
+        let bridge = v * (1.0 - v / whole) - spread;
+        let moved = spread * (apart / whole * apart);
+        let variance = bridge.max(0.0) + moved + (self.end - expected).max(0.0);
+        (self.above.mean + v / whole * apart, variance)
+    }
+
+    /// Whether the prediction, with this noise, is another at the child than at the parent.
+    fn varies(&self, noise: f64) -> bool {
+        let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
+        let (a, b) = (first.1 + noise, last.1 + noise);
+        let apart = first.0 - last.0;
+        a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
+    }
+}
+
+/// The probability of branching off above a stop.
+fn branch_probability(stop: &Stop) -> f64 {
+    match stop.branch {
+        Branch::Never => 0.0,
+        Branch::At(_) => 1.0,
+        Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
+    }
+}
+
+/// Mean of the clock at the branch above a stop, and its variance in units of `gamma_1^2`, given that its
+/// time is in one of several pieces of equal probability.
 ///
-/// The branch's time `T` is exponential of rate `h` after `a`, truncated at `b`. By parts,
+/// The time `T` is exponential of rate `h` after `a`, truncated at `b`, and so it is in a piece. By parts,
 /// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
 /// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
 /// the variable of integration takes the edge off what is left at 0.
-fn branch_clock(stop: &Stop, hyper: &Hyperparameters) -> (f64, f64, f64) {
-    let Branch::Rate(rate) = stop.branch else {
-        return match stop.branch {
-            Branch::At(time) => (1.0, hyper.clock(time), 0.0),
-            _ => (0.0, 0.0, 0.0),
-        };
+fn branch_clock(
+    stop: &Stop,
+    hyper: &Hyperparameters,
+    probability: f64,
+    piece: u32,
+    pieces: u32,
+) -> (f64, f64) {
+    let rate = match stop.branch {
+        Branch::Rate(rate) => rate,
+        Branch::At(time) => return (hyper.clock(time), 0.0),
+        Branch::Never => return (hyper.clock(stop.time), 0.0),
     };
-    let (after, span, gamma2) = (stop.after, stop.time - stop.after, hyper.gamma2);
-    let probability = -(-rate * span).exp_m1();
-    if probability <= 0.0 {
-        return (0.0, 0.0, 0.0);
-    }
-    // In units of gamma_1, so that no scale of the targets overflows.
+    let gamma2 = hyper.gamma2;
+    let quantile = |piece: u32| -(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate;
+    let after = stop.after + if piece == 0 { 0.0 } else { quantile(piece) };
+    let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
+    let span = until - after;
+    let own = -(-rate * span).exp_m1();
+    // In units of gamma_1, whose square might overflow.
     let unit_clock = |time: f64| 0.5 * (0.5 * gamma2 * time).tanh();
     let both = rate + gamma2;
     let last = (-both * span).exp();
@@ -366,12 +429,11 @@ fn branch_clock(stop: &Stop, hyper: &Hyperparameters) -> (f64, f64, f64) {
         let elapsed = -q.ln() / both;
         let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
         let slope = gamma2 * (-gamma2 * after).exp() / (decay * decay * both);
-        let survives = -(-rate * (span - elapsed)).exp_m1() / probability;
+        let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
         let part = weight * 3.0 * z * z * (1.0 - last) * slope * survives;
         gain += part;
-        // v^2 - v(a)^2 less what the mean alone gives.
         square += part * 2.0 * (unit_clock(after + elapsed) - start);
     }
     let spread = (square - gain * gain).max(0.0);
-    (probability, hyper.gamma1 * (start + gain), hyper.gamma1 * (hyper.gamma1 * spread))
+    (hyper.gamma1 * (start + gain), spread)
 }

@@ -48,6 +48,11 @@ impl Key {
         Self(self.0.wrapping_add((level as u64).wrapping_mul(LEVEL)))
     }
 
+    /// The key of what happens in a paused leaf, whose cell lies on one side of a cut of this tree at `time`.
+    pub(crate) fn of_leaf(self, time: f64, right: bool) -> Self {
+        Self(mix(self.0 ^ mix(time.to_bits().wrapping_add(LEVEL)))).child(right)
+    }
+
     const fn bits(self, number: u64) -> u64 {
         mix(self.0.wrapping_add(number.wrapping_mul(STEP)))
     }

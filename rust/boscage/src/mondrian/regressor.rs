@@ -126,7 +126,7 @@ struct State {
 }
 
 /// The largest target by magnitude whose square is still a number with room to spare.
-const LARGEST_TARGET: f64 = 1e100;
+const LARGEST_TARGET: f64 = 1e140;
 
 impl MondrianRegressor {
     /// Trains on rows and their targets.
@@ -620,7 +620,7 @@ fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
         None if targets.iter().any(|y| y.abs() > LARGEST_TARGET) => {
             return Err(Error::InvalidSetting {
                 name: "y",
-                expected: "at most 1e100 by magnitude, so that its square is finite",
+                expected: "at most 1e140 by magnitude, so that its square is finite",
                 found: "a larger one".into(),
             });
         }

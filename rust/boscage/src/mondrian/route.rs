@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::domain::Domain;
-use super::extents::{Bounds, Extents};
+use super::extents::Bounds;
 use super::keyed::Key;
 use super::statistics::Statistics;
 use super::tree::Tree;
@@ -54,21 +54,31 @@ pub(crate) enum Place {
 
 /// A point on its way down a tree, one node at a time, so that several points can go abreast: while one
 /// waits for its next node from memory, the others go on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Walk<'a> {
+    /// Of the tree.
+    key: Key,
     next: Option<NodeId>,
     after: f64,
+    /// Time of the last cut, skipped ones too, and the side that the point went to.
+    came_by: (f64, bool),
     shells: Option<Shells<'a>>,
     pub(crate) stops: Vec<Stop>,
 }
 
 impl<'a> Walk<'a> {
+    pub(crate) fn new() -> Self {
+        let key = Key::of_tree(0, 0);
+        Self { key, next: None, after: 0.0, came_by: (0.0, false), shells: None, stops: Vec::new() }
+    }
+
     /// Begins the walk of Algorithms 5.8 and 6.5: the whole path, with the rate of branching off at every
     /// stop.
     pub(crate) fn start<S: Scalar, P: Statistics>(&mut self, tree: &Tree<S, P>) {
         self.stops.clear();
         self.next = tree.arena.root();
         self.after = 0.0;
+        self.came_by = (0.0, false);
         self.shells = None;
     }
 
@@ -82,6 +92,7 @@ impl<'a> Walk<'a> {
         place: Place,
     ) {
         self.start(tree);
+        self.key = key;
         match place {
             Place::Inside => {}
             Place::Outside(level) => self.shells = Some(Shells::new(space.domain, key, tree_level, level)),
@@ -103,9 +114,12 @@ impl<'a> Walk<'a> {
         boxes: &mut Boxes<S, X>,
     ) -> bool {
         let Some(node) = self.next else { return false };
-        match &tree.extents {
-            Some(extents) => self.step_averaged(tree, space, extents, node, x, boxes),
-            None => self.step_realised(tree, space.lifetime, node, |d| x[d as usize].into()),
+        if tree.extents.has_splits() {
+            self.step_averaged(tree, space, node, x, boxes);
+        } else if tree.arena.is_paused(node) {
+            self.enter_paused(tree, space, node, x, boxes);
+        } else {
+            self.step_realised(tree, space.lifetime, node, |d| x[d as usize].into());
         }
         self.next.is_some()
     }
@@ -114,7 +128,6 @@ impl<'a> Walk<'a> {
         &mut self,
         tree: &Tree<S, P>,
         space: &Space<'_, S>,
-        extents: &Extents<S>,
         node: NodeId,
         x: &[X],
         boxes: &mut Boxes<S, X>,
@@ -125,7 +138,7 @@ impl<'a> Walk<'a> {
             self.next = Some(child);
             return;
         }
-        let rate = extents.excess(arena, node, x, &boxes.rates, space.table, &mut boxes.few);
+        let rate = boxes.excess(tree, space, node, x);
         let branch = if rate > 0.0 { Branch::Rate(rate) } else { Branch::Never };
         self.stop(tree, space.lifetime, node, branch);
         self.next = match kind {
@@ -136,6 +149,29 @@ impl<'a> Walk<'a> {
         };
     }
 
+    /// A paused leaf's cell has no cuts yet. The first that parts the point from the leaf's rows falls
+    /// between the point and their box, and so comes at the rate of Algorithm 5.8, from the cut that made
+    /// the cell on: none before it parted them.
+    fn enter_paused<S: Scalar, P: Statistics, X: Scalar>(
+        &mut self,
+        tree: &Tree<S, P>,
+        space: &Space<'_, S>,
+        leaf: NodeId,
+        x: &[X],
+        boxes: &mut Boxes<S, X>,
+    ) {
+        let rate = boxes.excess(tree, space, leaf, x);
+        let (since, right) = self.came_by;
+        if rate > 0.0 {
+            let at = since + self.key.of_leaf(since, right).exponential() / rate;
+            if at < space.lifetime {
+                return self.branch_off(tree, space.lifetime, leaf, at);
+            }
+        }
+        self.stop(tree, space.lifetime, leaf, Branch::Never);
+        self.next = None;
+    }
+
     fn step_realised<S: Scalar, P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
@@ -144,9 +180,7 @@ impl<'a> Walk<'a> {
         value: impl Fn(u32) -> f64 + Copy,
     ) {
         let arena = &tree.arena;
-        // A paused leaf's cell is not cut: it takes in whatever falls into it.
         if let Some(shells) = &mut self.shells
-            && !arena.is_paused(node)
             && let Some(at) = shells.separates(arena.time(node).min(lifetime), value)
         {
             return self.branch_off(tree, lifetime, node, at);
@@ -171,6 +205,7 @@ impl<'a> Walk<'a> {
                 right
             }
         };
+        self.came_by = (arena.time(node), right);
         if let Some(shells) = &mut self.shells {
             shells.cell.descend(right);
         }
@@ -214,6 +249,16 @@ impl<S: Scalar, X: Scalar> Boxes<S, X> {
     pub(crate) fn new(domain: &Domain) -> Self {
         let rates = domain.rates().iter().map(|&rate| X::of(rate)).collect();
         Self { rates, few: Bounds::new() }
+    }
+
+    fn excess<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        space: &Space<'_, S>,
+        node: NodeId,
+        x: &[X],
+    ) -> f64 {
+        tree.extents.excess(&tree.arena, node, x, &self.rates, space.table, &mut self.few)
     }
 }
 

@@ -25,12 +25,12 @@ pub(crate) struct Process<'a, S, T> {
     pub(crate) targets: &'a [T],
 }
 
-/// A tree's structure, its statistics and (for averaged predictions) its boxes.
+/// A tree's structure, its statistics and its boxes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,
     pub(crate) statistics: P,
-    pub(crate) extents: Option<Extents<S>>,
+    pub(crate) extents: Extents<S>,
 }
 
 /// What an insertion or removal did to a node.
@@ -62,8 +62,9 @@ struct Task {
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
-    pub(crate) fn new(boxes_of: Option<usize>) -> Self {
-        Self { arena: Arena::new(), statistics: P::default(), extents: boxes_of.map(Extents::new) }
+    pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
+        let extents = Extents::new(n_features, splits_have_boxes);
+        Self { arena: Arena::new(), statistics: P::default(), extents }
     }
 
     /// Inserts rows (numbered in the table; their order is lost). Returns the nodes that are new or have
@@ -100,29 +101,27 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         }
     }
 
-    /// Builds the boxes of a tree that has none.
-    pub(crate) fn build_extents(&mut self, n_features: usize, table: &[S]) {
-        let mut extents = Extents::new(n_features);
+    /// Builds the boxes anew, of splits too or of leaves alone.
+    pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: &[S]) {
+        let mut extents = Extents::new(n_features, splits);
         let order = self.arena.preorder();
         extents.reserve(order.iter().filter(|&&node| Extents::<S>::keeps(self.arena.n_rows(node))).count());
         for &node in order.iter().rev() {
             extents.refresh(&self.arena, node, table);
         }
-        self.extents = Some(extents);
+        self.extents = extents;
     }
 
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.arena.shrink_to_fit();
         self.statistics.shrink_to_fit();
-        if let Some(extents) = &mut self.extents {
-            extents.shrink_to_fit();
-        }
+        self.extents.shrink_to_fit();
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.bytes() + self.statistics.bytes() + self.extents.as_ref().map_or(0, Extents::bytes)
+        self.arena.bytes() + self.statistics.bytes() + self.extents.bytes()
     }
 
     /// Brings statistics and boxes up to date, children before parents.
@@ -142,14 +141,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 }
             }
         }
-        let Some(extents) = &mut self.extents else {
-            return;
-        };
+        let extents = &mut self.extents;
         let arena = &self.arena;
         let keeps = |t: &&Touched| {
             arena.find_site(t.node).is_some_and(|site| Extents::<S>::keeps(arena.n_rows_at(site)))
         };
-        if touched.len() == arena.n_nodes() {
+        if extents.has_splits() && touched.len() == arena.n_nodes() {
             // A tree made anew: all of its boxes at once.
             extents.reserve(touched.iter().filter(keeps).count());
         }
@@ -190,9 +187,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// Forgets what a site held.
     fn clear(&mut self, site: SiteId) {
         self.statistics.clear(site);
-        if let Some(extents) = &mut self.extents {
-            extents.clear(site);
-        }
+        self.extents.clear(site);
     }
 
     /// Takes rows out of their leaves; the nodes on the way, parents first.
@@ -249,9 +244,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             self.arena.set(link, Some(child));
             return;
         }
-        if let Some(extents) = &mut self.extents {
-            extents.refresh(&self.arena, node, process.table);
-        }
+        self.extents.refresh(&self.arena, node, process.table);
     }
 
     fn refresh_shrunk_leaf(
@@ -274,9 +267,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             let paused = process.pauses(&rows) || process.coincide(&rows);
             self.arena.set_paused(leaf, paused);
         }
-        if let Some(extents) = &mut self.extents {
-            extents.shrink_leaf(&self.arena, leaf, removed, process.table);
-        }
+        self.extents.shrink_leaf(&self.arena, leaf, removed, process.table);
     }
 
     /// Makes a subtree one paused leaf.
@@ -286,16 +277,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         let Self { arena, statistics, extents } = self;
         arena.remove_subtree(node, |freed| {
             statistics.clear(freed);
-            if let Some(extents) = extents {
-                extents.clear(freed);
-            }
+            extents.clear(freed);
         });
         let leaf = self.arena.add_leaf(true, &rows);
         self.arena.set(link, Some(leaf));
         self.statistics.set_leaf(self.arena.site(leaf), &rows, process.targets);
-        if let Some(extents) = &mut self.extents {
-            extents.refresh(&self.arena, leaf, process.table);
-        }
+        self.extents.refresh(&self.arena, leaf, process.table);
     }
 
     /// Frees one node and clears its link.
@@ -319,11 +306,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
 impl<P: Statistics> Tree<f32, P> {
     /// The same tree for rows of `f64`.
     pub(crate) fn widen(&self) -> Tree<f64, P> {
-        Tree {
-            arena: self.arena.clone(),
-            statistics: self.statistics.clone(),
-            extents: self.extents.as_ref().map(Extents::widen),
-        }
+        Tree { arena: self.arena.clone(), statistics: self.statistics.clone(), extents: self.extents.widen() }
     }
 }
 
