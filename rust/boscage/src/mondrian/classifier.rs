@@ -163,10 +163,11 @@ impl ClassTable {
         }
     }
 
-    fn recount(&mut self, targets: impl Iterator<Item = Class>) {
-        self.n_rows.fill(0);
-        for class in targets {
-            self.n_rows[class as usize] += 1;
+    /// Counts rows that came (`by` 1) or went (-1).
+    fn count(&mut self, targets: &[Class], by: isize) {
+        for &class in targets {
+            let n = &mut self.n_rows[class as usize];
+            *n = n.checked_add_signed(by).expect("no more rows go than came");
         }
     }
 }
@@ -191,10 +192,9 @@ impl MondrianClassifier {
         let mut classes = ClassTable::default();
         classes.declare(declared);
         let targets = encode(&mut classes, batch.rows.n_rows(), targets)?;
+        classes.count(&targets, 1);
         let forest = Forest::fit(settings, domain, batch, targets, run)?;
-        let mut this = Self { forest, discount, classes };
-        this.recount();
-        Ok(this)
+        Ok(Self { forest, discount, classes })
     }
 
     /// Adds rows. Any batching and order gives the same forest, bit for bit.
@@ -209,8 +209,9 @@ impl MondrianClassifier {
         run: &Run<'_>,
     ) -> Result<()> {
         let targets = encode(&mut self.classes, batch.rows.n_rows(), targets)?;
+        let before = self.n_rows();
         let done = self.forest.insert(batch, &targets, run);
-        self.recount();
+        self.classes.count(&targets[..self.n_rows() - before], 1);
         done
     }
 
@@ -219,15 +220,15 @@ impl MondrianClassifier {
     /// # Errors
     /// [`Error::UnknownId`]; then nothing has changed.
     pub fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
-        self.forest.forget(ids, n_threads)?;
-        self.recount();
+        let gone = self.forest.forget(ids, n_threads)?;
+        self.classes.count(&gone, -1);
         Ok(())
     }
 
     /// Removes all rows but the `n` that arrived last.
     pub fn keep_newest(&mut self, n: usize, n_threads: usize) {
-        self.forest.keep_newest(n, n_threads);
-        self.recount();
+        let gone = self.forest.keep_newest(n, n_threads);
+        self.classes.count(&gone, -1);
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.
@@ -242,8 +243,12 @@ impl MondrianClassifier {
         self.forest.check_mergeable(&other.forest)?;
         let of_class = self.classes.admit(&other.classes.labels);
         self.classes.declare(&other.classes.declared());
-        let done = self.forest.merge(&other.forest, |class| of_class[class as usize], run);
-        self.recount();
+        let own = |class: Class| of_class[class as usize];
+        let before = self.n_rows();
+        let done = self.forest.merge(&other.forest, own, run);
+        let came = other.forest.roster.rows().take(self.n_rows() - before);
+        let came: Vec<Class> = came.map(|row| own(other.forest.targets[row as usize])).collect();
+        self.classes.count(&came, 1);
         done
     }
 
@@ -375,11 +380,6 @@ impl MondrianClassifier {
     #[must_use]
     pub fn trees(&self) -> Vec<ExportedTree> {
         self.forest.export(&Customers { live: self.classes.live() })
-    }
-
-    fn recount(&mut self) {
-        let forest = &self.forest;
-        self.classes.recount(forest.roster.rows().map(|row| forest.targets[row as usize]));
     }
 
     /// Probabilities of the live classes from what the trees gave; `left_out` are the classes of rows that

@@ -77,22 +77,24 @@ impl<S: Scalar> Extents<S> {
         }
     }
 
-    /// Brings a leaf up to date after rows came to it.
-    pub(crate) fn grow_leaf(&mut self, arena: &Arena, leaf: NodeId, added: &[RowId], table: &[S]) {
-        match self.entry(arena.site(leaf)) {
-            Entry::Box(slot) => {
+    /// Brings a node up to date after rows came to it.
+    pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: &[S]) {
+        /// Up to so many rows it is cheaper to take them in than to join the children's boxes.
+        const A_FEW: usize = 4;
+        match self.entry_of(arena, node) {
+            Entry::Box(slot) if added.len() <= A_FEW || arena.is_leaf(node) => {
                 for &row in added {
                     self.include_row(slot, row, table);
                 }
             }
-            _ => self.refresh(arena, leaf, table),
+            _ => self.refresh(arena, node, table),
         }
     }
 
-    /// Brings a leaf up to date after rows left it.
-    pub(crate) fn shrink_leaf(&mut self, arena: &Arena, leaf: NodeId, removed: &[RowId], table: &[S]) {
-        if let Entry::Box(slot) = self.entry(arena.site(leaf))
-            && Self::keeps(arena.n_rows(leaf))
+    /// Brings a node up to date after rows left it.
+    pub(crate) fn shrink(&mut self, arena: &Arena, node: NodeId, removed: &[RowId], table: &[S]) {
+        if let Entry::Box(slot) = self.entry_of(arena, node)
+            && Self::keeps(arena.n_rows(node))
         {
             let (low, high) = self.bounds_of(slot);
             let touches = |&row: &RowId| {
@@ -103,7 +105,12 @@ impl<S: Scalar> Extents<S> {
                 return;
             }
         }
-        self.refresh(arena, leaf, table);
+        self.refresh(arena, node, table);
+    }
+
+    /// A node's entry; a skipped cut has none.
+    fn entry_of(&self, arena: &Arena, node: NodeId) -> Entry {
+        arena.find_site(node).map_or(Entry::None, |site| self.entry(site))
     }
 
     /// Whether splits have boxes, as averaged predictions need them.

@@ -199,16 +199,16 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Removes the rows with the given ids: all of them, or on an error none.
-    pub(crate) fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
+    /// Their targets.
+    pub(crate) fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<Vec<P::Target>> {
         let rows = self.roster.find(ids)?;
-        self.remove_rows(rows, n_threads);
-        Ok(())
+        Ok(self.remove_rows(rows, n_threads))
     }
 
-    /// Removes all rows but the `n` that arrived last.
-    pub(crate) fn keep_newest(&mut self, n: usize, n_threads: usize) {
+    /// Removes all rows but the `n` that arrived last; the targets of those removed.
+    pub(crate) fn keep_newest(&mut self, n: usize, n_threads: usize) -> Vec<P::Target> {
         let rows = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
-        self.remove_rows(rows, n_threads);
+        self.remove_rows(rows, n_threads)
     }
 
     /// Whether another forest is a shard of the same forest.
@@ -445,12 +445,13 @@ impl<P: Statistics> Forest<P> {
         new
     }
 
-    fn remove_rows(&mut self, rows: Vec<RowId>, n_threads: usize) {
-        if rows.is_empty() {
-            return;
+    fn remove_rows(&mut self, rows: Vec<RowId>, n_threads: usize) -> Vec<P::Target> {
+        let targets = rows.iter().map(|&row| self.targets[row as usize]).collect();
+        if !rows.is_empty() {
+            self.roster.dismiss(&rows);
+            self.change_trees(&Change::Remove(rows), n_threads);
         }
-        self.roster.dismiss(&rows);
-        self.change_trees(&Change::Remove(rows), n_threads);
+        targets
     }
 
     /// Changes every tree, with the process that it restricts.

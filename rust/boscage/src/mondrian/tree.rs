@@ -36,8 +36,10 @@ pub(crate) struct Tree<S, P> {
 /// What an insertion or removal did to a node.
 #[derive(Debug, Clone, Copy)]
 enum Touch {
-    /// A cut above other touched nodes.
-    Cut,
+    /// A cut that is new.
+    NewCut,
+    /// A cut that rows passed: a range of the rows at hand.
+    Cut { start: usize, end: usize },
     /// A leaf made anew.
     New,
     /// A leaf that rows entered or left: a range of the rows at hand.
@@ -129,7 +131,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         let mut all = Vec::new();
         for &Touched { node, touch, .. } in touched.iter().rev() {
             match touch {
-                Touch::Cut => self.refresh_cut(node),
+                Touch::NewCut | Touch::Cut { .. } => self.refresh_cut(node),
                 Touch::New => self.refresh_leaf(node, &mut all, process.targets),
                 Touch::Changed { start, end } => {
                     let site = self.arena.site(node);
@@ -151,10 +153,11 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             extents.reserve(touched.iter().filter(keeps).count());
         }
         for &Touched { node, touch, .. } in touched.iter().rev() {
-            if let Touch::Changed { start, end } = touch {
-                extents.grow_leaf(&self.arena, node, &rows[start..end], process.table);
-            } else {
-                extents.refresh(&self.arena, node, process.table);
+            match touch {
+                Touch::Changed { start, end } | Touch::Cut { start, end } => {
+                    extents.grow(&self.arena, node, &rows[start..end], process.table);
+                }
+                Touch::New | Touch::NewCut => extents.refresh(&self.arena, node, process.table),
             }
         }
     }
@@ -207,7 +210,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 touched.push(Touched { link, node, touch: Touch::Changed { start, end } });
                 continue;
             }
-            touched.push(Touched { link, node, touch: Touch::Cut });
+            touched.push(Touched { link, node, touch: Touch::Cut { start, end } });
             let cut = self.cut(node);
             let middle = start + partition(&mut rows[start..end], &mut scratch, &process.columns, cut);
             tasks.push((Link::Child { of: node, right: true }, middle, end));
@@ -223,9 +226,13 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         rows: &[RowId],
         process: &Process<'_, S, P::Target>,
     ) {
-        if let Touch::Changed { start, end } = touch {
-            return self.refresh_shrunk_leaf(link, node, &rows[start..end], process);
-        }
+        let removed = match touch {
+            Touch::Changed { start, end } => {
+                return self.refresh_shrunk_leaf(link, node, &rows[start..end], process);
+            }
+            Touch::Cut { start, end } => &rows[start..end],
+            Touch::New | Touch::NewCut => unreachable!("a removal makes no node"),
+        };
         let child = |right| self.arena.get(Link::Child { of: node, right });
         let (left, right) = (child(false), child(true));
         if left.is_none() && right.is_none() {
@@ -244,7 +251,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             self.arena.set(link, Some(child));
             return;
         }
-        self.extents.refresh(&self.arena, node, process.table);
+        self.extents.shrink(&self.arena, node, removed, process.table);
     }
 
     fn refresh_shrunk_leaf(
@@ -267,7 +274,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             let paused = process.pauses(&rows) || process.coincide(&rows);
             self.arena.set_paused(leaf, paused);
         }
-        self.extents.shrink_leaf(&self.arena, leaf, removed, process.table);
+        self.extents.shrink(&self.arena, leaf, removed, process.table);
     }
 
     /// Makes a subtree one paused leaf.
@@ -391,7 +398,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
                 self.enter_leaf(link, node, rows, start, end)?;
                 continue;
             }
-            self.touched.push(Touched { link, node, touch: Touch::Cut });
+            self.touched.push(Touched { link, node, touch: Touch::Cut { start, end } });
             let cut = self.tree.cut(node);
             let middle =
                 start + partition(&mut rows[start..end], &mut self.scratch, &self.process.columns, cut);
@@ -486,7 +493,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
             };
             let node = self.tree.arena.add_cut(cut.time, cut.feature, cut.threshold);
             self.tree.arena.set(link, Some(node));
-            self.touched.push(Touched { link, node, touch: Touch::Cut });
+            self.touched.push(Touched { link, node, touch: Touch::NewCut });
             let side = |right| Link::Child { of: node, right };
             if separates {
                 let (middle, depth) = (start + n_left, cell.depth());
