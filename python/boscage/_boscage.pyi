@@ -13,6 +13,7 @@ __all__ = [
     "__version__",
     "model_kind",
     "pilot_importances",
+    "pilot_rates",
 ]
 
 __version__: str
@@ -116,11 +117,11 @@ class MondrianRegressor:
         *,
         n_estimators: int = 100,
         lifetime: float = ...,
-        min_samples_split: int = 10,
+        min_samples_split: int = 2,
         predictive: str = "averaged",
         seed: int = 0,
         posterior: str = "exact",
-        hyperparameters: str = "ml",
+        hyperparameters: str = "loo",
         noise: str = "global",
         mu: float | None = None,
         gamma1: float | None = None,
@@ -224,3 +225,12 @@ def pilot_importances(
     seed: int = 0,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
+def pilot_rates(
+    X: _Rows,
+    y: NDArray[np.float64],
+    *,
+    classification: bool,
+    n_estimators: int = 50,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

@@ -30,16 +30,18 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         Number of trees.
     lifetime : float, default=inf
         Cuts after this time are not made; smaller means smaller trees.
-    min_samples_split : int, default=10
+    min_samples_split : int, default=2
         A node with fewer rows is not split.
     posterior : {"exact", "fast"}, default="exact"
         "exact" is Gaussian belief propagation (section 6.3.1); "fast" takes each node's empirical
         mean and variance instead (section 6.3.3).
-    hyperparameters : {"ml", "heuristic"}, default="ml"
-        How the scales of the hierarchy are chosen: by maximising the marginal likelihood, or by
-        the heuristic of section 6.3.2.
+    hyperparameters : {"loo", "ml", "heuristic"}, default="loo"
+        How the scales of the hierarchy are chosen: by how well the forest predicts rows that it
+        leaves out, by maximising the trees' marginal likelihood, or by the heuristic of section
+        6.3.2. The first judges all trees together, as they predict, and is the most accurate.
     noise : {"global", "local"}, default="global"
         One noise level for all rows, or each node's own, smoothed down the tree as the means are.
+        "local" scales all of a node's variance, so that means stay as they are.
     noise_variance : float, default=None
         The variance of the noise if it is known.
     predictive : {"averaged", "realised"}, default="averaged"
@@ -105,9 +107,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         n_estimators: int = 100,
         *,
         lifetime: float = math.inf,
-        min_samples_split: int = 10,
+        min_samples_split: int = 2,
         posterior: Literal["exact", "fast"] = "exact",
-        hyperparameters: Literal["ml", "heuristic"] = "ml",
+        hyperparameters: Literal["loo", "ml", "heuristic"] = "loo",
         noise: Literal["global", "local"] = "global",
         noise_variance: float | None = None,
         predictive: Literal["averaged", "realised"] = "averaged",
@@ -194,7 +196,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             ),
             "posterior": _inputs.check_choice("posterior", self.posterior, ("exact", "fast")),
             "hyperparameters": _inputs.check_choice(
-                "hyperparameters", self.hyperparameters, ("ml", "heuristic")
+                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             ),
             "noise": _inputs.check_choice("noise", self.noise, ("global", "local")),
             "noise_variance": noise_variance,

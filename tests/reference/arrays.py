@@ -98,7 +98,7 @@ def bits(tree: Tree) -> tuple[tuple[str, bytes], ...]:
 
 
 def parts_from_a_leaf(tree: Tree, own: int) -> bool:
-    """Say whether a row's leaf has a leaf for a sibling: no cut of the tree without it parts them."""
+    """Say whether a row's leaf has a leaf for a sibling: no cut without it parts them."""
     parent = tree["parent"][own]
     left, right = tree["children_left"][parent], tree["children_right"][parent]
     return bool(tree["feature"][right if own == left else left] < 0)

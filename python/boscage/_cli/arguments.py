@@ -89,7 +89,7 @@ def _fit(commands: Any) -> None:
     )
     numbers = fit.add_argument_group("regression only")
     numbers.add_argument("--posterior", choices=["exact", "fast"])
-    numbers.add_argument("--hyperparameters", choices=["ml", "heuristic"])
+    numbers.add_argument("--hyperparameters", choices=["loo", "ml", "heuristic"])
     numbers.add_argument("--noise", choices=["global", "local"])
     numbers.add_argument("--noise-variance", type=float, metavar="VARIANCE")
 

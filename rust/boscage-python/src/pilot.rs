@@ -28,3 +28,25 @@ pub(crate) fn pilot_importances<'py>(
     })?;
     Ok(vector(py, importances))
 }
+
+type Vector<'py> = Bound<'py, PyArray1<f64>>;
+
+/// Importances of the features for a target, and rates for a Mondrian process.
+#[pyfunction]
+#[pyo3(signature = (X, y, *, classification, n_estimators=50, seed=0, n_threads=1))]
+#[allow(non_snake_case)]
+pub(crate) fn pilot_rates<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    classification: bool,
+    n_estimators: usize,
+    seed: u64,
+    n_threads: usize,
+) -> PyResult<(Vector<'py>, Vector<'py>)> {
+    let rows = X.rows()?;
+    let y = slice("y", &y)?;
+    let task = if classification { PilotTask::Classification } else { PilotTask::Regression };
+    let found = gate::run(py, n_threads, None, |run| boscage::pilot(rows, y, task, n_estimators, seed, run))?;
+    Ok((vector(py, found.importances), vector(py, found.rates)))
+}

@@ -57,7 +57,7 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=10, predictive="averaged", seed=0, posterior="exact", hyperparameters="ml", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,

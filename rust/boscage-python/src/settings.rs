@@ -37,8 +37,11 @@ pub(crate) fn posterior_name(value: Posterior) -> &'static str {
     POSTERIOR[value as usize].0
 }
 
-const RULE: [(&str, HyperparameterRule); 2] =
-    [("ml", HyperparameterRule::MarginalLikelihood), ("heuristic", HyperparameterRule::Heuristic)];
+const RULE: [(&str, HyperparameterRule); 3] = [
+    ("ml", HyperparameterRule::MarginalLikelihood),
+    ("heuristic", HyperparameterRule::Heuristic),
+    ("loo", HyperparameterRule::LeaveOneOut),
+];
 
 pub(crate) fn rule(value: &str) -> PyResult<HyperparameterRule> {
     option("hyperparameters", value, &RULE)

@@ -17,6 +17,6 @@ pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Component, Domain, ExportedTree, HyperparameterRule, Hyperparameters, Label, MAX_LEVEL,
-    MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, PilotTask, Posterior, Predictive,
-    RegressionSettings, Run, pilot_importances,
+    MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot, PilotTask, Posterior, Predictive,
+    RegressionSettings, Run, pilot, pilot_importances,
 };

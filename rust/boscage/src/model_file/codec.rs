@@ -177,7 +177,11 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
     let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast])?;
-    let rule = reader.choice(&[HyperparameterRule::MarginalLikelihood, HyperparameterRule::Heuristic])?;
+    let rule = reader.choice(&[
+        HyperparameterRule::MarginalLikelihood,
+        HyperparameterRule::Heuristic,
+        HyperparameterRule::LeaveOneOut,
+    ])?;
     let noise = reader.choice(&[Noise::Global, Noise::Local])?;
     let hyperparameters = match reader.list(8, Reader::f64)?[..] {
         [] => None,

@@ -179,31 +179,56 @@ pub struct Component {
 
 /// A belief about a node's mean from everything but the rows below it.
 #[derive(Debug, Clone, Copy)]
-struct Above {
-    mean: f64,
-    variance: f64,
+pub(crate) struct Above {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
 }
 
 impl Above {
     /// Takes in what some rows say.
-    fn observe(self, message: Message) -> Self {
+    pub(crate) fn observe(self, message: Message) -> Self {
         let gain = self.variance * message.precision;
         Self {
             mean: (self.mean + gain * message.mean) / (1.0 + gain),
             variance: self.variance / (1.0 + gain),
         }
     }
+
+    /// The belief about a row that comes to a leaf whose other rows say `others`, this being the belief
+    /// about the leaf: the row joins them, or branches off above them.
+    pub(crate) fn without(
+        self,
+        others: Message,
+        branch: Option<&Stop>,
+        hyper: &Hyperparameters,
+        lifetime: f64,
+    ) -> Self {
+        // Whichever is likelier.
+        let Some((stop, probability)) =
+            branch.map(|stop| (stop, branch_probability(stop))).filter(|(_, p)| *p > 0.5)
+        else {
+            return self.observe(others);
+        };
+        let end = hyper.clock(lifetime);
+        let (first, _) = branch_clock(stop, hyper, probability, 0, 1);
+        // From the leaf's belief back to the branch: what the clock had not yet spent there.
+        let rest = (end - first).max(0.0);
+        let v = (self.variance - rest).max(0.0);
+        let whole = self.variance + 1.0 / others.precision;
+        let mean = self.mean + v / whole * (others.mean - self.mean);
+        Self { mean, variance: v - v * v / whole + rest }
+    }
 }
 
 /// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
-/// integrated out): calls `emit` for every component.
+/// integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
 pub(crate) fn predict_exact<S: Scalar>(
     tree: &Tree<S, Numbers>,
     messages: &Messages,
     hyper: &Hyperparameters,
     lifetime: f64,
     stops: &[Stop],
-    noise: impl Fn(SiteId) -> f64,
+    scale: impl Fn(SiteId) -> f64,
     mut emit: impl FnMut(Component),
 ) {
     let end = hyper.clock(lifetime);
@@ -217,13 +242,13 @@ pub(crate) fn predict_exact<S: Scalar>(
         if probability > 0.0 {
             let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
             let weight = not_separated * probability;
-            let noise = noise(stop.site);
+            let (noise, scale) = (hyper.noise_variance, scale(stop.site));
             let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
             for piece in 0..pieces {
                 let (expected, spread) = branch_clock(stop, hyper, probability, piece, pieces);
                 let (mean, variance) = bridge.at(expected, spread);
                 let weight = weight / f64::from(pieces);
-                emit(Component { weight, mean, variance: variance + noise });
+                emit(Component { weight, mean, variance: (variance + noise) * scale });
             }
             not_separated *= 1.0 - probability;
         }
@@ -232,7 +257,7 @@ pub(crate) fn predict_exact<S: Scalar>(
         let Some(next) = stops.get(i + 1) else {
             if not_separated > 0.0 {
                 let Above { mean, variance } = above.observe(message);
-                let variance = variance + noise(stop.site);
+                let variance = (variance + hyper.noise_variance) * scale(stop.site);
                 emit(Component { weight: not_separated, mean, variance });
             }
             return;
@@ -291,31 +316,46 @@ pub(crate) fn posterior<S: Scalar>(
     lifetime: f64,
     preorder: &[NodeId],
 ) -> Vec<(f64, f64)> {
+    let above = beliefs(tree, messages, hyper, lifetime, preorder);
+    preorder
+        .iter()
+        .map(|&node| {
+            let site = tree.arena.site(node);
+            let Above { mean, variance } = above[site.index()].observe(messages.of(site));
+            (mean, variance)
+        })
+        .collect()
+}
+
+/// What everything but the rows below a node says about its mean, by site.
+pub(crate) fn beliefs<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    lifetime: f64,
+    preorder: &[NodeId],
+) -> Vec<Above> {
     let none = Above { mean: hyper.mu, variance: 0.0 };
     let mut above = vec![none; tree.arena.n_sites()];
     if let Some(&root) = preorder.first() {
         above[tree.arena.site(root).index()].variance =
             hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
     }
-    preorder
-        .iter()
-        .map(|&node| {
-            let site = tree.arena.site(node);
-            let here = above[site.index()];
-            if let Kind::Split(left, right) = tree.arena.kind(node) {
-                let clock = hyper.clock(tree.arena.time(node));
-                let (left, right) = (tree.arena.below_skips(left), tree.arena.below_skips(right));
-                let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
-                for (child, other) in [(left, right), (right, left)] {
-                    let mut belief = here.observe(messages.of(tree.arena.site(other)).through(span(other)));
-                    belief.variance += span(child);
-                    above[tree.arena.site(child).index()] = belief;
-                }
-            }
-            let Above { mean, variance } = here.observe(messages.of(site));
-            (mean, variance)
-        })
-        .collect()
+    for &node in preorder {
+        let Kind::Split(left, right) = tree.arena.kind(node) else {
+            continue;
+        };
+        let here = above[tree.arena.site(node).index()];
+        let clock = hyper.clock(tree.arena.time(node));
+        let (left, right) = (tree.arena.below_skips(left), tree.arena.below_skips(right));
+        let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
+        for (child, other) in [(left, right), (right, left)] {
+            let mut belief = here.observe(messages.of(tree.arena.site(other)).through(span(other)));
+            belief.variance += span(child);
+            above[tree.arena.site(child).index()] = belief;
+        }
+    }
+    above
 }
 
 fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {

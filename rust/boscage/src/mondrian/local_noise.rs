@@ -1,23 +1,27 @@
 //! Noise that differs from place to place: each node's own, smoothed down the tree as the means are.
 //!
-//! A row's residual from its leaf's posterior mean, inflated by what fitting took from it, estimates the
-//! noise there: with posterior variance `V` of the leaf's mean and noise `s^2`, a residual `r` has
-//! expectation `E[r^2] = s^2 - V` under the model, so `e^2 = r^2 / (1 - V / s^2)` is unbiased for `s^2`.
-//! From the root down, `s_j^2 = (a s_parent^2 + sum of e^2 in j) / (a + n_j)`: the posterior mean of a
-//! scaled inverse chi-squared prior centred at the parent with `a` degrees of freedom.
+//! A row's distance from what the tree without it predicts, in predicted standard deviations, has the same
+//! mean everywhere where the hierarchy's variances are right. Its average over a node's rows says by what
+//! factor they are wrong there (distances, not their squares, for the sake of heavy tails). From the root
+//! down, `s_j = (a s_parent + sum of distances in j) / (a + n_j)`: `a` rows' worth of the parent's factor.
+//! Distances are relative to their mean in the tree: what all rows have in common is the hyperparameters'
+//! business.
+//!
+//! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
+//! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one.
 
 use super::forest::{Forest, Kept};
-use super::gaussian::{self, Hyperparameters, Messages};
-use super::numbers::Numbers;
+use super::gaussian::{self, Above, Hyperparameters, Messages};
+use super::numbers::{Moments, Numbers};
 use super::tree::Tree;
 use crate::control::map;
 use crate::data::Scalar;
 use crate::tree::{Kind, NodeId};
 
-/// Degrees of freedom that a parent's noise counts for, `a` above.
-const PRIOR: f64 = 20.0;
+/// Rows that a parent's factor counts for, `a` above.
+const PRIOR: f64 = 10.0;
 
-/// The noise variance at every node, by tree and site.
+/// The factor on a node's variances, by tree and site.
 pub(crate) fn estimate<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
@@ -29,43 +33,111 @@ pub(crate) fn estimate<S: Scalar>(
     map(n_threads, kept.trees.len(), |i| {
         let tree = &kept.trees[i];
         let order = tree.arena.preorder();
-        let posterior = gaussian::posterior(tree, &messages[i], hyper, lifetime, &order);
-        smooth(tree, &order, &posterior, hyper.noise_variance)
+        let above = gaussian::beliefs(tree, &messages[i], hyper, lifetime, &order);
+        Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order)
     })
 }
 
-fn smooth<S: Scalar>(
-    tree: &Tree<S, Numbers>,
-    order: &[NodeId],
-    posterior: &[(f64, f64)],
-    noise_variance: f64,
-) -> Vec<f64> {
-    let arena = &tree.arena;
-    let below = |child| arena.site(arena.below_skips(child)).index();
-    // Sums from the leaves up, by site.
-    let mut sums = vec![0.0; arena.n_sites()];
-    for (&node, &(mean, variance)) in order.iter().zip(posterior).rev() {
-        sums[arena.site(node).index()] = match arena.kind(node) {
-            Kind::Split(left, right) => sums[below(left)] + sums[below(right)],
-            _ => {
-                let site = arena.site(node);
-                let moments = tree.statistics.moments(site);
-                let apart = moments.mean - mean;
-                let residual = moments.squares + arena.n_rows_at(site) as f64 * apart * apart;
-                residual / (1.0 - variance / noise_variance).max(0.05)
-            }
-        };
-    }
-    let mut noise = vec![noise_variance; arena.n_sites()];
-    for &node in order {
-        let site = arena.site(node);
-        let prior = noise[site.index()];
-        let own = (PRIOR * prior + sums[site.index()]) / (PRIOR + arena.n_rows_at(site) as f64);
-        noise[site.index()] = own;
-        if let Kind::Split(left, right) = arena.kind(node) {
-            noise[below(left)] = own;
-            noise[below(right)] = own;
+/// The sizes of what trees without a row make of it, summed over every node's rows.
+pub(crate) struct Sizes {
+    sums: Vec<f64>,
+    /// Their mean in the tree.
+    typical: f64,
+}
+
+/// The size of a distance from what was predicted, given its square over the variance.
+fn size(ratio: f64) -> f64 {
+    ratio.sqrt()
+}
+
+/// With residual `r` from a leaf's posterior mean and that mean's posterior variance `V`, the left-out
+/// residual is `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
+fn ratio(y: f64, own: Moments, n: f64, above: Above, noise_variance: f64) -> f64 {
+    let all = noise_variance + n * above.variance;
+    let k = (noise_variance + (n - 1.0) * above.variance) / all;
+    let apart = (y - own.mean) + (own.mean - above.mean) * (noise_variance / all);
+    apart * apart / (noise_variance * k)
+}
+
+impl Sizes {
+    pub(crate) fn of<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        order: &[NodeId],
+        above: &[Above],
+        noise_variance: f64,
+        targets: &[f64],
+    ) -> Self {
+        let arena = &tree.arena;
+        let below = |child| arena.site(arena.below_skips(child)).index();
+        let mut sums = vec![0.0; arena.n_sites()];
+        let mut own = Vec::new();
+        for &node in order.iter().rev() {
+            let site = arena.site(node);
+            sums[site.index()] = match arena.kind(node) {
+                Kind::Split(left, right) => sums[below(left)] + sums[below(right)],
+                _ => {
+                    let (moments, n) = (tree.statistics.moments(site), arena.n_rows_at(site) as f64);
+                    own.clear();
+                    own.extend(arena.leaf_rows(node).map(|row| {
+                        size(ratio(targets[row as usize], moments, n, above[site.index()], noise_variance))
+                    }));
+                    // In an order that does not depend on that of the rows' coming.
+                    own.sort_unstable_by(f64::total_cmp);
+                    own.iter().sum()
+                }
+            };
         }
+        let root = order.first().map(|&root| arena.site(root));
+        let typical = root.map_or(0.0, |root| sums[root.index()] / arena.n_rows_at(root) as f64);
+        Self { sums, typical }
     }
-    noise
+
+    /// The factor on the variances at a leaf, without what one of its rows, of target `y`, says; `path` leads
+    /// to the leaf from the root.
+    pub(crate) fn without<S: Scalar>(
+        &self,
+        y: f64,
+        path: &[NodeId],
+        tree: &Tree<S, Numbers>,
+        above: &[Above],
+        noise_variance: f64,
+    ) -> f64 {
+        let (Some(&leaf), true) = (path.last(), self.typical > 0.0) else {
+            return 1.0;
+        };
+        let arena = &tree.arena;
+        let site = arena.site(leaf);
+        let (moments, n) = (tree.statistics.moments(site), arena.n_rows_at(site) as f64);
+        let own = size(ratio(y, moments, n, above[site.index()], noise_variance));
+        let mut scale = 1.0;
+        for &node in path {
+            let site = arena.site(node);
+            let others = (self.sums[site.index()] - own).max(0.0) / self.typical;
+            scale = (PRIOR * scale + others) / (PRIOR + arena.n_rows_at(site) as f64 - 1.0);
+        }
+        scale * scale
+    }
+
+    fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId]) -> Vec<f64> {
+        let arena = &tree.arena;
+        let below = |child| arena.site(arena.below_skips(child)).index();
+        let mut scales = vec![1.0; arena.n_sites()];
+        if self.typical.is_nan() || self.typical <= 0.0 {
+            return scales;
+        }
+        for &node in order {
+            let site = arena.site(node);
+            let sizes = self.sums[site.index()] / self.typical;
+            let own = (PRIOR * scales[site.index()] + sizes) / (PRIOR + arena.n_rows_at(site) as f64);
+            scales[site.index()] = own;
+            if let Kind::Split(left, right) = arena.kind(node) {
+                scales[below(left)] = own;
+                scales[below(right)] = own;
+            }
+        }
+        for scale in &mut scales {
+            *scale *= *scale;
+        }
+        scales
+    }
 }

@@ -7,6 +7,7 @@ use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
 use super::gaussian::{self, Component, Hyperparameters, Messages};
 use super::hyperparameters;
+use super::left_out;
 use super::local_noise;
 use super::numbers::Numbers;
 use super::route::Stop;
@@ -30,10 +31,12 @@ pub enum Posterior {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HyperparameterRule {
     /// By maximum marginal likelihood.
-    #[default]
     MarginalLikelihood,
     /// By the heuristic of section 6.3.2.
     Heuristic,
+    /// By the leave-one-out predictive of the whole forest.
+    #[default]
+    LeaveOneOut,
 }
 
 /// What the noise is.
@@ -121,8 +124,8 @@ struct State {
     hyper: Hyperparameters,
     /// Upward messages by tree; none for the fast posterior.
     messages: Vec<Messages>,
-    /// Noise variance by tree and site; none if it is one number.
-    noise: Option<Vec<Vec<f64>>>,
+    /// Factors on the variances by tree and site; none if they are all one.
+    scales: Option<Vec<Vec<f64>>>,
 }
 
 /// The largest target by magnitude whose square is still a number with room to spare.
@@ -327,15 +330,15 @@ impl MondrianRegressor {
         let lifetime = self.forest.settings.lifetime;
         let hyper = self.choose_hyperparameters(kept, n_threads);
         if self.settings.posterior == Posterior::Fast {
-            return State { hyper, messages: Vec::new(), noise: None };
+            return State { hyper, messages: Vec::new(), scales: None };
         }
         let messages = map(n_threads, kept.trees.len(), |i| {
             let tree = &kept.trees[i];
             Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper).0
         });
-        let noise = (self.settings.noise == Noise::Local)
+        let scales = (self.settings.noise == Noise::Local)
             .then(|| local_noise::estimate(&self.forest, kept, &messages, &hyper, n_threads));
-        State { hyper, messages, noise }
+        State { hyper, messages, scales }
     }
 
     fn choose_hyperparameters<S: Scalar>(
@@ -354,19 +357,26 @@ impl MondrianRegressor {
         let mut start =
             hyperparameters::heuristic(moments.mean, variance, n, self.forest.domain.total_weight());
         start.noise_variance = self.settings.noise_variance.unwrap_or(start.noise_variance);
-        let maximise = self.settings.rule == HyperparameterRule::MarginalLikelihood
-            && self.settings.posterior == Posterior::Exact;
         // Targets without spread have no best hyperparameters.
-        if !maximise || moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2 {
+        let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
+        if self.settings.posterior == Posterior::Fast || flat {
             return start;
         }
         let fixed = self.settings.noise_variance.is_some();
-        if !fixed {
-            // Half signal and half noise, rather than nearly all signal.
-            start.noise_variance = 0.5 * variance;
+        match self.settings.rule {
+            HyperparameterRule::Heuristic => start,
+            HyperparameterRule::LeaveOneOut => {
+                left_out::maximise(&self.forest, kept, start, self.settings.noise, fixed, n_threads)
+            }
+            HyperparameterRule::MarginalLikelihood => {
+                if !fixed {
+                    // Half signal and half noise, rather than nearly all signal.
+                    start.noise_variance = 0.5 * variance;
+                }
+                let lifetime = self.forest.settings.lifetime;
+                hyperparameters::maximise(&kept.trees, lifetime, start, fixed, n_threads)
+            }
         }
-        let lifetime = self.forest.settings.lifetime;
-        hyperparameters::maximise(&kept.trees, lifetime, start, fixed, n_threads)
     }
 
     /// One tree's predictive components.
@@ -383,12 +393,12 @@ impl MondrianRegressor {
             let prior = Self::fast_prior(tree, hyper);
             return gaussian::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
         }
-        let noise = |site: SiteId| match &state.noise {
-            Some(noise) => noise[tree_index][site.index()],
-            None => hyper.noise_variance,
+        let scale = |site: SiteId| match &state.scales {
+            Some(scales) => scales[tree_index][site.index()],
+            None => 1.0,
         };
         let lifetime = self.forest.settings.lifetime;
-        gaussian::predict_exact(tree, &state.messages[tree_index], hyper, lifetime, stops, noise, emit);
+        gaussian::predict_exact(tree, &state.messages[tree_index], hyper, lifetime, stops, scale, emit);
     }
 
     /// A component as the forest's mixture takes it in, unless no sum would notice it.
@@ -546,7 +556,7 @@ impl Visitor<Numbers> for LeftOut<'_> {
             hyper,
             lifetime,
             stops,
-            |_| hyper.noise_variance,
+            |_| 1.0,
             |component| rows[row].extend(self.model.share(component)),
         );
     }
