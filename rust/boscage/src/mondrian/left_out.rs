@@ -74,13 +74,17 @@ pub(crate) fn maximise<S: Scalar>(
                 break;
             }
             let found = evaluate(there);
-            if found.0 <= best.0 + WORTHWHILE {
+            // Never a density that is no number.
+            let better = found.0 > best.0 + WORTHWHILE;
+            if !better {
                 break;
             }
             (at, best, vain) = (there, found, 1);
         }
     }
-    best.1
+    // Targets of so many orders of magnitude that no density of theirs is a number.
+    let usable = best.0.is_finite() && [best.1.gamma1, best.1.noise_variance].iter().all(|v| v.is_normal());
+    if usable { best.1 } else { heuristic }
 }
 
 /// Where a row is in a tree that does not have it.
