@@ -131,8 +131,6 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) annotation: String,
 }
 
-/// Rows that go down a tree together.
-const ABREAST: usize = 8;
 /// Row-trees that one uninterruptible block of an insertion may hold.
 const BLOCK: usize = 200_000;
 
@@ -509,23 +507,13 @@ impl<P: Statistics> Forest<P> {
         let row = |row: usize| &values[row * n_features..][..n_features];
         let space = self.space(kept);
         let mut boxes = Boxes::new(&self.domain);
-        let mut walks: [Walk<'_>; ABREAST] = std::array::from_fn(|_| Walk::new());
-        let mut active = Vec::with_capacity(ABREAST);
+        let mut walk = Walk::new();
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
-            for first in (0..places.len()).step_by(ABREAST) {
-                let n = ABREAST.min(places.len() - first);
-                active.clear();
-                for (at, walk) in walks.iter_mut().enumerate().take(n) {
-                    self.start_walk(walk, i, tree, &space, places[first + at]);
-                    active.push(at);
-                }
-                while !active.is_empty() {
-                    active.retain(|&at| walks[at].step(tree, &space, row(first + at), &mut boxes));
-                }
-                for (at, walk) in walks.iter().enumerate().take(n) {
-                    visitor.visit(i, tree, first + at, &walk.stops, &mut chunk);
-                }
+            for (at, &place) in places.iter().enumerate() {
+                self.start_walk(&mut walk, i, tree, &space, place);
+                while walk.step(tree, &space, row(at), &mut boxes) {}
+                visitor.visit(i, tree, at, &walk.stops, &mut chunk);
             }
         }
         Ok(chunk)

@@ -52,8 +52,7 @@ pub(crate) enum Place {
     Beyond,
 }
 
-/// A point on its way down a tree, one node at a time, so that several points can go abreast: while one
-/// waits for its next node from memory, the others go on.
+/// A point on its way down a tree, one node at a time.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     /// Of the tree.

@@ -107,7 +107,10 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: &[S]) {
         let mut extents = Extents::new(n_features, splits);
         let order = self.arena.preorder();
-        extents.reserve(order.iter().filter(|&&node| Extents::<S>::keeps(self.arena.n_rows(node))).count());
+        let has_box = |&&node: &&NodeId| {
+            Extents::<S>::keeps(self.arena.n_rows(node)) && (splits || self.arena.is_leaf(node))
+        };
+        extents.reserve(order.iter().filter(has_box).count());
         for &node in order.iter().rev() {
             extents.refresh(&self.arena, node, table);
         }
