@@ -12,7 +12,6 @@ __all__ = [
     "MondrianRegressor",
     "__version__",
     "model_kind",
-    "pilot_importances",
     "pilot_rates",
 ]
 
@@ -216,15 +215,6 @@ class MondrianRegressor:
     def weights(self) -> NDArray[np.float64]: ...
 
 def model_kind(data: bytes) -> str: ...
-def pilot_importances(
-    X: _Rows,
-    y: NDArray[np.float64],
-    *,
-    classification: bool,
-    n_estimators: int = 50,
-    seed: int = 0,
-    n_threads: int = 1,
-) -> NDArray[np.float64]: ...
 def pilot_rates(
     X: _Rows,
     y: NDArray[np.float64],

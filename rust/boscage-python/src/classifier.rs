@@ -138,9 +138,9 @@ impl MondrianClassifier {
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let other = other.model()?.clone();
+        let other = other.model()?;
         let model = self.model_mut()?;
-        gate::run(py, n_threads, progress.as_ref(), |run| model.merge(&other, run))
+        gate::run(py, n_threads, progress.as_ref(), |run| model.merge(other, run))
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]

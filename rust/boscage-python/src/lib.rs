@@ -17,7 +17,6 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<classifier::MondrianClassifier>()?;
     module.add_class::<regressor::MondrianRegressor>()?;
-    module.add_function(wrap_pyfunction!(pilot::pilot_importances, module)?)?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     Ok(())

@@ -7,28 +7,6 @@ use pyo3::prelude::*;
 use crate::arrays::{Matrix, slice, vector};
 use crate::gate;
 
-/// Importances (summing to 1) of the features for a target: class codes or numbers.
-#[pyfunction]
-#[pyo3(signature = (X, y, *, classification, n_estimators=50, seed=0, n_threads=1))]
-#[allow(non_snake_case)]
-pub(crate) fn pilot_importances<'py>(
-    py: Python<'py>,
-    X: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    classification: bool,
-    n_estimators: usize,
-    seed: u64,
-    n_threads: usize,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let rows = X.rows()?;
-    let y = slice("y", &y)?;
-    let task = if classification { PilotTask::Classification } else { PilotTask::Regression };
-    let importances = gate::run(py, n_threads, None, |run| {
-        boscage::pilot_importances(rows, y, task, n_estimators, seed, run)
-    })?;
-    Ok(vector(py, importances))
-}
-
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
 
 /// Importances of the features for a target, and rates for a Mondrian process.

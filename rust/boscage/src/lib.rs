@@ -18,5 +18,5 @@ pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Component, Domain, ExportedTree, HyperparameterRule, Hyperparameters, Label, MAX_LEVEL,
     MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot, PilotTask, Posterior, Predictive,
-    RegressionSettings, Run, pilot, pilot_importances,
+    RegressionSettings, Run, pilot,
 };

@@ -28,6 +28,6 @@ pub use domain::{Domain, MAX_LEVEL};
 pub use export::ExportedTree;
 pub use forest::{Batch, MondrianSettings, Predictive, Run};
 pub use gaussian::{Component, Hyperparameters};
-pub use pilot::{Pilot, PilotTask, pilot, pilot_importances};
+pub use pilot::{Pilot, PilotTask, pilot};
 pub use regressor::{HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings};
 pub(crate) use statistics::Statistics;

@@ -39,21 +39,6 @@ pub struct Pilot {
     pub rates: Vec<f64>,
 }
 
-/// The importance of every feature for the targets; they sum to one (all equal if no cut helps).
-///
-/// # Errors
-/// As for [`pilot`].
-pub fn pilot_importances(
-    rows: Rows<'_>,
-    targets: &[f64],
-    task: PilotTask,
-    n_estimators: usize,
-    seed: u64,
-    run: &Run<'_>,
-) -> Result<Vec<f64>> {
-    Ok(pilot(rows, targets, task, n_estimators, seed, run)?.importances)
-}
-
 /// Importances of the features for the targets, and rates for a Mondrian process (all equal if no cut helps).
 ///
 /// A Mondrian process that cuts a node picks feature `d` of extent `e_d` with probability
