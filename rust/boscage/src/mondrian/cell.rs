@@ -9,14 +9,7 @@
 
 use super::domain::Domain;
 use super::keyed::Key;
-
-/// A cut of a cell: rows with `x[feature] <= threshold` go left.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cut {
-    pub(crate) time: f64,
-    pub(crate) feature: u32,
-    pub(crate) threshold: f64,
-}
+use crate::tree::Cut;
 
 /// One level of a cell.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +40,8 @@ pub(crate) struct Cell<'a> {
     base: usize,
     levels: Vec<Level>,
     rates: Vec<SumTree>,
+    /// Whether `rates` were left behind on a way down that drew no cuts.
+    stale: bool,
     steps: Vec<Step>,
     /// The levels before every step, `levels.len()` of them a step.
     saved: Vec<Level>,
@@ -60,12 +55,7 @@ impl<'a> Cell<'a> {
         let levels =
             (0..n_levels).map(|l| Level { key: key.at_level(l), since: 0.0, pending: None }).collect();
         let rates = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
-        let mut cell =
-            Self { domain, low, high, base: 0, levels, rates, steps: Vec::new(), saved: Vec::new() };
-        for l in 0..n_levels {
-            cell.fill_rates(l);
-        }
-        cell
+        Self { domain, low, high, base: 0, levels, rates, stale: true, steps: Vec::new(), saved: Vec::new() }
     }
 
     /// Number of cuts between the root cell and this one.
@@ -89,6 +79,7 @@ impl<'a> Cell<'a> {
     pub(crate) fn follow(&mut self, cut: Cut, right: bool) {
         if self.levels.len() == 1 {
             self.levels[0].pending = Some(cut);
+            self.stale = true;
             self.take(0, cut, right);
         } else {
             debug_assert_eq!(self.earliest().map(|(_, cut)| cut), Some(cut), "the tree is not this process'");
@@ -106,19 +97,23 @@ impl<'a> Cell<'a> {
             let d = step.feature as usize;
             self.low[d] = step.low;
             self.high[d] = step.high;
-            let left_base = self.base;
+            // Levels below a base that was left have not been kept up.
+            self.stale |= self.base != step.base;
             self.base = step.base;
             for l in self.base..self.levels.len() {
                 self.set_rate(l, d);
-            }
-            if left_base != step.base {
-                self.fill_rates(left_base);
             }
         }
     }
 
     /// The earliest pending cut and its level.
     fn earliest(&mut self) -> Option<(usize, Cut)> {
+        if self.stale {
+            self.stale = false;
+            for level in self.base..self.levels.len() {
+                self.fill_rates(level);
+            }
+        }
         let mut first: Option<(usize, Cut)> = None;
         for l in self.base..self.levels.len() {
             let cut = match self.levels[l].pending {
@@ -177,16 +172,14 @@ impl<'a> Cell<'a> {
         } else {
             self.high[d] = cut.threshold;
         }
-        let rebased = outer && self.base != level;
         if outer {
+            // The level has all of its part now, and no hole.
+            self.stale |= self.base != level;
             self.base = level;
         }
         for l in level..self.levels.len() {
             self.levels[l] = Level { key: key.at_level(l), since: cut.time, pending: None };
             self.set_rate(l, d);
-        }
-        if rebased {
-            self.fill_rates(level);
         }
     }
 
@@ -202,6 +195,9 @@ impl<'a> Cell<'a> {
     }
 
     fn set_rate(&mut self, level: usize, d: usize) {
+        if self.stale {
+            return;
+        }
         let rate = self.rate(level, d);
         self.rates[level].set(d, rate);
     }

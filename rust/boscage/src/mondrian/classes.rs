@@ -5,53 +5,82 @@
 //! section 5.4.1): one bit a class and node says it all, and only leaves count rows.
 
 use super::statistics::Statistics;
-use crate::tree::{RowId, SiteId};
+use crate::tree::{NodeId, RowId};
 
 /// A class's number in its forest, in order of first appearance.
 pub(crate) type Class = u32;
 
 /// Bits to a word.
 const WORD: usize = 64;
-/// In `slots`: the leaf holds one class, or the node is no leaf.
-const NONE: u32 = u32::MAX;
+/// In `leaves`: the leaf holds several classes; the rest of the number says where their counts are.
+const MIXED: u32 = 1 << 31;
 
 /// The classes at every node of one tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classes {
     /// Words to a set of classes.
     words: usize,
-    /// Two sets to a site: the tables `tab_jk`, and the classes that both children of a split have.
+    /// Two sets to a split: the tables `tab_jk`, and the classes that both children have.
     sets: Vec<u64>,
-    /// Where a leaf of several classes has its counts.
-    slots: Vec<u32>,
+    /// A leaf's class, or where its counts are.
+    leaves: Vec<u32>,
     /// Classes and numbers of rows, in order of class.
     counts: Vec<Box<[(Class, u32)]>>,
     free: Vec<u32>,
 }
 
+/// What a leaf holds.
+pub(crate) enum Held<'a> {
+    /// Rows of one class.
+    One(Class),
+    /// Rows of several: customers `c_jk` in order of class.
+    Several(&'a [(Class, u32)]),
+}
+
 impl Classes {
-    /// The classes that a site holds, as words of bits.
-    pub(crate) fn tables(&self, site: SiteId) -> &[u64] {
-        self.sets(site).0
-    }
-
-    /// The classes that a site holds, and those that both its children hold (a leaf has none).
-    pub(crate) fn sets(&self, site: SiteId) -> (&[u64], &[u64]) {
-        let start = site.index() * 2 * self.words;
-        self.sets[start..start + 2 * self.words].split_at(self.words)
-    }
-
     /// Words to a set of classes.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
 
-    /// Customers `c_jk` of a leaf of several classes; none for a leaf of one class, whose every row is it.
-    pub(crate) fn counts(&self, leaf: SiteId) -> Option<&[(Class, u32)]> {
-        match self.slots.get(leaf.index()) {
-            None | Some(&NONE) => None,
-            Some(&slot) => Some(&self.counts[slot as usize]),
+    /// What a leaf holds.
+    pub(crate) fn held(&self, leaf: NodeId) -> Held<'_> {
+        let class = self.leaves[leaf.rank()];
+        if class & MIXED == 0 {
+            Held::One(class)
+        } else {
+            Held::Several(&self.counts[(class & !MIXED) as usize])
         }
+    }
+
+    /// One word of the classes that a node holds.
+    pub(crate) fn tables(&self, node: NodeId, word: usize) -> u64 {
+        if !node.is_leaf() {
+            return self.sets[node.rank() * 2 * self.words + word];
+        }
+        match self.held(node) {
+            Held::One(class) => bit(class, word),
+            Held::Several(counts) => counts.iter().fold(0, |bits, &(class, _)| bits | bit(class, word)),
+        }
+    }
+
+    /// One word of the classes that both children of a split hold.
+    pub(crate) fn both(&self, split: NodeId, word: usize) -> u64 {
+        self.sets[(split.rank() * 2 + 1) * self.words + word]
+    }
+
+    /// Numbers of the classes that a node holds, and of those that both its children hold (a leaf has none).
+    pub(crate) fn n_tables(&self, node: NodeId) -> (u32, u32) {
+        if node.is_leaf() {
+            return match self.held(node) {
+                Held::One(_) => (1, 0),
+                Held::Several(counts) => (counts.len() as u32, 0),
+            };
+        }
+        let start = node.rank() * 2 * self.words;
+        let (tables, both) = self.sets[start..start + 2 * self.words].split_at(self.words);
+        let count = |bits: &[u64]| bits.iter().map(|word| word.count_ones()).sum();
+        (count(tables), count(both))
     }
 
     /// Makes every set hold a class.
@@ -70,113 +99,143 @@ impl Classes {
         self.words = words;
     }
 
-    fn sets_mut(&mut self, site: SiteId) -> (&mut [u64], &mut [u64]) {
-        let (start, size) = (site.index() * 2 * self.words, 2 * self.words);
-        if self.sets.len() < start + size {
-            self.sets.resize(start + size, 0);
+    fn set_leaf_to(&mut self, leaf: NodeId, held: u32) {
+        self.clear(leaf);
+        if self.leaves.len() <= leaf.rank() {
+            self.leaves.resize(leaf.rank() + 1, 0);
         }
-        self.sets[start..start + size].split_at_mut(self.words)
+        self.leaves[leaf.rank()] = held;
     }
 
-    fn set_counts(&mut self, leaf: SiteId, counts: Vec<(Class, u32)>) {
+    fn set_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
         for &(class, _) in &counts {
             self.widen(class);
         }
-        let (tables, both) = self.sets_mut(leaf);
-        tables.fill(0);
-        both.fill(0);
-        for &(class, _) in &counts {
-            tables[class as usize / WORD] |= 1 << (class as usize % WORD);
+        if let [(class, _)] = counts[..] {
+            return self.set_leaf_to(leaf, class);
         }
-        self.clear(leaf);
-        if counts.len() > 1 {
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.counts.push(Box::default());
-                self.counts.len() as u32 - 1
-            });
-            self.counts[slot as usize] = counts.into_boxed_slice();
-            if self.slots.len() <= leaf.index() {
-                self.slots.resize(leaf.index() + 1, NONE);
-            }
-            self.slots[leaf.index()] = slot;
-        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.counts.push(Box::default());
+            self.counts.len() as u32 - 1
+        });
+        self.counts[slot as usize] = counts.into_boxed_slice();
+        self.set_leaf_to(leaf, slot | MIXED);
     }
 
-    /// A leaf's counts, also if it holds one class.
-    fn all_counts(&self, leaf: SiteId, n_rows: usize) -> Vec<(Class, u32)> {
-        match self.counts(leaf) {
-            Some(counts) => counts.to_vec(),
-            None => iter_bits(self.tables(leaf)).map(|class| (class, n_rows as u32)).collect(),
-        }
+    /// Changes a leaf of several classes, or one that becomes such; whether its set of classes changed.
+    fn recount(
+        &mut self,
+        leaf: NodeId,
+        n_before: usize,
+        change: impl FnOnce(&mut Vec<(Class, u32)>),
+    ) -> bool {
+        let mut counts = match self.held(leaf) {
+            Held::One(class) => vec![(class, n_before as u32)],
+            Held::Several(counts) => counts.to_vec(),
+        };
+        let before: Vec<Class> = counts.iter().map(|&(class, _)| class).collect();
+        change(&mut counts);
+        let same = before.iter().eq(counts.iter().map(|(class, _)| class));
+        self.set_counts(leaf, counts);
+        !same
+    }
+
+    /// Whether a leaf holds nothing but the class of some rows.
+    fn is_all(&self, leaf: NodeId, rows: &[RowId], targets: &[Class]) -> bool {
+        matches!(self.held(leaf), Held::One(class) if rows.iter().all(|&row| targets[row as usize] == class))
     }
 }
 
 impl Statistics for Classes {
     type Target = Class;
 
-    fn set_leaf(&mut self, leaf: SiteId, rows: &[RowId], targets: &[Class]) {
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Class]) {
+        let first = targets[rows[0] as usize];
+        if rows.iter().all(|&row| targets[row as usize] == first) {
+            self.widen(first);
+            return self.set_leaf_to(leaf, first);
+        }
         self.set_counts(leaf, tally(rows, targets));
     }
 
-    fn grow_leaf(&mut self, leaf: SiteId, n_rows: usize, added: &[RowId], targets: &[Class]) -> bool {
-        let mut counts = self.all_counts(leaf, n_rows - added.len());
-        for (class, n) in tally(added, targets) {
-            match counts.binary_search_by_key(&class, |&(class, _)| class) {
-                Ok(i) => counts[i].1 += n,
-                Err(i) => counts.insert(i, (class, n)),
+    fn grow_leaf(&mut self, leaf: NodeId, n: usize, added: &[RowId], targets: &[Class]) -> Option<bool> {
+        if self.is_all(leaf, added, targets) {
+            return Some(false);
+        }
+        Some(self.recount(leaf, n - added.len(), |counts| {
+            for (class, n) in tally(added, targets) {
+                match counts.binary_search_by_key(&class, |&(class, _)| class) {
+                    Ok(i) => counts[i].1 += n,
+                    Err(i) => counts.insert(i, (class, n)),
+                }
             }
-        }
-        self.set_counts(leaf, counts);
-        true
+        }))
     }
 
-    fn shrink_leaf(&mut self, leaf: SiteId, n_rows: usize, removed: &[RowId], targets: &[Class]) -> bool {
-        let mut counts = self.all_counts(leaf, n_rows + removed.len());
-        for (class, n) in tally(removed, targets) {
-            let i = counts.binary_search_by_key(&class, |&(class, _)| class).expect("the leaf held the row");
-            counts[i].1 -= n;
+    fn shrink_leaf(&mut self, leaf: NodeId, n: usize, removed: &[RowId], targets: &[Class]) -> Option<bool> {
+        if self.is_all(leaf, removed, targets) {
+            return Some(false);
         }
-        counts.retain(|&(_, n)| n > 0);
-        self.set_counts(leaf, counts);
-        true
+        Some(self.recount(leaf, n + removed.len(), |counts| {
+            for (class, n) in tally(removed, targets) {
+                let i =
+                    counts.binary_search_by_key(&class, |&(class, _)| class).expect("the leaf held the row");
+                counts[i].1 -= n;
+            }
+            counts.retain(|&(_, n)| n > 0);
+        }))
     }
 
-    fn join(&mut self, site: SiteId, (left, _): (SiteId, usize), (right, _): (SiteId, usize)) {
+    fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
+        let start = split.rank() * 2 * self.words;
+        if self.sets.len() < start + 2 * self.words {
+            self.sets.resize(start + 2 * self.words, 0);
+        }
+        let mut changed = false;
         for word in 0..self.words {
-            let (left, right) = (self.tables(left)[word], self.tables(right)[word]);
-            let (tables, both) = self.sets_mut(site);
-            tables[word] = left | right;
-            both[word] = left & right;
+            let (left, right) = (self.tables(left, word), self.tables(right, word));
+            changed |= self.sets[start + word] != left | right;
+            self.sets[start + word] = left | right;
+            self.sets[start + self.words + word] = left & right;
         }
+        changed
     }
 
-    fn is_uniform(&self, site: SiteId) -> bool {
-        self.tables(site).iter().map(|word| word.count_ones()).sum::<u32>() == 1
+    fn is_uniform(&self, node: NodeId) -> bool {
+        self.n_tables(node).0 == 1
     }
 
-    fn clear(&mut self, site: SiteId) {
-        if let Some(slot) = self.slots.get_mut(site.index())
-            && *slot != NONE
+    fn clear(&mut self, node: NodeId) {
+        if !node.is_leaf() {
+            return;
+        }
+        if let Some(held) = self.leaves.get_mut(node.rank())
+            && *held & MIXED != 0
         {
-            self.counts[*slot as usize] = Box::default();
-            self.free.push(*slot);
-            *slot = NONE;
+            let slot = std::mem::take(held) & !MIXED;
+            self.counts[slot as usize] = Box::default();
+            self.free.push(slot);
         }
     }
 
     fn shrink_to_fit(&mut self) {
         self.sets.shrink_to_fit();
-        self.slots.shrink_to_fit();
+        self.leaves.shrink_to_fit();
         self.counts.shrink_to_fit();
     }
 
     fn bytes(&self) -> usize {
         let counts: usize = self.counts.iter().map(|counts| size_of_val::<[_]>(counts)).sum();
         self.sets.capacity() * size_of::<u64>()
-            + self.slots.capacity() * size_of::<u32>()
+            + self.leaves.capacity() * size_of::<u32>()
             + self.counts.capacity() * size_of::<Box<[(Class, u32)]>>()
             + counts
     }
+}
+
+/// The bit of a class in one word of a set.
+fn bit(class: Class, word: usize) -> u64 {
+    if class as usize / WORD == word { 1 << (class as usize % WORD) } else { 0 }
 }
 
 /// Rows by class, in order of class.
@@ -196,14 +255,12 @@ fn tally(rows: &[RowId], targets: &[Class]) -> Vec<(Class, u32)> {
     counts
 }
 
-/// The classes in words of bits, in order.
-pub(crate) fn iter_bits(words: &[u64]) -> impl Iterator<Item = Class> + '_ {
-    words.iter().enumerate().flat_map(|(i, &word)| {
-        let mut rest = word;
-        std::iter::from_fn(move || {
-            let bit = (rest != 0).then(|| rest.trailing_zeros())?;
-            rest &= rest - 1;
-            Some((i * WORD) as Class + bit)
-        })
+/// The classes of one word of bits, in order.
+pub(crate) fn iter_bits(word: usize, bits: u64) -> impl Iterator<Item = Class> {
+    let mut rest = bits;
+    std::iter::from_fn(move || {
+        let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+        rest &= rest - 1;
+        Some((word * WORD) as Class + bit)
     })
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::classes::{Class, Classes, iter_bits};
+use super::classes::{Class, Classes, Held, iter_bits};
 use super::domain::Domain;
 use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, MondrianSettings, Predictive, Run, Visitor};
@@ -12,7 +12,7 @@ use super::route::Stop;
 use super::tree::Tree;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
-use crate::tree::{Kind, NodeId};
+use crate::tree::NodeId;
 
 /// The name of a class.
 #[derive(Debug, Clone)]
@@ -463,19 +463,19 @@ impl NodeValues<Classes> for Customers {
         let mut out = vec![0.0; order.len() * n];
         for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
             let classes = &tree.statistics;
-            let site = tree.arena.site(node);
-            match (tree.arena.kind(node), classes.counts(site)) {
-                (Kind::Split(..), _) => {
-                    let (tables, both) = classes.sets(site);
-                    for class in iter_bits(tables).chain(iter_bits(both)) {
-                        counts[column(class)] += 1.0;
+            if node.is_leaf() {
+                match classes.held(node) {
+                    Held::One(class) => counts[column(class)] = tree.arena.n_rows(node) as f64,
+                    Held::Several(own) => {
+                        own.iter().for_each(|&(class, n)| counts[column(class)] = f64::from(n))
                     }
                 }
-                (_, Some(own)) => own.iter().for_each(|&(class, n)| counts[column(class)] = f64::from(n)),
-                (_, None) => {
-                    for class in iter_bits(classes.tables(site)) {
-                        counts[column(class)] = tree.arena.n_rows_at(site) as f64;
-                    }
+                continue;
+            }
+            for word in 0..classes.words() {
+                let sets = [classes.tables(node, word), classes.both(node, word)];
+                for class in sets.into_iter().flat_map(|bits| iter_bits(word, bits)) {
+                    counts[column(class)] += 1.0;
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::forest::{Forest, with_body};
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, NodeId};
+use crate::tree::{Cut, Kind, NodeId};
 
 /// Half of a SHA-256.
 type Hash = [u8; 16];
@@ -55,14 +55,15 @@ impl<P: Statistics> Forest<P> {
 fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Hash {
     let arena = &tree.arena;
     let order = arena.preorder();
-    let mut hashes = vec![[0; 16]; arena.n_sites()];
-    let of = |hashes: &[Hash], node: NodeId| hashes[arena.site(arena.below_skips(node)).index()];
+    let mut hashes = vec![[0; 16]; arena.n_indices()];
+    let of = |hashes: &[Hash], node: NodeId| hashes[node.index()];
     for &node in order.iter().rev() {
         let mut hasher = Sha256::new();
         if let Kind::Split(left, right) = arena.kind(node) {
-            hasher.update(arena.feature(node).to_le_bytes());
-            hasher.update((arena.threshold(node) + 0.0).to_le_bytes());
-            hasher.update(arena.time(node).to_le_bytes());
+            let Cut { time, feature, threshold } = arena.cut(node);
+            hasher.update(feature.to_le_bytes());
+            hasher.update((threshold + 0.0).to_le_bytes());
+            hasher.update(time.to_le_bytes());
             hasher.update(of(&hashes, left));
             hasher.update(of(&hashes, right));
         } else {
@@ -70,9 +71,9 @@ fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Ha
             rows.sort_unstable();
             hasher.update(rows.as_flattened());
         }
-        hashes[arena.site(node).index()] = finish(hasher);
+        hashes[node.index()] = finish(hasher);
     }
-    order.first().map_or([0; 16], |&root| hashes[arena.site(root).index()])
+    order.first().map_or([0; 16], |&root| hashes[root.index()])
 }
 
 fn finish(hasher: Sha256) -> Hash {

@@ -4,7 +4,7 @@ use super::forest::{Forest, with_body};
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, NodeId};
+use crate::tree::{Cut, Kind, NodeId};
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -54,9 +54,9 @@ impl<P: Statistics> Forest<P> {
     fn export_structure<S: Scalar>(&self, tree: &Tree<S, P>, order: &[NodeId], table: &[S]) -> ExportedTree {
         let arena = &tree.arena;
         let d = self.domain.n_features();
-        let mut index = vec![-1; arena.n_sites()];
+        let mut index = vec![-1; arena.n_indices()];
         for (i, node) in order.iter().enumerate() {
-            index[arena.site(*node).index()] = i as i32;
+            index[node.index()] = i as i32;
         }
         let n = order.len();
         let mut out = ExportedTree {
@@ -68,9 +68,7 @@ impl<P: Statistics> Forest<P> {
         for (i, &node) in order.iter().enumerate() {
             out.n_rows.push(arena.n_rows(node) as u64);
             let sides = match arena.kind(node) {
-                Kind::Split(left, right) => {
-                    [left, right].map(|child| index[arena.site(arena.below_skips(child)).index()])
-                }
+                Kind::Split(left, right) => [left, right].map(|child| index[child.index()]),
                 _ => [-1; 2],
             };
             for side in sides.into_iter().filter(|&side| side >= 0) {
@@ -78,14 +76,19 @@ impl<P: Statistics> Forest<P> {
             }
             out.children_left.push(sides[0]);
             out.children_right.push(sides[1]);
-            let leaf = arena.is_leaf(node);
-            out.feature.push(if leaf { -1 } else { arena.feature(node) as i32 });
-            out.threshold.push(arena.threshold(node));
-            out.time.push(if leaf { self.settings.lifetime } else { arena.time(node) });
+            let (feature, threshold, time) = if node.is_leaf() {
+                (-1, f64::NAN, self.settings.lifetime)
+            } else {
+                let Cut { feature, threshold, time } = arena.cut(node);
+                (feature as i32, threshold, time)
+            };
+            out.feature.push(feature);
+            out.threshold.push(threshold);
+            out.time.push(time);
         }
         // Children come after their parents: boxes from the leaves up.
         for (i, &node) in order.iter().enumerate().rev() {
-            if arena.is_leaf(node) {
+            if node.is_leaf() {
                 for row in arena.leaf_rows(node) {
                     for (k, &value) in table[row as usize * d..][..d].iter().enumerate() {
                         let at = i * d + k;

@@ -3,7 +3,7 @@
 use super::domain::Domain;
 use super::keyed::Key;
 use super::roster::Roster;
-use super::route::{Boxes, Place, Space, Stop, Walk};
+use super::route::{Place, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
 use crate::control::{Control, map, try_for_each_mut};
@@ -254,7 +254,7 @@ impl<P: Statistics> Forest<P> {
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
         /// Rows that are taken through a tree while it is in the cache.
-        const CHUNK: usize = 1024;
+        const CHUNK: usize = 4096;
         self.check_features(rows.n_features())?;
         let n = rows.n_rows();
         let chunk = CHUNK.min(n.div_ceil(n_threads.max(1))).max(1);
@@ -326,7 +326,7 @@ impl<P: Statistics> Forest<P> {
         with_body!(&self.body, kept => {
             for (i, tree) in kept.trees.iter().enumerate() {
                 tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                let held = tree.arena.root_site().map_or(0, |root| tree.arena.n_rows_at(root));
+                let held = tree.arena.root().map_or(0, |root| tree.arena.n_rows(root));
                 if held != self.n_rows() {
                     return Err(format!("tree {i} holds {held} rows of {}", self.n_rows()));
                 }
@@ -505,14 +505,19 @@ impl<P: Statistics> Forest<P> {
         let mut chunk = visitor.start(values.len() / n_features);
         let places: Vec<Place> = values.chunks_exact(n_features).map(|x| self.place_of(x)).collect();
         let row = |row: usize| &values[row * n_features..][..n_features];
-        let space = self.space(kept);
-        let mut boxes = Boxes::new(&self.domain);
-        let mut walk = Walk::new();
+        let mut walk = Walk::new(self.space(kept));
+        // Rows go through a tree in the order of their leaves, so that what one reads another finds in the
+        // cache.
+        let mut order: Vec<(u32, u32)> = (0..places.len() as u32).map(|at| (0, at)).collect();
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
-            for (at, &place) in places.iter().enumerate() {
-                self.start_walk(&mut walk, i, tree, &space, place);
-                while walk.step(tree, &space, row(at), &mut boxes) {}
+            for (leaf, at) in &mut order {
+                *leaf = tree.leaf_of(row(*at as usize)).index() as u32;
+            }
+            order.sort_unstable();
+            for &(_, at) in &order {
+                let at = at as usize;
+                self.walk(&mut walk, i, tree, places[at], row(at));
                 visitor.visit(i, tree, at, &walk.stops, &mut chunk);
             }
         }
@@ -529,9 +534,7 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         let columns = Columns::by_row(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let space = self.space(kept);
-        let mut boxes = Boxes::new(&self.domain);
-        let mut walk = Walk::new();
+        let mut walk = Walk::new(self.space(kept));
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, self.level, columns, &kept.values);
@@ -539,8 +542,7 @@ impl<P: Statistics> Forest<P> {
                 control.check()?;
                 tree.remove(&mut [row], &process);
                 let x = &kept.values[row as usize * n_features..][..n_features];
-                self.start_walk(&mut walk, i, &tree, &space, Place::Inside);
-                while walk.step(&tree, &space, x, &mut boxes) {}
+                self.walk(&mut walk, i, &tree, Place::Inside, x);
                 visitor.visit(i, &tree, at, &walk.stops, &mut chunk);
                 let changed = tree.insert(&mut [row], &process, control)?;
                 visitor.restored(i, &tree, &changed, &mut chunk);
@@ -562,19 +564,20 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
-    fn start_walk<'a, S: Scalar>(
-        &'a self,
-        walk: &mut Walk<'a>,
+    /// Takes a point down a tree in the way that the forest predicts.
+    fn walk<S: Scalar, X: Scalar>(
+        &self,
+        walk: &mut Walk<'_, S>,
         i: usize,
         tree: &Tree<S, P>,
-        space: &Space<'a, S>,
         place: Place,
+        x: &[X],
     ) {
         if tree.extents.has_splits() {
-            walk.start(tree);
+            walk.averaged(tree, x);
         } else {
             let key = Key::of_tree(self.settings.seed, i);
-            walk.start_realised(tree, space, (key, self.level), place);
+            walk.realised(tree, (key, self.level), place, x);
         }
     }
 }

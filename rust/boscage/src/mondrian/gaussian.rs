@@ -9,7 +9,7 @@ use super::numbers::Numbers;
 use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::data::Scalar;
-use crate::tree::{Kind, Link, NodeId, SiteId};
+use crate::tree::{Kind, NodeId};
 
 /// Hyperparameters of the hierarchy, shared by all trees of a forest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl<R: Real> Message<R> {
     }
 }
 
-/// Upward messages of one tree, by site.
+/// Upward messages of one tree, by node.
 #[derive(Debug, Clone)]
 pub(crate) struct Messages<R = f64> {
     messages: Vec<Message<R>>,
@@ -63,8 +63,8 @@ impl<R> Default for Messages<R> {
 }
 
 impl<R: Real> Messages<R> {
-    pub(crate) fn of(&self, site: SiteId) -> Message<R> {
-        self.messages[site.index()]
+    pub(crate) fn of(&self, node: NodeId) -> Message<R> {
+        self.messages[node.index()]
     }
 
     /// The upward pass over a tree given in preorder. Also returns the log likelihood of the rows given
@@ -95,24 +95,20 @@ impl<R: Real> Messages<R> {
         mut gather: impl FnMut(R),
     ) {
         let zero = R::constant(0.0);
-        if self.messages.len() < tree.arena.n_sites() {
-            self.messages.resize(tree.arena.n_sites(), Message { precision: zero, mean: zero });
+        if self.messages.len() < tree.arena.n_indices() {
+            self.messages.resize(tree.arena.n_indices(), Message { precision: zero, mean: zero });
         }
         for node in nodes {
             let (message, term) = match tree.arena.kind(node) {
                 Kind::Split(left, right) => {
                     let clock = hyper.clock(tree.arena.time(node));
-                    let side = |child| {
-                        let child = tree.arena.below_skips(child);
-                        self.of(tree.arena.site(child))
-                            .through(hyper.clock(time_of(tree, child, lifetime)) - clock)
-                    };
+                    let side =
+                        |child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock);
                     join(side(left), side(right))
                 }
                 Kind::Leaf => leaf_message(tree, node, hyper.noise_variance),
-                Kind::Skip { .. } => continue,
             };
-            self.messages[tree.arena.site(node).index()] = message;
+            self.messages[node.index()] = message;
             gather(term);
         }
     }
@@ -135,9 +131,8 @@ fn leaf_message<S: Scalar, R: Real>(
     leaf: NodeId,
     noise_variance: R,
 ) -> (Message<R>, R) {
-    let site = tree.arena.site(leaf);
-    let moments = tree.statistics.moments(site);
-    let n = tree.arena.n_rows_at(site) as f64;
+    let moments = tree.statistics.moments(leaf);
+    let n = tree.arena.n_rows(leaf) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
     let squares = R::constant(moments.squares) / noise_variance;
     let term = R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()));
@@ -163,7 +158,7 @@ pub(crate) fn log_normal<R: Real>(x: R, variance: R) -> R {
 }
 
 fn time_of<S: Scalar>(tree: &Tree<S, Numbers>, node: NodeId, lifetime: f64) -> f64 {
-    if tree.arena.is_leaf(node) { lifetime } else { tree.arena.time(node) }
+    if node.is_leaf() { lifetime } else { tree.arena.time(node) }
 }
 
 /// One Gaussian of a predictive mixture.
@@ -228,7 +223,7 @@ pub(crate) fn predict_exact<S: Scalar>(
     hyper: &Hyperparameters,
     lifetime: f64,
     stops: &[Stop],
-    scale: impl Fn(SiteId) -> f64,
+    scale: impl Fn(NodeId) -> f64,
     mut emit: impl FnMut(Component),
 ) {
     let end = hyper.clock(lifetime);
@@ -236,13 +231,13 @@ pub(crate) fn predict_exact<S: Scalar>(
     let mut clock = 0.0;
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
-        let message = messages.of(stop.site);
+        let message = messages.of(stop.node);
         let here = hyper.clock(stop.time);
         let probability = branch_probability(stop);
         if probability > 0.0 {
             let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
             let weight = not_separated * probability;
-            let (noise, scale) = (hyper.noise_variance, scale(stop.site));
+            let (noise, scale) = (hyper.noise_variance, scale(stop.node));
             let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
             for piece in 0..pieces {
                 let (expected, spread) = branch_clock(stop, hyper, probability, piece, pieces);
@@ -257,14 +252,14 @@ pub(crate) fn predict_exact<S: Scalar>(
         let Some(next) = stops.get(i + 1) else {
             if not_separated > 0.0 {
                 let Above { mean, variance } = above.observe(message);
-                let variance = (variance + hyper.noise_variance) * scale(stop.site);
+                let variance = (variance + hyper.noise_variance) * scale(stop.node);
                 emit(Component { weight: not_separated, mean, variance });
             }
             return;
         };
         let sibling = sibling(tree, stop.node, next.node);
         let span = hyper.clock(time_of(tree, sibling, lifetime)) - clock;
-        above = above.observe(messages.of(tree.arena.site(sibling)).through(span));
+        above = above.observe(messages.of(sibling).through(span));
     }
     if stops.is_empty() {
         let variance = end + hyper.noise_variance;
@@ -281,9 +276,9 @@ pub(crate) fn predict_fast<S: Scalar>(
     stops: &[Stop],
     mut emit: impl FnMut(Component),
 ) {
-    let own = |site: SiteId| {
-        let moments = tree.statistics.moments(site);
-        let variance = moments.squares / tree.arena.n_rows_at(site) as f64;
+    let own = |node: NodeId| {
+        let moments = tree.statistics.moments(node);
+        let variance = moments.squares / tree.arena.n_rows(node) as f64;
         Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
     };
     let mut parent = prior;
@@ -298,7 +293,7 @@ pub(crate) fn predict_fast<S: Scalar>(
             emit(Component { weight: not_separated * probability, ..parent });
             not_separated *= 1.0 - probability;
         }
-        parent = own(stop.site);
+        parent = own(stop.node);
         if i + 1 == stops.len() && not_separated > 0.0 {
             emit(Component { weight: not_separated, ..parent });
         }
@@ -320,14 +315,13 @@ pub(crate) fn posterior<S: Scalar>(
     preorder
         .iter()
         .map(|&node| {
-            let site = tree.arena.site(node);
-            let Above { mean, variance } = above[site.index()].observe(messages.of(site));
+            let Above { mean, variance } = above[node.index()].observe(messages.of(node));
             (mean, variance)
         })
         .collect()
 }
 
-/// What everything but the rows below a node says about its mean, by site.
+/// What everything but the rows below a node says about its mean, by node.
 pub(crate) fn beliefs<S: Scalar>(
     tree: &Tree<S, Numbers>,
     messages: &Messages,
@@ -336,35 +330,29 @@ pub(crate) fn beliefs<S: Scalar>(
     preorder: &[NodeId],
 ) -> Vec<Above> {
     let none = Above { mean: hyper.mu, variance: 0.0 };
-    let mut above = vec![none; tree.arena.n_sites()];
+    let mut above = vec![none; tree.arena.n_indices()];
     if let Some(&root) = preorder.first() {
-        above[tree.arena.site(root).index()].variance =
-            hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+        above[root.index()].variance = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
     }
     for &node in preorder {
         let Kind::Split(left, right) = tree.arena.kind(node) else {
             continue;
         };
-        let here = above[tree.arena.site(node).index()];
+        let here = above[node.index()];
         let clock = hyper.clock(tree.arena.time(node));
-        let (left, right) = (tree.arena.below_skips(left), tree.arena.below_skips(right));
         let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
         for (child, other) in [(left, right), (right, left)] {
-            let mut belief = here.observe(messages.of(tree.arena.site(other)).through(span(other)));
+            let mut belief = here.observe(messages.of(other).through(span(other)));
             belief.variance += span(child);
-            above[tree.arena.site(child).index()] = belief;
+            above[child.index()] = belief;
         }
     }
     above
 }
 
 fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
-    let child = |right| {
-        let child = tree.arena.get(Link::Child { of: parent, right }).expect("a split has two children");
-        tree.arena.below_skips(child)
-    };
-    let left = child(false);
-    if left == node { child(true) } else { left }
+    let left = tree.arena.child(parent, false);
+    if left == node { tree.arena.child(parent, true) } else { left }
 }
 
 /// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.

@@ -40,7 +40,7 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
             return 0.0;
         };
         let (messages, log_likelihood) = Messages::upward(tree, &preorder, lifetime, hyper);
-        let (variance, mean) = root_term(tree, root, messages.of(tree.arena.site(root)), lifetime, hyper);
+        let (variance, mean) = root_term(tree, root, messages.of(root), lifetime, hyper);
         log_likelihood + log_normal(mean - hyper.mu, variance)
     });
     terms.iter().sum::<f64>() / trees.len() as f64
@@ -105,8 +105,7 @@ impl<S: Scalar> Objective<'_, S> {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, log_likelihood) = Messages::upward(tree, preorder, self.lifetime, &hyper);
             let root = preorder[0];
-            let (variance, mean) =
-                root_term(tree, root, messages.of(tree.arena.site(root)), self.lifetime, &hyper);
+            let (variance, mean) = root_term(tree, root, messages.of(root), self.lifetime, &hyper);
             (log_likelihood, variance, mean)
         });
         // mu_H only enters through the roots: its optimum is their mean, weighted by precision. By the

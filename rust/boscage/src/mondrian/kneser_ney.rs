@@ -1,6 +1,6 @@
 //! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
 
-use super::classes::Classes;
+use super::classes::{Classes, Held};
 use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::data::Scalar;
@@ -78,13 +78,13 @@ fn weigh<S: Scalar>(
     branch: f64,
     discount: f64,
 ) -> (Term, f64) {
-    let (tables, both) = tree.statistics.sets(stop.site);
-    let n_tables = count(tables);
+    let (n_tables, n_both) = tree.statistics.n_tables(stop.node);
+    let n_tables = f64::from(n_tables);
     let mut term = Term { table: 0.0, customer: 0.0 };
     let mut parent = 0.0;
     if own >= NOTHING {
-        let leaf = tree.arena.is_leaf(stop.node);
-        let customers = if leaf { tree.arena.n_rows_at(stop.site) as f64 } else { n_tables + count(both) };
+        let leaf = stop.node.is_leaf();
+        let customers = if leaf { tree.arena.n_rows(stop.node) as f64 } else { n_tables + f64::from(n_both) };
         let d = survives(discount * (stop.time - stop.after));
         term.customer = own / customers;
         term.table = term.customer * (1.0 - d);
@@ -136,34 +136,30 @@ fn add<S: Scalar>(tree: &Tree<S, Classes>, stops: &[Stop], terms: &[Term], proba
     for word in 0..classes.words() {
         let proba = &mut proba[word * 64..];
         let mut along = 0.0;
-        let mut here = classes.tables(stops[0].site)[word];
+        let mut here = classes.tables(stops[0].node, word);
         for (i, term) in terms.iter().rev().enumerate() {
             if here == 0 {
                 break;
             }
             along += term.table;
-            let below = stops.get(i + 1).map_or(0, |next| classes.tables(next.site)[word]);
+            let below = stops.get(i + 1).map_or(0, |next| classes.tables(next.node, word));
             spread(here & !below, along, proba);
-            if term.customer > 0.0 {
-                spread(classes.sets(stops[i].site).1[word], term.customer, proba);
+            let node = stops[i].node;
+            if term.customer > 0.0 && !node.is_leaf() {
+                spread(classes.both(node, word), term.customer, proba);
             }
             here = below;
         }
     }
-    if !tree.arena.is_leaf(last.node) || terms[0].customer == 0.0 {
+    if !last.node.is_leaf() || terms[0].customer == 0.0 {
         return;
     }
     let customer = terms[0].customer;
-    match classes.counts(last.site) {
-        Some(counts) => {
+    match classes.held(last.node) {
+        Held::One(class) => proba[class as usize] += (tree.arena.n_rows(last.node) - 1) as f64 * customer,
+        Held::Several(counts) => {
             for &(class, n) in counts {
                 proba[class as usize] += f64::from(n - 1) * customer;
-            }
-        }
-        None => {
-            let further = (tree.arena.n_rows_at(last.site) - 1) as f64 * customer;
-            for (word, &bits) in classes.tables(last.site).iter().enumerate() {
-                spread(bits, further, &mut proba[word * 64..]);
             }
         }
     }
@@ -175,8 +171,4 @@ fn spread(mut bits: u64, amount: f64, proba: &mut [f64]) {
         proba[bits.trailing_zeros() as usize] += amount;
         bits &= bits - 1;
     }
-}
-
-fn count(bits: &[u64]) -> f64 {
-    f64::from(bits.iter().map(|word| word.count_ones()).sum::<u32>())
 }

@@ -16,7 +16,7 @@ use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::control::map;
 use crate::data::Scalar;
-use crate::tree::{Kind, NodeId, RowId};
+use crate::tree::{NodeId, RowId};
 
 /// Trees of the mixture (at most).
 const TREES: usize = 32;
@@ -119,7 +119,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let mut chosen = Vec::new();
         let mut seen = 0;
         for &node in &preorders[0] {
-            if trees[0].arena.kind(node) != Kind::Leaf {
+            if !node.is_leaf() {
                 continue;
             }
             let mut rows: Vec<RowId> = trees[0].arena.leaf_rows(node).collect();
@@ -147,7 +147,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let lifetime = forest.settings.lifetime;
         let places = map(n_threads, trees.len(), |i| {
             let arena = &trees[i].arena;
-            let root = arena.below_skips(arena.root().expect("a forest of rows has roots"));
+            let root = arena.root().expect("a forest of rows has roots");
             let mut low = vec![0.0; n_features];
             let mut high = vec![0.0; n_features];
             chosen
@@ -157,10 +157,9 @@ impl<'a, S: Scalar> Trial<'a, S> {
                     let mut node = root;
                     let mut after = 0.0;
                     let mut path = vec![node];
-                    while let Kind::Split(left, right) = arena.kind(node) {
+                    while !node.is_leaf() {
                         after = arena.time(node);
-                        let to_right = arena.goes_right(node, |d| x[d as usize].into());
-                        node = arena.below_skips(if to_right { right } else { left });
+                        node = arena.follow(node, |d| x[d as usize].into()).1;
                         path.push(node);
                     }
                     low.fill(f64::INFINITY);
@@ -173,19 +172,13 @@ impl<'a, S: Scalar> Trial<'a, S> {
                         }
                     }
                     let mut rate = 0.0;
-                    if arena.n_rows_at(arena.site(node)) > 1 {
+                    if arena.n_rows(node) > 1 {
                         for (d, &value) in x.iter().enumerate() {
                             let value: f64 = value.into();
                             rate += rates[d] * ((low[d] - value).max(0.0) + (value - high[d]).max(0.0));
                         }
                     }
-                    let stop = Stop {
-                        node,
-                        site: arena.site(node),
-                        after,
-                        time: lifetime,
-                        branch: Branch::Rate(rate),
-                    };
+                    let stop = Stop { node, after, time: lifetime, branch: Branch::Rate(rate) };
                     Place { path, branch: (rate > 0.0).then_some(stop) }
                 })
                 .collect()
@@ -207,11 +200,10 @@ impl<'a, S: Scalar> Trial<'a, S> {
                 .zip(&self.targets)
                 .map(|(place, &y)| {
                     let leaf = place.path[place.path.len() - 1];
-                    let site = tree.arena.site(leaf);
-                    let n = tree.arena.n_rows_at(site) as f64;
-                    let mut belief = above[site.index()];
+                    let n = tree.arena.n_rows(leaf) as f64;
+                    let mut belief = above[leaf.index()];
                     if n > 1.0 {
-                        let mean = tree.statistics.moments(site).mean;
+                        let mean = tree.statistics.moments(leaf).mean;
                         let mean = mean + (mean - y) / (n - 1.0);
                         let others = Message { precision: (n - 1.0) / hyper.noise_variance, mean };
                         belief = belief.without(others, place.branch.as_ref(), hyper, self.lifetime);

@@ -21,7 +21,7 @@ use crate::tree::{Kind, NodeId};
 /// Rows that a parent's factor counts for, `a` above.
 const PRIOR: f64 = 10.0;
 
-/// The factor on a node's variances, by tree and site.
+/// The factor on a node's variances, by tree and node.
 pub(crate) fn estimate<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
@@ -68,18 +68,16 @@ impl Sizes {
         targets: &[f64],
     ) -> Self {
         let arena = &tree.arena;
-        let below = |child| arena.site(arena.below_skips(child)).index();
-        let mut sums = vec![0.0; arena.n_sites()];
+        let mut sums = vec![0.0; arena.n_indices()];
         let mut own = Vec::new();
         for &node in order.iter().rev() {
-            let site = arena.site(node);
-            sums[site.index()] = match arena.kind(node) {
-                Kind::Split(left, right) => sums[below(left)] + sums[below(right)],
+            sums[node.index()] = match arena.kind(node) {
+                Kind::Split(left, right) => sums[left.index()] + sums[right.index()],
                 _ => {
-                    let (moments, n) = (tree.statistics.moments(site), arena.n_rows_at(site) as f64);
+                    let (moments, n) = (tree.statistics.moments(node), arena.n_rows(node) as f64);
                     own.clear();
                     own.extend(arena.leaf_rows(node).map(|row| {
-                        size(ratio(targets[row as usize], moments, n, above[site.index()], noise_variance))
+                        size(ratio(targets[row as usize], moments, n, above[node.index()], noise_variance))
                     }));
                     // In an order that does not depend on that of the rows' coming.
                     own.sort_unstable_by(f64::total_cmp);
@@ -87,8 +85,8 @@ impl Sizes {
                 }
             };
         }
-        let root = order.first().map(|&root| arena.site(root));
-        let typical = root.map_or(0.0, |root| sums[root.index()] / arena.n_rows_at(root) as f64);
+        let root = order.first().copied();
+        let typical = root.map_or(0.0, |root| sums[root.index()] / arena.n_rows(root) as f64);
         Self { sums, typical }
     }
 
@@ -106,33 +104,29 @@ impl Sizes {
             return 1.0;
         };
         let arena = &tree.arena;
-        let site = arena.site(leaf);
-        let (moments, n) = (tree.statistics.moments(site), arena.n_rows_at(site) as f64);
-        let own = size(ratio(y, moments, n, above[site.index()], noise_variance));
+        let (moments, n) = (tree.statistics.moments(leaf), arena.n_rows(leaf) as f64);
+        let own = size(ratio(y, moments, n, above[leaf.index()], noise_variance));
         let mut scale = 1.0;
         for &node in path {
-            let site = arena.site(node);
-            let others = (self.sums[site.index()] - own).max(0.0) / self.typical;
-            scale = (PRIOR * scale + others) / (PRIOR + arena.n_rows_at(site) as f64 - 1.0);
+            let others = (self.sums[node.index()] - own).max(0.0) / self.typical;
+            scale = (PRIOR * scale + others) / (PRIOR + arena.n_rows(node) as f64 - 1.0);
         }
         scale * scale
     }
 
     fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId]) -> Vec<f64> {
         let arena = &tree.arena;
-        let below = |child| arena.site(arena.below_skips(child)).index();
-        let mut scales = vec![1.0; arena.n_sites()];
+        let mut scales = vec![1.0; arena.n_indices()];
         if self.typical.is_nan() || self.typical <= 0.0 {
             return scales;
         }
         for &node in order {
-            let site = arena.site(node);
-            let sizes = self.sums[site.index()] / self.typical;
-            let own = (PRIOR * scales[site.index()] + sizes) / (PRIOR + arena.n_rows_at(site) as f64);
-            scales[site.index()] = own;
+            let sizes = self.sums[node.index()] / self.typical;
+            let own = (PRIOR * scales[node.index()] + sizes) / (PRIOR + arena.n_rows(node) as f64);
+            scales[node.index()] = own;
             if let Kind::Split(left, right) = arena.kind(node) {
-                scales[below(left)] = own;
-                scales[below(right)] = own;
+                scales[left.index()] = own;
+                scales[right.index()] = own;
             }
         }
         for scale in &mut scales {

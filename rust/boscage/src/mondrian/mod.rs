@@ -16,6 +16,7 @@ mod kneser_ney;
 mod left_out;
 mod local_noise;
 mod numbers;
+mod outside;
 mod pilot;
 mod regressor;
 mod roster;

@@ -1,7 +1,7 @@
 //! Statistics for regression: number, mean and sum of squares of the targets at each node.
 
 use super::statistics::Statistics;
-use crate::tree::{RowId, SiteId};
+use crate::tree::{NodeId, RowId};
 
 /// Mean and sum of squared deviations from it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -45,45 +45,51 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    pub(crate) fn moments(&self, site: SiteId) -> Moments {
-        self.moments[site.index()]
+    pub(crate) fn moments(&self, node: NodeId) -> Moments {
+        self.moments[node.index()]
     }
 
-    fn set(&mut self, site: SiteId, moments: Moments) {
-        if self.moments.len() <= site.index() {
-            self.moments.resize(site.index() + 1, Moments::default());
+    fn set(&mut self, node: NodeId, moments: Moments) {
+        if self.moments.len() <= node.index() {
+            self.moments.resize(node.index() + 1, Moments::default());
         }
-        self.moments[site.index()] = moments;
+        self.moments[node.index()] = moments;
     }
 }
 
 impl Statistics for Numbers {
     type Target = f64;
 
-    fn set_leaf(&mut self, leaf: SiteId, rows: &[RowId], targets: &[f64]) {
-        let mut own: Vec<f64> = rows.iter().map(|&row| targets[row as usize]).collect();
-        self.set(leaf, Moments::of(&mut own));
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+        let moments = match rows {
+            &[row] => Moments { mean: targets[row as usize], squares: 0.0 },
+            _ => Moments::of(&mut rows.iter().map(|&row| targets[row as usize]).collect::<Vec<f64>>()),
+        };
+        self.set(leaf, moments);
     }
 
-    fn grow_leaf(&mut self, leaf: SiteId, _: usize, added: &[RowId], targets: &[f64]) -> bool {
+    fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> Option<bool> {
         let Moments { mean, squares } = self.moments(leaf);
         // Else the mean must be taken over all rows in their own order, not in that of their coming.
-        squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean)
+        let same = squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean);
+        // The parent weighs by numbers of rows.
+        same.then_some(true)
     }
 
-    fn shrink_leaf(&mut self, leaf: SiteId, _: usize, _: &[RowId], _: &[f64]) -> bool {
-        self.is_uniform(leaf)
+    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: &[f64]) -> Option<bool> {
+        self.is_uniform(leaf).then_some(true)
     }
 
-    fn join(&mut self, site: SiteId, (left, n): (SiteId, usize), (right, m): (SiteId, usize)) {
-        self.set(site, self.moments(left).join(n, self.moments(right), m));
+    fn join(&mut self, split: NodeId, (left, n): (NodeId, usize), (right, m): (NodeId, usize)) -> bool {
+        self.set(split, self.moments(left).join(n, self.moments(right), m));
+        true
     }
 
-    fn is_uniform(&self, site: SiteId) -> bool {
-        self.moments(site).squares == 0.0
+    fn is_uniform(&self, node: NodeId) -> bool {
+        self.moments(node).squares == 0.0
     }
 
-    fn clear(&mut self, _: SiteId) {}
+    fn clear(&mut self, _: NodeId) {}
 
     fn shrink_to_fit(&mut self) {
         self.moments.shrink_to_fit();

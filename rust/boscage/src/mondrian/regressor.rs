@@ -15,7 +15,7 @@ use super::tree::Tree;
 use crate::control::map;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
-use crate::tree::{NodeId, SiteId};
+use crate::tree::NodeId;
 
 /// What stands for the posterior at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,7 +124,7 @@ struct State {
     hyper: Hyperparameters,
     /// Upward messages by tree; none for the fast posterior.
     messages: Vec<Messages>,
-    /// Factors on the variances by tree and site; none if they are all one.
+    /// Factors on the variances by tree and node; none if they are all one.
     scales: Option<Vec<Vec<f64>>>,
 }
 
@@ -352,7 +352,7 @@ impl MondrianRegressor {
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
         let tree = &kept.trees[0];
-        let moments = tree.arena.root_site().map(|root| tree.statistics.moments(root)).unwrap_or_default();
+        let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
         let variance = moments.squares / n.max(1) as f64;
         let mut start =
             hyperparameters::heuristic(moments.mean, variance, n, self.forest.domain.total_weight());
@@ -393,8 +393,8 @@ impl MondrianRegressor {
             let prior = Self::fast_prior(tree, hyper);
             return gaussian::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
         }
-        let scale = |site: SiteId| match &state.scales {
-            Some(scales) => scales[tree_index][site.index()],
+        let scale = |node: NodeId| match &state.scales {
+            Some(scales) => scales[tree_index][node.index()],
             None => 1.0,
         };
         let lifetime = self.forest.settings.lifetime;
@@ -409,11 +409,11 @@ impl MondrianRegressor {
 
     /// What the fast posterior takes for the parent of the root: the root itself.
     fn fast_prior<S: Scalar>(tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
-        let (mean, variance) = match tree.arena.root_site() {
+        let (mean, variance) = match tree.arena.root() {
             None => (hyper.mu, 0.5 * hyper.gamma1),
             Some(root) => {
                 let moments = tree.statistics.moments(root);
-                (moments.mean, moments.squares / tree.arena.n_rows_at(root) as f64)
+                (moments.mean, moments.squares / tree.arena.n_rows(root) as f64)
             }
         };
         Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
@@ -598,7 +598,7 @@ impl NodeValues<Numbers> for Posteriors<'_> {
     ) -> (usize, Vec<f64>) {
         let values = if self.model.settings.posterior == Posterior::Fast {
             let of = |&node: &NodeId| {
-                let moments = tree.statistics.moments(tree.arena.site(node));
+                let moments = tree.statistics.moments(node);
                 [moments.mean, moments.squares / tree.arena.n_rows(node) as f64]
             };
             order.iter().flat_map(of).collect()

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::error::{Error, Result};
 use crate::tree::RowId;
 
-/// Row numbers are `u32`, and the largest marks the end of a list.
-const MAX_ROWS: usize = u32::MAX as usize - 1;
+/// Leaves, of which a row may need its own, are numbered with 31 bits, and the largest number marks the end of
+/// a list.
+const MAX_ROWS: usize = i32::MAX as usize - 1;
 
 /// The rows of a forest by id and by arrival.
 #[derive(Debug, Clone, Default)]

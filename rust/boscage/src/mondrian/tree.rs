@@ -1,6 +1,6 @@
 //! One Mondrian tree: the restriction of the tree's keyed process to a set of rows.
 
-use super::cell::{Cell, Cut};
+use super::cell::Cell;
 use super::domain::Domain;
 use super::extents::Extents;
 use super::keyed::Key;
@@ -8,7 +8,7 @@ use super::statistics::Statistics;
 use crate::control::Control;
 use crate::data::{Columns, Scalar};
 use crate::error::Result;
-use crate::tree::{Arena, Kind, Link, NodeId, RowId, SiteId};
+use crate::tree::{Arena, Cut, Link, NodeId, RowId, Run, Skip};
 
 /// Everything that determines a tree besides its set of rows, and where those rows are.
 #[derive(Debug, Clone, Copy)]
@@ -33,24 +33,48 @@ pub(crate) struct Tree<S, P> {
     pub(crate) extents: Extents<S>,
 }
 
-/// What an insertion or removal did to a node.
-#[derive(Debug, Clone, Copy)]
-enum Touch {
-    /// A cut that is new.
-    NewCut,
-    /// A cut that rows passed: a range of the rows at hand.
-    Cut { start: usize, end: usize },
-    /// A leaf made anew.
-    New,
-    /// A leaf that rows entered or left: a range of the rows at hand.
-    Changed { start: usize, end: usize },
-}
-
+/// A node that rows came to or left: a range of the rows at hand.
 #[derive(Debug, Clone, Copy)]
 struct Touched {
     link: Link,
     node: NodeId,
-    touch: Touch,
+    /// Its parent's place in the list.
+    parent: u32,
+    start: u32,
+    end: u32,
+    /// Made anew, so that nothing of it is known yet.
+    fresh: bool,
+    /// What has changed below.
+    below: Changed,
+}
+
+/// What of a node is another than before, so that its parent must look.
+#[derive(Debug, Clone, Copy, Default)]
+struct Changed {
+    statistics: bool,
+    extent: bool,
+}
+
+impl Changed {
+    const ALL: Self = Self { statistics: true, extent: true };
+
+    fn include(&mut self, other: Self) {
+        self.statistics |= other.statistics;
+        self.extent |= other.extent;
+    }
+}
+
+impl Touched {
+    const NO_PARENT: u32 = u32::MAX;
+
+    /// A node made anew.
+    fn fresh(link: Link, node: NodeId, parent: u32) -> Self {
+        Self { link, node, parent, start: 0, end: 0, fresh: true, below: Changed::default() }
+    }
+
+    fn rows<'a>(&self, rows: &'a [RowId]) -> &'a [RowId] {
+        &rows[self.start as usize..self.end as usize]
+    }
 }
 
 /// A range of the rows at hand, on its way down to `link`, below `depth` cuts.
@@ -60,6 +84,8 @@ struct Task {
     start: usize,
     end: usize,
     depth: usize,
+    /// Place of the split above in the list of touched nodes.
+    parent: u32,
 }
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
@@ -90,31 +116,47 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             scratch: vec![0; rows.len()],
         };
         growth.insert(rows)?;
-        let touched = growth.touched;
-        self.refresh_grown(&touched, rows, process);
+        let mut touched = growth.touched;
+        self.refresh_grown(&mut touched, rows, process);
+        self.arena.compact();
         Ok(touched.into_iter().map(|touched| touched.node).collect())
     }
 
     /// Removes rows that the tree holds: the tree becomes, bit for bit, that of the others.
     pub(crate) fn remove(&mut self, rows: &mut [RowId], process: &Process<'_, S, P::Target>) {
-        let touched = self.take_rows(rows, process);
-        for &touched in touched.iter().rev() {
-            self.refresh_shrunk(touched, rows, process);
+        let mut touched = self.take_rows(rows, process);
+        for i in (0..touched.len()).rev() {
+            let this = touched[i];
+            let changed = if this.node.is_leaf() {
+                self.refresh_shrunk_leaf(&this, rows, process)
+            } else {
+                self.refresh_shrunk_split(&this, rows, process)
+            };
+            if let Some(parent) = touched.get_mut(this.parent as usize) {
+                parent.below.include(changed);
+            }
         }
+        self.arena.compact();
     }
 
     /// Builds the boxes anew, of splits too or of leaves alone.
     pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: &[S]) {
         let mut extents = Extents::new(n_features, splits);
         let order = self.arena.preorder();
-        let has_box = |&&node: &&NodeId| {
-            Extents::<S>::keeps(self.arena.n_rows(node)) && (splits || self.arena.is_leaf(node))
-        };
-        extents.reserve(order.iter().filter(has_box).count());
+        extents.reserve(&self.arena, order.iter().copied());
         for &node in order.iter().rev() {
-            extents.refresh(&self.arena, node, table);
+            extents.set(&self.arena, node, table);
         }
         self.extents = extents;
+    }
+
+    /// The leaf on whose side of every split a point lies.
+    pub(crate) fn leaf_of<X: Scalar>(&self, x: &[X]) -> NodeId {
+        let mut node = self.arena.root().expect("XX");
+        while !node.is_leaf() {
+            node = self.arena.follow(node, |d| x[d as usize].into()).1;
+        }
+        node
     }
 
     /// Gives back room that growing left over.
@@ -130,186 +172,185 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Brings statistics and boxes up to date, children before parents.
-    fn refresh_grown(&mut self, touched: &[Touched], rows: &[RowId], process: &Process<'_, S, P::Target>) {
-        let mut all = Vec::new();
-        for &Touched { node, touch, .. } in touched.iter().rev() {
-            match touch {
-                Touch::NewCut | Touch::Cut { .. } => self.refresh_cut(node),
-                Touch::New => self.refresh_leaf(node, &mut all, process.targets),
-                Touch::Changed { start, end } => {
-                    let site = self.arena.site(node);
-                    let n_rows = self.arena.n_rows_at(site);
-                    let added = &rows[start..end];
-                    if !self.statistics.grow_leaf(site, n_rows, added, process.targets) {
-                        self.refresh_leaf(node, &mut all, process.targets);
+    fn refresh_grown(
+        &mut self,
+        touched: &mut [Touched],
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
+    ) {
+        if touched.len() == self.arena.n_nodes() {
+            // A tree made anew: room for all of its boxes at once.
+            self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
+        }
+        for i in (0..touched.len()).rev() {
+            let this = touched[i];
+            let changed = match (this.node.is_leaf(), this.fresh) {
+                (true, true) => {
+                    self.extents.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (true, false) => self.refresh_grown_leaf(&this, rows, process),
+                (false, true) => {
+                    self.arena.count_rows(this.node);
+                    self.join(this.node);
+                    self.extents.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (false, false) => {
+                    let added = this.rows(rows);
+                    self.arena.add_to_count(this.node, added.len());
+                    Changed {
+                        statistics: this.below.statistics && self.join(this.node),
+                        extent: this.below.extent
+                            && self.extents.grow(&self.arena, this.node, added, process.table),
                     }
                 }
-            }
-        }
-        let extents = &mut self.extents;
-        let arena = &self.arena;
-        let keeps = |t: &&Touched| {
-            arena.find_site(t.node).is_some_and(|site| Extents::<S>::keeps(arena.n_rows_at(site)))
-        };
-        if extents.has_splits() && touched.len() == arena.n_nodes() {
-            // A tree made anew: all of its boxes at once.
-            extents.reserve(touched.iter().filter(keeps).count());
-        }
-        for &Touched { node, touch, .. } in touched.iter().rev() {
-            match touch {
-                Touch::Changed { start, end } | Touch::Cut { start, end } => {
-                    extents.grow(&self.arena, node, &rows[start..end], process.table);
-                }
-                Touch::New | Touch::NewCut => extents.refresh(&self.arena, node, process.table),
+            };
+            if let Some(parent) = touched.get_mut(this.parent as usize) {
+                parent.below.include(changed);
             }
         }
     }
 
-    fn refresh_leaf(&mut self, leaf: NodeId, all: &mut Vec<RowId>, targets: &[P::Target]) {
-        all.clear();
-        all.extend(self.arena.leaf_rows(leaf));
-        self.statistics.set_leaf(self.arena.site(leaf), all, targets);
+    fn refresh_grown_leaf(
+        &mut self,
+        this: &Touched,
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
+    ) -> Changed {
+        let (leaf, added) = (this.node, this.rows(rows));
+        let n_rows = self.arena.n_rows(leaf);
+        let statistics = self.statistics.grow_leaf(leaf, n_rows, added, process.targets);
+        if statistics.is_none() {
+            self.set_leaf(leaf, process.targets);
+        }
+        let extent = self.extents.grow(&self.arena, leaf, added, process.table);
+        Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
-    /// Brings a cut up to date, whose children are: a split joins theirs, a skipped cut has nothing.
-    fn refresh_cut(&mut self, node: NodeId) {
-        let Kind::Split(left, right) = self.arena.kind(node) else {
-            if let Some(site) = self.arena.find_site(node) {
-                self.clear(site);
-                self.arena.release_site(node);
-            }
-            return;
-        };
-        let site = self.arena.claim_site(node);
-        let side = |child| {
-            let site = self.arena.site(self.arena.below_skips(child));
-            (site, self.arena.n_rows_at(site))
-        };
-        let (left, right) = (side(left), side(right));
-        self.arena.set_n_rows_at(site, left.1 + right.1);
-        self.statistics.join(site, left, right);
+    fn set_leaf(&mut self, leaf: NodeId, targets: &[P::Target]) {
+        let rows: Vec<RowId> = self.arena.leaf_rows(leaf).collect();
+        self.statistics.set_leaf(leaf, &rows, targets);
     }
 
-    /// Forgets what a site held.
-    fn clear(&mut self, site: SiteId) {
-        self.statistics.clear(site);
-        self.extents.clear(site);
+    /// Sets a split's statistics from its children's; whether they are others than before.
+    fn join(&mut self, split: NodeId) -> bool {
+        let side = |right| {
+            let child = self.arena.child(split, right);
+            (child, self.arena.n_rows(child))
+        };
+        self.statistics.join(split, side(false), side(true))
     }
 
     /// Takes rows out of their leaves; the nodes on the way, parents first.
     fn take_rows(&mut self, rows: &mut [RowId], process: &Process<'_, S, P::Target>) -> Vec<Touched> {
         let mut touched = Vec::new();
         let mut scratch = vec![0; rows.len()];
-        let mut tasks = vec![(Link::Root, 0, rows.len())];
-        while let Some((link, start, end)) = tasks.pop() {
+        let mut tasks = vec![(Link::Root, 0, rows.len(), Touched::NO_PARENT)];
+        while let Some((link, start, end, parent)) = tasks.pop() {
             if start == end {
                 continue;
             }
             let node = self.arena.get(link).expect("the tree holds the rows");
-            if self.arena.is_leaf(node) {
+            let at = touched.len() as u32;
+            let (first, last) = (start as u32, end as u32);
+            let fresh = Touched::fresh(link, node, parent);
+            touched.push(Touched { start: first, end: last, fresh: false, ..fresh });
+            if node.is_leaf() {
                 for &row in &rows[start..end] {
                     self.arena.take_row(node, row);
                 }
-                touched.push(Touched { link, node, touch: Touch::Changed { start, end } });
                 continue;
             }
-            touched.push(Touched { link, node, touch: Touch::Cut { start, end } });
-            let cut = self.cut(node);
+            let cut = self.arena.cut(node);
             let middle = start + partition(&mut rows[start..end], &mut scratch, &process.columns, cut);
-            tasks.push((Link::Child { of: node, right: true }, middle, end));
-            tasks.push((Link::Child { of: node, right: false }, start, middle));
+            tasks.push((Link::Child { of: node, right: true }, middle, end, at));
+            tasks.push((Link::Child { of: node, right: false }, start, middle, at));
         }
         touched
     }
 
-    /// Brings a node whose rows became fewer up to date; its children are so already.
-    fn refresh_shrunk(
+    /// Brings a split whose rows became fewer up to date; its children are so already.
+    fn refresh_shrunk_split(
         &mut self,
-        Touched { link, node, touch }: Touched,
+        this: &Touched,
         rows: &[RowId],
         process: &Process<'_, S, P::Target>,
-    ) {
-        let removed = match touch {
-            Touch::Changed { start, end } => {
-                return self.refresh_shrunk_leaf(link, node, &rows[start..end], process);
-            }
-            Touch::Cut { start, end } => &rows[start..end],
-            Touch::New | Touch::NewCut => unreachable!("a removal makes no node"),
-        };
+    ) -> Changed {
+        let &Touched { link, node, below, .. } = this;
         let child = |right| self.arena.get(Link::Child { of: node, right });
-        let (left, right) = (child(false), child(true));
-        if left.is_none() && right.is_none() {
-            return self.drop_node(link, node);
+        match (child(false), child(true)) {
+            (None, None) => {
+                self.drop_node(link, node);
+                return Changed::ALL;
+            }
+            // Its child holds the same rows as it: what pauses one pauses the other.
+            (None, Some(_)) | (Some(_), None) => {
+                self.extents.clear(node);
+                self.arena.skip_split(link, node);
+                return Changed::ALL;
+            }
+            (Some(_), Some(_)) => self.arena.count_rows(node),
         }
-        self.refresh_cut(node);
-        let site = self.arena.site(self.arena.below_skips(node));
-        if self.arena.n_rows_at(site) < process.min_samples_split || self.statistics.is_uniform(site) {
-            return self.collapse(link, node, process);
-        }
-        // Rows that a skipped cut holds are its child's: what pauses one pauses the other.
-        if let Kind::Skip { child, .. } = self.arena.kind(node)
-            && self.arena.is_paused(child)
+        let statistics = below.statistics && self.join(node);
+        if self.arena.n_rows(node) < process.min_samples_split
+            || statistics && self.statistics.is_uniform(node)
         {
-            self.drop_node(link, node);
-            self.arena.set(link, Some(child));
-            return;
+            self.collapse(link, node, process);
+            return Changed::ALL;
         }
-        self.extents.shrink(&self.arena, node, removed, process.table);
+        let removed = this.rows(rows);
+        let extent = below.extent && self.extents.shrink(&self.arena, node, removed, process.table);
+        Changed { statistics, extent }
     }
 
     fn refresh_shrunk_leaf(
         &mut self,
-        link: Link,
-        leaf: NodeId,
-        removed: &[RowId],
+        this: &Touched,
+        rows: &[RowId],
         process: &Process<'_, S, P::Target>,
-    ) {
-        let site = self.arena.site(leaf);
-        let n_rows = self.arena.n_rows_at(site);
+    ) -> Changed {
+        let (leaf, removed) = (this.node, this.rows(rows));
+        let n_rows = self.arena.n_rows(leaf);
         if n_rows == 0 {
-            return self.drop_node(link, leaf);
+            self.drop_node(this.link, leaf);
+            return Changed::ALL;
         }
-        if !self.statistics.shrink_leaf(site, n_rows, removed, process.targets) {
-            self.refresh_leaf(leaf, &mut Vec::new(), process.targets);
+        let statistics = self.statistics.shrink_leaf(leaf, n_rows, removed, process.targets);
+        if statistics.is_none() {
+            self.set_leaf(leaf, process.targets);
         }
         if !self.arena.is_paused(leaf) {
             let rows: Vec<RowId> = self.arena.leaf_rows(leaf).collect();
-            let paused = process.pauses(&rows) || process.coincide(&rows);
-            self.arena.set_paused(leaf, paused);
+            if process.pauses(&rows) || process.coincide(&rows) {
+                self.arena.pause(leaf);
+            }
         }
-        self.extents.shrink(&self.arena, leaf, removed, process.table);
+        let extent = self.extents.shrink(&self.arena, leaf, removed, process.table);
+        Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
     /// Makes a subtree one paused leaf.
     fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
         let mut rows = Vec::with_capacity(self.arena.n_rows(node));
-        self.arena.rows_under(node, &mut rows);
+        self.arena.for_each_row(node, |row| rows.push(row));
         let Self { arena, statistics, extents } = self;
         arena.remove_subtree(node, |freed| {
             statistics.clear(freed);
             extents.clear(freed);
         });
-        let leaf = self.arena.add_leaf(true, &rows);
+        let leaf = self.arena.add_leaf(None, &rows);
         self.arena.set(link, Some(leaf));
-        self.statistics.set_leaf(self.arena.site(leaf), &rows, process.targets);
-        self.extents.refresh(&self.arena, leaf, process.table);
+        self.statistics.set_leaf(leaf, &rows, process.targets);
+        self.extents.set(&self.arena, leaf, process.table);
     }
 
     /// Frees one node and clears its link.
     fn drop_node(&mut self, link: Link, node: NodeId) {
         self.arena.set(link, None);
-        if let Some(site) = self.arena.find_site(node) {
-            self.clear(site);
-        }
+        self.statistics.clear(node);
+        self.extents.clear(node);
         self.arena.remove(node);
-    }
-
-    fn cut(&self, node: NodeId) -> Cut {
-        Cut {
-            time: self.arena.time(node),
-            feature: self.arena.feature(node),
-            threshold: self.arena.threshold(node),
-        }
     }
 }
 
@@ -325,6 +366,12 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
     fn pauses(&self, rows: &[RowId]) -> bool {
         let target = |row: RowId| self.targets[row as usize];
         rows.len() < self.min_samples_split || rows.iter().all(|&row| target(row) == target(rows[0]))
+    }
+
+    /// Whether all rows go to one side of a cut.
+    fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
+        let column = self.columns.column(cut.feature);
+        rows.iter().all(|&row| (column.at(row) > cut.threshold) == right)
     }
 
     /// Whether all rows are the same where a cut could see it.
@@ -385,49 +432,86 @@ struct Growth<'a, S, P: Statistics> {
 impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
     /// Sends rows down the tree; the parts that are new are built where they branch off.
     fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
-        let mut tasks = vec![Task { link: Link::Root, start: 0, end: rows.len(), depth: 0 }];
-        while let Some(Task { link, start, end, depth }) = tasks.pop() {
-            if start == end {
+        let parent = Touched::NO_PARENT;
+        let mut tasks = vec![Task { link: Link::Root, start: 0, end: rows.len(), depth: 0, parent }];
+        while let Some(task) = tasks.pop() {
+            if task.start == task.end {
                 continue;
             }
-            if let Link::Child { of, right } = link {
-                self.walk.go(depth - 1, self.tree.cut(of), right);
+            if let Link::Child { of, right } = task.link {
+                self.walk.go(task.depth - 1, self.tree.arena.cut(of), right);
             }
-            let Some(node) = self.tree.arena.get(link) else {
-                self.grow(link, &mut rows[start..end])?;
+            let Some(node) = self.tree.arena.get(task.link) else {
+                self.grow(task.link, task.parent, &mut rows[task.start..task.end])?;
                 continue;
             };
-            if self.tree.arena.is_leaf(node) {
-                self.enter_leaf(link, node, rows, start, end)?;
-                continue;
+            let task = self.pass_skips(task, node, rows, &mut tasks);
+            if task.start < task.end {
+                self.enter(task, node, rows, &mut tasks)?;
             }
-            self.touched.push(Touched { link, node, touch: Touch::Cut { start, end } });
-            let cut = self.tree.cut(node);
-            let middle =
-                start + partition(&mut rows[start..end], &mut self.scratch, &self.process.columns, cut);
-            let side = |right| Link::Child { of: node, right };
-            tasks.push(Task { link: side(true), start: middle, end, depth: depth + 1 });
-            tasks.push(Task { link: side(false), start, end: middle, depth: depth + 1 });
         }
         Ok(())
     }
 
-    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
-    fn enter_leaf(
+    /// Takes rows past the skipped cuts above a node. Those that such a cut parts from the node's rows are
+    /// left as tasks; what is left of the task stands right above the node.
+    fn pass_skips(
         &mut self,
-        link: Link,
-        leaf: NodeId,
+        mut task: Task,
+        node: NodeId,
         rows: &mut [RowId],
-        start: usize,
-        end: usize,
-    ) -> Result<()> {
-        let added = &rows[start..end];
+        tasks: &mut Vec<Task>,
+    ) -> Task {
+        let mut k = 0;
+        while let Some(&skip) = self.tree.arena.skips(node).get(k) {
+            let cut = skip.cut();
+            let here = &mut rows[task.start..task.end];
+            if here.is_empty() {
+                break;
+            }
+            self.walk.go(task.depth, cut, skip.right);
+            task.depth += 1;
+            k += 1;
+            if self.process.all_go(here, cut, skip.right) {
+                continue;
+            }
+            let middle = task.start + partition(here, &mut self.scratch, &self.process.columns, cut);
+            let split = self.tree.arena.split_run(task.link, node, k - 1);
+            let parent = self.touch(task.link, split, &task, true);
+            let side = |right| Link::Child { of: split, right };
+            let (left, right) = ((task.start, middle), (middle, task.end));
+            let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
+            tasks.push(Task { link: side(!skip.right), start: leave.0, end: leave.1, parent, ..task });
+            task = Task { link: side(skip.right), start: stay.0, end: stay.1, parent, ..task };
+            k = 0;
+        }
+        task
+    }
+
+    /// Rows reach a leaf, or a split that parts them.
+    fn enter(&mut self, task: Task, node: NodeId, rows: &mut [RowId], tasks: &mut Vec<Task>) -> Result<()> {
+        if node.is_leaf() {
+            return self.enter_leaf(task, node, rows);
+        }
+        let Task { link, start, end, depth, .. } = task;
+        let parent = self.touch(link, node, &task, false);
+        let cut = self.tree.arena.cut(node);
+        let middle = start + partition(&mut rows[start..end], &mut self.scratch, &self.process.columns, cut);
+        let side = |right| Link::Child { of: node, right };
+        tasks.push(Task { link: side(true), start: middle, end, depth: depth + 1, parent });
+        tasks.push(Task { link: side(false), start, end: middle, depth: depth + 1, parent });
+        Ok(())
+    }
+
+    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
+    fn enter_leaf(&mut self, task: Task, leaf: NodeId, rows: &[RowId]) -> Result<()> {
+        let added = &rows[task.start..task.end];
         let arena = &mut self.tree.arena;
-        let one = arena.leaf_rows(leaf).next().expect("a leaf holds rows");
+        let one = arena.any_row(leaf);
         let targets = self.process.targets;
         let stays = !arena.is_paused(leaf)
             || arena.n_rows(leaf) + added.len() < self.process.min_samples_split
-            || if self.tree.statistics.is_uniform(arena.site(leaf)) {
+            || if self.tree.statistics.is_uniform(leaf) {
                 added.iter().all(|&row| targets[row as usize] == targets[one as usize])
             } else {
                 // Paused for its number of rows, or because they coincide.
@@ -436,30 +520,30 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
             };
         if stays {
             arena.extend_leaf(leaf, added);
-            self.touched.push(Touched { link, node: leaf, touch: Touch::Changed { start, end } });
+            self.touch(task.link, leaf, &task, false);
             return Ok(());
         }
         let mut all: Vec<RowId> = arena.leaf_rows(leaf).collect();
         all.extend_from_slice(added);
-        self.tree.drop_node(link, leaf);
+        self.tree.drop_node(task.link, leaf);
         if self.scratch.len() < all.len() {
             self.scratch.resize(all.len(), 0);
         }
-        self.grow(link, &mut all)
+        self.grow(task.link, task.parent, &mut all)
     }
 
     /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
-    fn grow(&mut self, link: Link, rows: &mut [RowId]) -> Result<()> {
+    fn grow(&mut self, link: Link, parent: u32, rows: &mut [RowId]) -> Result<()> {
         if self.process.pauses(rows) {
-            self.add_leaf(link, true, rows);
+            self.add_leaf(link, parent, None, rows);
             return Ok(());
         }
         let top = self.walk.cell().depth();
-        let mut tasks = vec![Block { link, start: 0, end: rows.len(), depth: top, side: None }];
+        let mut tasks = vec![Block { link, start: 0, end: rows.len(), depth: top, side: None, parent }];
         while let Some(block) = tasks.pop() {
             let rows = &mut rows[block.start..block.end];
             if self.process.pauses(rows) {
-                self.add_leaf(block.link, true, rows);
+                self.add_leaf(block.link, block.parent, None, rows);
                 continue;
             }
             let cell = self.walk.cell.as_mut().expect("made above");
@@ -477,43 +561,52 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
 
     /// Cuts the cell until a cut separates the rows, remembering those that do not.
     fn split(&mut self, block: Block, rows: &mut [RowId], tasks: &mut Vec<Block>) -> Result<()> {
-        let Block { mut link, start, end, .. } = block;
+        let Block { link, start, end, .. } = block;
+        let mut run = self.tree.arena.start_run();
         loop {
             self.control.check()?;
             let cell = self.walk.cell.as_mut().expect("a block is built in its cell");
-            let cut = cell.next_cut(self.process.lifetime);
-            let columns = &self.process.columns;
-            let n_left = cut.map_or(0, |cut| partition(rows, &mut self.scratch, columns, cut));
-            let separates = 0 < n_left && n_left < rows.len();
-            if !separates && link == block.link && self.process.coincide(rows) {
-                // No cut would ever separate them.
-                self.add_leaf(link, true, rows);
-                return Ok(());
-            }
-            let Some(cut) = cut else {
-                self.add_leaf(link, false, rows);
+            let Some(cut) = cell.next_cut(self.process.lifetime) else {
+                let paused = run.is_empty() && self.process.coincide(rows);
+                self.add_leaf(link, block.parent, (!paused).then_some(run), rows);
                 return Ok(());
             };
-            let node = self.tree.arena.add_cut(cut.time, cut.feature, cut.threshold);
-            self.tree.arena.set(link, Some(node));
-            self.touched.push(Touched { link, node, touch: Touch::NewCut });
-            let side = |right| Link::Child { of: node, right };
-            if separates {
+            let n_left = partition(rows, &mut self.scratch, &self.process.columns, cut);
+            if 0 < n_left && n_left < rows.len() {
+                let split = self.tree.arena.add_split(cut, run, rows.len());
+                self.tree.arena.set(link, Some(split));
+                let parent = self.touched.len() as u32;
+                self.touched.push(Touched::fresh(link, split, block.parent));
                 let (middle, depth) = (start + n_left, cell.depth());
-                tasks.push(Block { link: side(true), start: middle, end, depth, side: Some(true) });
-                tasks.push(Block { link: side(false), start, end: middle, depth, side: Some(false) });
+                let side = |right| Link::Child { of: split, right };
+                let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
+                let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
+                tasks.extend([right, left]);
                 return Ok(());
             }
             let right = n_left == 0;
+            if run.is_empty() && self.process.coincide(rows) {
+                // No cut would ever separate them.
+                self.add_leaf(link, block.parent, None, rows);
+                return Ok(());
+            }
+            self.tree.arena.push_skip(&mut run, Skip::of(cut, right));
             cell.descend(right);
-            link = side(right);
         }
     }
 
-    fn add_leaf(&mut self, link: Link, paused: bool, rows: &[RowId]) {
-        let node = self.tree.arena.add_leaf(paused, rows);
-        self.tree.arena.set(link, Some(node));
-        self.touched.push(Touched { link, node, touch: Touch::New });
+    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
+        let leaf = self.tree.arena.add_leaf(run, rows);
+        self.tree.arena.set(link, Some(leaf));
+        self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
+        self.touched.push(Touched::fresh(link, leaf, parent));
+    }
+
+    /// Notes that rows came to a node; its place in the list.
+    fn touch(&mut self, link: Link, node: NodeId, task: &Task, fresh: bool) -> u32 {
+        let (start, end) = (task.start as u32, task.end as u32);
+        self.touched.push(Touched { start, end, fresh, ..Touched::fresh(link, node, task.parent) });
+        self.touched.len() as u32 - 1
     }
 }
 
@@ -526,6 +619,7 @@ struct Block {
     end: usize,
     depth: usize,
     side: Option<bool>,
+    parent: u32,
 }
 
 /// Puts the rows that go left of a cut first, keeping their order; returns how many they are.

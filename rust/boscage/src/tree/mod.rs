@@ -1,37 +1,47 @@
 //! The arena: binary trees of cuts in flat arrays, with the rows of every leaf. Knows no model.
 //!
-//! A node is a *cut* or a *leaf*. A cut with two children separates rows; a cut with one child leaves all
-//! rows of its cell on one side (DESIGN: a *skipped* cut), and the missing child is where a new row would
-//! branch off. A tree of a set of rows is so a trie of cells, and adding or removing a row only sets or
-//! clears child links.
+//! A *split* separates rows. A cut that left all rows of its cell on one side (DESIGN: a *skipped* cut) is
+//! not a node but an entry of the *run* above the next split or leaf: it is where a new row may branch off.
+//! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
+//! one entry, which stays where it was; to take it out again joins the two slices around it.
 
-/// The number of a node in its tree's arena.
+/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
+/// at nodes can lie in arrays by [`NodeId::index`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
-
-/// The number of a split or leaf among those of its tree: statistics, boxes and messages are kept by site,
-/// so that skipped cuts, which are many, carry nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SiteId(u32);
 
 /// The number of a row in the forest's table.
 pub(crate) type RowId = u32;
 
 const NONE: u32 = u32::MAX;
-/// In [`Node::feature`]: the stopping rule holds the leaf.
-const PAUSED: u32 = u32::MAX;
-/// In [`Node::feature`]: no cut before the lifetime.
-const EXHAUSTED: u32 = u32::MAX - 1;
 
 impl NodeId {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+    const NONE: Self = Self(NONE);
 
-impl SiteId {
+    fn split(at: usize) -> Self {
+        Self((at as u32) << 1)
+    }
+
+    fn leaf(at: usize) -> Self {
+        Self((at as u32) << 1 | 1)
+    }
+
+    /// Where an array by node keeps this one.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
+    }
+
+    /// Where an array of splits alone, or of leaves alone, keeps this one.
+    pub(crate) fn rank(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    pub(crate) fn is_leaf(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    fn some(self) -> Option<Self> {
+        (self != Self::NONE).then_some(self)
     }
 }
 
@@ -47,35 +57,83 @@ pub(crate) enum Link {
 pub(crate) enum Kind {
     /// Separates its rows.
     Split(NodeId, NodeId),
-    /// Leaves all rows on the side of its one child (`right` says which side that is).
-    Skip {
-        child: NodeId,
-        right: bool,
-    },
     Leaf,
 }
 
-/// A cut or a leaf, 32 bytes.
+/// A cut of a cell: rows with `x[feature] <= threshold` go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Node {
+pub(crate) struct Cut {
+    pub(crate) time: f64,
+    pub(crate) feature: u32,
+    pub(crate) threshold: f64,
+}
+
+/// A cut that all rows below it pass on one side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Skip {
+    pub(crate) threshold: f64,
+    pub(crate) time: f64,
+    pub(crate) feature: u32,
+    /// The rows' side.
+    pub(crate) right: bool,
+}
+
+impl Skip {
+    pub(crate) fn of(Cut { time, feature, threshold }: Cut, right: bool) -> Self {
+        Self { threshold, time, feature, right }
+    }
+
+    pub(crate) fn cut(self) -> Cut {
+        Cut { time: self.time, feature: self.feature, threshold: self.threshold }
+    }
+}
+
+/// A split, 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Split {
     threshold: f64,
     time: f64,
     feature: u32,
-    /// A cut's children; of a leaf, the first row and the last.
-    links: [u32; 2],
-    /// Of a split or leaf; a skipped cut has none.
-    site: u32,
+    children: [NodeId; 2],
+    n_rows: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Leaf {
+    /// Ends of the list of rows.
+    first: u32,
+    last: u32,
+    n_rows: u32,
+    /// None if the stopping rule holds the leaf: nobody knows its cell's cuts.
+    run: Option<Run>,
+}
+
+/// Skipped cuts: a slice of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Run {
+    start: u32,
+    len: u32,
+}
+
+impl Run {
+    pub(crate) fn is_empty(self) -> bool {
+        self.len == 0
+    }
 }
 
 /// A tree's structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Arena {
-    nodes: Vec<Node>,
-    free: Vec<NodeId>,
-    /// Number of rows by site.
-    n_rows: Vec<u32>,
-    free_sites: Vec<SiteId>,
-    root: u32,
+    root: NodeId,
+    splits: Vec<Split>,
+    /// The skipped cuts above every split.
+    runs: Vec<Run>,
+    leaves: Vec<Leaf>,
+    free_splits: Vec<NodeId>,
+    free_leaves: Vec<NodeId>,
+    skips: Vec<Skip>,
+    /// Entries of `skips` that are in some run.
+    n_skips: usize,
     /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -84,170 +142,242 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: Vec::new(),
-            free: Vec::new(),
-            n_rows: Vec::new(),
-            free_sites: Vec::new(),
-            root: NONE,
+            root: NodeId::NONE,
+            splits: Vec::new(),
+            runs: Vec::new(),
+            leaves: Vec::new(),
+            free_splits: Vec::new(),
+            free_leaves: Vec::new(),
+            skips: Vec::new(),
+            n_skips: 0,
             next: Vec::new(),
             previous: Vec::new(),
         }
     }
 
-    /// One past the largest index of a site.
-    pub(crate) fn n_sites(&self) -> usize {
-        self.n_rows.len()
+    /// One past the largest [`NodeId::index`].
+    pub(crate) fn n_indices(&self) -> usize {
+        2 * self.splits.len().max(self.leaves.len())
     }
 
-    /// Number of nodes.
+    /// Number of splits and leaves.
     pub(crate) fn n_nodes(&self) -> usize {
-        self.nodes.len() - self.free.len()
+        self.splits.len() + self.leaves.len() - self.free_splits.len() - self.free_leaves.len()
     }
 
     pub(crate) fn root(&self) -> Option<NodeId> {
-        id(self.root)
-    }
-
-    /// The site of the first split or the only leaf.
-    pub(crate) fn root_site(&self) -> Option<SiteId> {
-        self.root().map(|root| self.site(self.below_skips(root)))
+        self.root.some()
     }
 
     pub(crate) fn get(&self, link: Link) -> Option<NodeId> {
         match link {
-            Link::Root => id(self.root),
-            Link::Child { of, right } => id(self.nodes[of.index()].links[usize::from(right)]),
+            Link::Root => self.root.some(),
+            Link::Child { of, right } => self.child(of, right).some(),
         }
     }
 
     pub(crate) fn set(&mut self, link: Link, to: Option<NodeId>) {
-        let to = to.map_or(NONE, |node| node.0);
+        let to = to.unwrap_or(NodeId::NONE);
         match link {
             Link::Root => self.root = to,
-            Link::Child { of, right } => self.nodes[of.index()].links[usize::from(right)] = to,
+            Link::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
         }
+    }
+
+    /// A split's child on one side.
+    pub(crate) fn child(&self, split: NodeId, right: bool) -> NodeId {
+        self.splits[split.rank()].children[usize::from(right)]
     }
 
     pub(crate) fn kind(&self, node: NodeId) -> Kind {
-        let Node { feature, links: [left, right], .. } = self.nodes[node.index()];
-        if feature >= EXHAUSTED {
+        if node.is_leaf() {
             return Kind::Leaf;
         }
-        match (id(left), id(right)) {
-            (Some(left), Some(right)) => Kind::Split(left, right),
-            (Some(child), None) => Kind::Skip { child, right: false },
-            (None, Some(child)) => Kind::Skip { child, right: true },
-            (None, None) => unreachable!("a cut without children is removed at once"),
-        }
+        let [left, right] = self.splits[node.rank()].children;
+        Kind::Split(left, right)
     }
 
-    pub(crate) fn is_leaf(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].feature >= EXHAUSTED
-    }
-
+    /// Whether the stopping rule holds a leaf.
     pub(crate) fn is_paused(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].feature == PAUSED
+        node.is_leaf() && self.leaves[node.rank()].run.is_none()
     }
 
-    /// Says of a leaf whether the stopping rule holds it.
-    pub(crate) fn set_paused(&mut self, leaf: NodeId, paused: bool) {
-        self.nodes[leaf.index()].feature = if paused { PAUSED } else { EXHAUSTED };
-    }
-
-    /// The site of a split or leaf.
-    pub(crate) fn site(&self, node: NodeId) -> SiteId {
-        let site = self.nodes[node.index()].site;
-        debug_assert_ne!(site, NONE, "a skipped cut has no site");
-        SiteId(site)
-    }
-
-    /// The site of a node, if it has one already or still.
-    pub(crate) fn find_site(&self, node: NodeId) -> Option<SiteId> {
-        let site = self.nodes[node.index()].site;
-        (site != NONE).then_some(SiteId(site))
-    }
-
-    /// Gives a node that is a split now a site, unless it has one.
-    pub(crate) fn claim_site(&mut self, node: NodeId) -> SiteId {
-        if let Some(site) = self.find_site(node) {
-            return site;
-        }
-        let site = self.free_sites.pop().unwrap_or_else(|| {
-            self.n_rows.push(0);
-            SiteId(self.n_rows.len() as u32 - 1)
-        });
-        self.nodes[node.index()].site = site.0;
-        self.n_rows[site.index()] = 0;
-        site
-    }
-
-    /// Takes its site from a node that is a skipped cut now.
-    pub(crate) fn release_site(&mut self, node: NodeId) {
-        if let Some(site) = self.find_site(node) {
-            self.nodes[node.index()].site = NONE;
-            self.free_sites.push(site);
+    /// Says of a leaf that the stopping rule holds it from now on.
+    pub(crate) fn pause(&mut self, leaf: NodeId) {
+        if let Some(run) = self.leaves[leaf.rank()].run.take() {
+            self.n_skips -= run.len as usize;
         }
     }
 
     /// Number of rows under a node.
     pub(crate) fn n_rows(&self, node: NodeId) -> usize {
-        self.n_rows_at(self.site(self.below_skips(node)))
+        let n =
+            if node.is_leaf() { self.leaves[node.rank()].n_rows } else { self.splits[node.rank()].n_rows };
+        n as usize
     }
 
-    /// Number of rows at a site.
-    pub(crate) fn n_rows_at(&self, site: SiteId) -> usize {
-        self.n_rows[site.index()] as usize
+    /// Sets a split's number of rows from its children's.
+    pub(crate) fn count_rows(&mut self, split: NodeId) {
+        let [left, right] = self.splits[split.rank()].children;
+        self.splits[split.rank()].n_rows = (self.n_rows(left) + self.n_rows(right)) as u32;
     }
 
-    pub(crate) fn set_n_rows_at(&mut self, site: SiteId, n_rows: usize) {
-        self.n_rows[site.index()] = n_rows as u32;
+    /// Counts rows that came to a split.
+    pub(crate) fn add_to_count(&mut self, split: NodeId, n: usize) {
+        self.splits[split.rank()].n_rows += n as u32;
     }
 
-    /// A cut's time; a leaf's is the lifetime, which the arena does not know: infinity.
+    /// A split's time; a leaf's is the lifetime, which the arena does not know: infinity.
     pub(crate) fn time(&self, node: NodeId) -> f64 {
-        self.nodes[node.index()].time
+        if node.is_leaf() { f64::INFINITY } else { self.splits[node.rank()].time }
     }
 
-    pub(crate) fn feature(&self, node: NodeId) -> u32 {
-        self.nodes[node.index()].feature
+    /// A split's cut.
+    pub(crate) fn cut(&self, split: NodeId) -> Cut {
+        let Split { time, feature, threshold, .. } = self.splits[split.rank()];
+        Cut { time, feature, threshold }
     }
 
-    pub(crate) fn threshold(&self, node: NodeId) -> f64 {
-        self.nodes[node.index()].threshold
+    /// The side that a point goes to, and the child there. `x <= threshold` goes left.
+    pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
+        let Split { feature, threshold, children, .. } = &self.splits[split.rank()];
+        let right = x(*feature) > *threshold;
+        (right, children[usize::from(right)])
     }
 
-    /// The one place that decides left or right: `x <= threshold` goes left.
-    pub(crate) fn goes_right(&self, node: NodeId, x: impl Fn(u32) -> f64) -> bool {
-        let Node { feature, threshold, .. } = self.nodes[node.index()];
-        x(feature) > threshold
+    /// The skipped cuts right above a node, from the top. A paused leaf has none.
+    pub(crate) fn skips(&self, node: NodeId) -> &[Skip] {
+        let Run { start, len } = self.run(node);
+        &self.skips[start as usize..][..len as usize]
     }
 
-    pub(crate) fn add_cut(&mut self, time: f64, feature: u32, threshold: f64) -> NodeId {
-        self.add(Node { threshold, time, feature, links: [NONE; 2], site: NONE })
+    fn run(&self, node: NodeId) -> Run {
+        if node.is_leaf() { self.leaves[node.rank()].run.unwrap_or_default() } else { self.runs[node.rank()] }
     }
 
-    pub(crate) fn add_leaf(&mut self, paused: bool, rows: &[RowId]) -> NodeId {
-        let feature = if paused { PAUSED } else { EXHAUSTED };
-        let leaf = self.add(Node {
-            threshold: f64::NAN,
-            time: f64::INFINITY,
-            feature,
-            links: [NONE; 2],
-            site: NONE,
-        });
-        self.claim_site(leaf);
-        self.extend_leaf(leaf, rows);
-        leaf
+    fn set_run(&mut self, node: NodeId, run: Run) {
+        if node.is_leaf() {
+            self.leaves[node.rank()].run = Some(run);
+        } else {
+            self.runs[node.rank()] = run;
+        }
+    }
+
+    /// Opens a run for the node that is to be added next.
+    pub(crate) fn start_run(&self) -> Run {
+        Run { start: self.skips.len() as u32, len: 0 }
+    }
+
+    /// Adds a skipped cut to the run opened last.
+    pub(crate) fn push_skip(&mut self, run: &mut Run, skip: Skip) {
+        self.skips.push(skip);
+        self.n_skips += 1;
+        run.len += 1;
+    }
+
+    /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
+    /// was; the other child is yet to be set.
+    pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
+        let Run { start, len } = self.run(node);
+        let k = k as u32;
+        let skip = self.skips[(start + k) as usize];
+        let split = self.add_split(skip.cut(), Run { start, len: k }, 0);
+        self.n_skips -= 1;
+        self.set_run(node, Run { start: start + k + 1, len: len - k - 1 });
+        self.set(Link::Child { of: split, right: skip.right }, Some(node));
+        self.set(link, Some(split));
+        split
+    }
+
+    /// Takes out a split that has one child left: its cut is skipped from now on.
+    pub(crate) fn skip_split(&mut self, link: Link, split: NodeId) {
+        let [left, right] = self.splits[split.rank()].children;
+        let (child, side) = if left == NodeId::NONE { (right, true) } else { (left, false) };
+        if !self.is_paused(child) {
+            let skip = Skip::of(self.cut(split), side);
+            let run = self.join_runs(self.run(split), skip, self.run(child));
+            self.set_run(child, run);
+            self.runs[split.rank()] = Run::default();
+        }
+        self.set(link, Some(child));
+        self.remove(split);
+    }
+
+    /// One run of two and the cut between them.
+    fn join_runs(&mut self, above: Run, between: Skip, below: Run) -> Run {
+        self.n_skips += 1;
+        let len = above.len + 1 + below.len;
+        let at = (above.start + above.len) as usize;
+        // Nothing moved since the run was cut in two.
+        if at + 1 == below.start as usize && self.skips[at] == between {
+            return Run { start: above.start, len };
+        }
+        let start = self.skips.len() as u32;
+        let range = |run: Run| run.start as usize..(run.start + run.len) as usize;
+        self.skips.extend_from_within(range(above));
+        self.skips.push(between);
+        self.skips.extend_from_within(range(below));
+        Run { start, len }
+    }
+
+    /// Drops what is in no run from the pool, once that is most of it.
+    pub(crate) fn compact(&mut self) {
+        const LEAST: usize = 64;
+        if self.skips.len() < 2 * self.n_skips + LEAST {
+            return;
+        }
+        let mut pool = Vec::with_capacity(self.n_skips);
+        for node in self.preorder() {
+            if self.is_paused(node) {
+                continue;
+            }
+            let start = pool.len() as u32;
+            pool.extend_from_slice(self.skips(node));
+            let len = pool.len() as u32 - start;
+            self.set_run(node, Run { start, len });
+        }
+        self.skips = pool;
+    }
+
+    pub(crate) fn add_split(
+        &mut self,
+        Cut { time, feature, threshold }: Cut,
+        run: Run,
+        n_rows: usize,
+    ) -> NodeId {
+        let split = Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32 };
+        if let Some(at) = self.free_splits.pop() {
+            self.splits[at.rank()] = split;
+            self.runs[at.rank()] = run;
+            return at;
+        }
+        self.splits.push(split);
+        self.runs.push(run);
+        NodeId::split(self.splits.len() - 1)
+    }
+
+    /// A leaf of some rows; it is paused if it has no run.
+    pub(crate) fn add_leaf(&mut self, run: Option<Run>, rows: &[RowId]) -> NodeId {
+        let leaf = Leaf { first: NONE, last: NONE, n_rows: 0, run };
+        let id = if let Some(at) = self.free_leaves.pop() {
+            self.leaves[at.rank()] = leaf;
+            at
+        } else {
+            self.leaves.push(leaf);
+            NodeId::leaf(self.leaves.len() - 1)
+        };
+        self.extend_leaf(id, rows);
+        id
     }
 
     /// Puts rows into a leaf.
     pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: &[RowId]) {
-        let node = &mut self.nodes[leaf.index()];
-        self.n_rows[node.site as usize] += rows.len() as u32;
-        let mut last = node.links[1];
+        let leaf = &mut self.leaves[leaf.rank()];
+        leaf.n_rows += rows.len() as u32;
+        let mut last = leaf.last;
         for &row in rows {
             if last == NONE {
-                node.links[0] = row;
+                leaf.first = row;
             } else {
                 self.next[last as usize] = row;
             }
@@ -257,31 +387,36 @@ impl Arena {
         if last != NONE {
             self.next[last as usize] = NONE;
         }
-        node.links[1] = last;
+        leaf.last = last;
     }
 
     /// Takes one row out of the leaf that holds it; the leaf may be left empty.
     pub(crate) fn take_row(&mut self, leaf: NodeId, row: RowId) {
         let (before, after) = (self.previous[row as usize], self.next[row as usize]);
-        let node = &mut self.nodes[leaf.index()];
-        self.n_rows[node.site as usize] -= 1;
+        let leaf = &mut self.leaves[leaf.rank()];
+        leaf.n_rows -= 1;
         if before == NONE {
-            node.links[0] = after;
+            leaf.first = after;
         } else {
             self.next[before as usize] = after;
         }
         if after == NONE {
-            node.links[1] = before;
+            leaf.last = before;
         } else {
             self.previous[after as usize] = before;
         }
     }
 
+    /// Some row of a leaf.
+    pub(crate) fn any_row(&self, leaf: NodeId) -> RowId {
+        self.leaves[leaf.rank()].first
+    }
+
     /// Rows of a leaf, in no order that means anything.
     pub(crate) fn leaf_rows(&self, leaf: NodeId) -> impl Iterator<Item = RowId> + '_ {
-        let mut row = self.nodes[leaf.index()].links[0];
+        let mut row = self.leaves[leaf.rank()].first;
         std::iter::from_fn(move || {
-            let this = id(row)?.0;
+            let this = (row != NONE).then_some(row)?;
             row = self.next[this as usize];
             Some(this)
         })
@@ -297,57 +432,48 @@ impl Arena {
 
     /// Frees one node.
     pub(crate) fn remove(&mut self, node: NodeId) {
-        self.release_site(node);
-        self.free.push(node);
-    }
-
-    /// The node itself unless it is skipped cuts, then the split or leaf below them.
-    pub(crate) fn below_skips(&self, mut node: NodeId) -> NodeId {
-        while let Kind::Skip { child, .. } = self.kind(node) {
-            node = child;
+        self.n_skips -= self.run(node).len as usize;
+        if node.is_leaf() {
+            self.leaves[node.rank()].run = None;
+            self.free_leaves.push(node);
+        } else {
+            self.runs[node.rank()] = Run::default();
+            self.free_splits.push(node);
         }
-        node
     }
 
-    /// Calls `visit` for every leaf under a node.
-    pub(crate) fn for_each_leaf(&self, node: NodeId, mut visit: impl FnMut(NodeId)) {
+    /// Calls `visit` for every row under a node.
+    pub(crate) fn for_each_row(&self, node: NodeId, mut visit: impl FnMut(RowId)) {
+        // Most nodes of which somebody wants the rows are leaves.
+        if node.is_leaf() {
+            return self.leaf_rows(node).for_each(visit);
+        }
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             match self.kind(node) {
                 Kind::Split(left, right) => stack.extend([right, left]),
-                Kind::Skip { child, .. } => stack.push(child),
-                Kind::Leaf => visit(node),
+                Kind::Leaf => self.leaf_rows(node).for_each(&mut visit),
             }
         }
     }
 
-    /// All rows under a node.
-    pub(crate) fn rows_under(&self, node: NodeId, rows: &mut Vec<RowId>) {
-        self.for_each_leaf(node, |leaf| rows.extend(self.leaf_rows(leaf)));
-    }
-
     /// Frees every node under and including a node; the rows' links are left as they are.
-    pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(SiteId)) {
+    pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
-            match self.kind(node) {
-                Kind::Split(left, right) => stack.extend([left, right]),
-                Kind::Skip { child, .. } => stack.push(child),
-                Kind::Leaf => {}
+            if let Kind::Split(left, right) = self.kind(node) {
+                stack.extend([left, right].into_iter().filter_map(NodeId::some));
             }
-            if let Some(site) = self.find_site(node) {
-                removed(site);
-            }
+            removed(node);
             self.remove(node);
         }
     }
 
     /// Splits and leaves from the root down, parents first, left before right: the tree as users know it.
     pub(crate) fn preorder(&self) -> Vec<NodeId> {
-        let mut order = Vec::new();
+        let mut order = Vec::with_capacity(self.n_nodes());
         let mut stack: Vec<NodeId> = self.root().into_iter().collect();
         while let Some(node) = stack.pop() {
-            let node = self.below_skips(node);
             order.push(node);
             if let Kind::Split(left, right) = self.kind(node) {
                 stack.extend([right, left]);
@@ -358,16 +484,19 @@ impl Arena {
 
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.nodes.shrink_to_fit();
-        self.n_rows.shrink_to_fit();
-        self.free.shrink_to_fit();
+        self.splits.shrink_to_fit();
+        self.runs.shrink_to_fit();
+        self.leaves.shrink_to_fit();
+        self.skips.shrink_to_fit();
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
-            + (self.n_rows.capacity() + self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
-            + (self.free.capacity() + self.free_sites.capacity()) * size_of::<u32>()
+        self.splits.capacity() * (size_of::<Split>() + size_of::<Run>())
+            + self.leaves.capacity() * size_of::<Leaf>()
+            + self.skips.capacity() * size_of::<Skip>()
+            + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
+            + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()
     }
 
     /// States every invariant of the structure: times increase, rows add up, every node is reached once,
@@ -376,62 +505,52 @@ impl Arena {
     /// # Errors
     /// The first invariant that does not hold, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mut reached = 0;
+        let (mut reached, mut n_skips) = (0, 0);
         let mut held = vec![false; self.next.len()];
         let mut stack: Vec<(NodeId, f64)> = self.root().map(|root| (root, 0.0)).into_iter().collect();
         while let Some((node, after)) = stack.pop() {
             reached += 1;
-            let time = self.time(node);
-            if time < after {
-                return Err(format!("{node:?} is cut at {time}, its parent at {after}"));
+            let skips = self.skips(node);
+            n_skips += skips.len();
+            let times = skips.iter().map(|skip| skip.time).chain([self.time(node)]);
+            if let Some((a, b)) = std::iter::once(after).chain(times.clone()).zip(times).find(|(a, b)| a > b)
+            {
+                return Err(format!("{node:?} is reached by a cut at {a}, then one at {b}"));
             }
-            let children = match self.kind(node) {
-                Kind::Split(left, right) => vec![left, right],
-                Kind::Skip { child, .. } => vec![child],
-                Kind::Leaf => {
-                    let mut n = 0;
-                    for row in self.leaf_rows(node) {
-                        if std::mem::replace(&mut held[row as usize], true) {
-                            return Err(format!("row {row} is in two leaves"));
-                        }
-                        n += 1;
-                    }
-                    if n != self.n_rows(node) || n == 0 {
-                        return Err(format!("leaf {node:?} holds {n} rows and counts {}", self.n_rows(node)));
-                    }
-                    continue;
+            if let Kind::Split(left, right) = self.kind(node) {
+                let Some([left, right]) = left.some().zip(right.some()).map(<[NodeId; 2]>::from) else {
+                    return Err(format!("{node:?} lacks a child"));
+                };
+                let n = self.n_rows(left) + self.n_rows(right);
+                if n != self.n_rows(node) {
+                    return Err(format!("{node:?} counts {} rows, its children {n}", self.n_rows(node)));
                 }
-            };
-            let n: usize = children.iter().map(|&child| self.n_rows(child)).sum();
-            if n != self.n_rows(node) {
-                return Err(format!("{node:?} counts {} rows, its children {n}", self.n_rows(node)));
+                stack.extend([(left, self.time(node)), (right, self.time(node))]);
+            } else {
+                self.check_leaf(node, &mut held)?;
             }
-            stack.extend(children.into_iter().map(|child| (child, time)));
         }
-        let sites = self.preorder().len() + self.free_sites.len();
-        if sites != self.n_sites() {
-            return Err(format!("{sites} sites are in use or free, of {}", self.n_sites()));
-        }
-        if reached + self.free.len() != self.nodes.len() {
-            return Err(format!(
-                "{reached} nodes reached, {} free, {} in all",
-                self.free.len(),
-                self.nodes.len()
-            ));
+        for (found, expected, what) in
+            [(reached, self.n_nodes(), "nodes in use"), (n_skips, self.n_skips, "skipped cuts")]
+        {
+            if found != expected {
+                return Err(format!("{found} {what}, {expected} counted"));
+            }
         }
         Ok(())
     }
 
-    fn add(&mut self, node: Node) -> NodeId {
-        if let Some(at) = self.free.pop() {
-            self.nodes[at.index()] = node;
-            return at;
+    fn check_leaf(&self, leaf: NodeId, held: &mut [bool]) -> Result<(), String> {
+        let mut n = 0;
+        for row in self.leaf_rows(leaf) {
+            if std::mem::replace(&mut held[row as usize], true) {
+                return Err(format!("row {row} is in two leaves"));
+            }
+            n += 1;
         }
-        self.nodes.push(node);
-        NodeId(self.nodes.len() as u32 - 1)
+        if n != self.n_rows(leaf) || n == 0 {
+            return Err(format!("leaf {leaf:?} holds {n} rows and counts {}", self.n_rows(leaf)));
+        }
+        Ok(())
     }
-}
-
-fn id(raw: u32) -> Option<NodeId> {
-    (raw != NONE).then_some(NodeId(raw))
 }
