@@ -8,7 +8,7 @@ use crate::data::Scalar;
 use crate::tree::{Arena, Kind, NodeId, RowId};
 
 /// Up to so many rows a node's box is its rows.
-pub(crate) const SMALL: usize = 8;
+pub(crate) const SMALL: usize = 16;
 
 /// In `slots`: the node has no box.
 const NONE: u32 = u32::MAX;

@@ -512,7 +512,7 @@ impl<P: Statistics> Forest<P> {
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
             for (leaf, at) in &mut order {
-                *leaf = tree.leaf_of(row(*at as usize)).index() as u32;
+                *leaf = tree.leaf_of(row(*at as usize)).map_or(0, |leaf| leaf.index() as u32);
             }
             order.sort_unstable();
             for &(_, at) in &order {

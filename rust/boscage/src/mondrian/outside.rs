@@ -11,28 +11,31 @@ use super::tree::Tree;
 use crate::data::Scalar;
 use crate::tree::{Kind, NodeId};
 
+/// A dimension in which a point may lie outside a box.
+#[derive(Debug, Clone, Copy)]
+struct Side<S> {
+    dimension: u32,
+    low: S,
+    high: S,
+    /// The point's.
+    value: f64,
+    rate: f64,
+}
+
 /// A point against a box that grows.
 #[derive(Debug)]
 pub(crate) struct Outside<S> {
     /// Rates of the features.
     rates: Vec<f64>,
-    /// The first so many of the dimensions below are those in which the point may lie outside.
+    /// The first `n` are in use.
+    sides: Vec<Side<S>>,
     n: usize,
-    dimensions: Vec<u32>,
-    low: Vec<S>,
-    high: Vec<S>,
 }
 
 impl<S: Scalar> Outside<S> {
     pub(crate) fn new(rates: &[f64]) -> Self {
-        let n = rates.len();
-        Self {
-            rates: rates.to_vec(),
-            n: 0,
-            dimensions: vec![0; n],
-            low: vec![S::ZERO; n],
-            high: vec![S::ZERO; n],
-        }
+        let none = Side { dimension: 0, low: S::ZERO, high: S::ZERO, value: 0.0, rate: 0.0 };
+        Self { rates: rates.to_vec(), sides: vec![none; rates.len() + 1], n: 0 }
     }
 
     /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
@@ -46,13 +49,13 @@ impl<S: Scalar> Outside<S> {
     ) -> f64 {
         if let Some((low, high)) = tree.extents.find(leaf) {
             self.start(x, low, high);
-            return self.settle(x);
+            return self.settle();
         }
         let mut rows = tree.arena.leaf_rows(leaf).map(|row| row_of(table, row, x.len()));
         let first = rows.next().expect("a leaf holds rows");
         self.start(x, first, first);
         rows.for_each(|row| self.include(row));
-        self.settle(x)
+        self.settle()
     }
 
     /// Sets the rates of branching off along a path, whose last stop is a leaf.
@@ -87,49 +90,67 @@ impl<S: Scalar> Outside<S> {
         x: &[X],
     ) -> f64 {
         if let Some((low, high)) = tree.extents.find(parent) {
-            for i in 0..self.n {
-                let d = self.dimensions[i] as usize;
-                (self.low[i], self.high[i]) = (low[d], high[d]);
-            }
-        } else if let Kind::Split(left, right) = tree.arena.kind(parent) {
+            return self.retain(|side| (low[side.dimension as usize], high[side.dimension as usize]));
+        }
+        if let Kind::Split(left, right) = tree.arena.kind(parent) {
             let sibling = if left == child { right } else { left };
             tree.arena.for_each_row(sibling, |row| self.include(row_of(table, row, x.len())));
         }
-        self.settle(x)
+        self.settle()
     }
 
     /// Notes the dimensions in which a point lies outside a box.
     fn start<X: Scalar>(&mut self, x: &[X], low: &[S], high: &[S]) {
-        self.n = 0;
-        for (d, ((&x, &rate), (&low, &high))) in
-            x.iter().zip(&self.rates).zip(low.iter().zip(high)).enumerate()
-        {
-            // Written always and counted if so, so that nothing depends on a branch.
-            (self.dimensions[self.n], self.low[self.n], self.high[self.n]) = (d as u32, low, high);
-            self.n += usize::from(((x < X::of(low)) | (x > X::of(high))) & (rate > 0.0));
+        const LANES: usize = 8;
+        let mut n = 0;
+        for first in (0..x.len()).step_by(LANES) {
+            let end = (first + LANES).min(x.len());
+            let (x, low, high) = (&x[first..end], &low[first..end], &high[first..end]);
+            let outside = |lane: usize| (x[lane] < X::of(low[lane])) | (x[lane] > X::of(high[lane]));
+            // A chunk is compared at once; few dimensions differ.
+            let mut bits = match x.len() {
+                LANES => (0..LANES).fold(0, |bits, lane| bits | u32::from(outside(lane)) << lane),
+                len => (0..len).fold(0, |bits, lane| bits | u32::from(outside(lane)) << lane),
+            };
+            while bits != 0 {
+                let lane = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let rate = self.rates[first + lane];
+                let (dimension, value) = ((first + lane) as u32, x[lane].into());
+                self.sides[n] = Side { dimension, low: low[lane], high: high[lane], value, rate };
+                n += usize::from(rate > 0.0);
+            }
         }
+        self.n = n;
     }
 
     /// Makes the box hold a row.
     fn include(&mut self, row: &[S]) {
-        for i in 0..self.n {
-            let value = row[self.dimensions[i] as usize];
-            self.low[i] = if value < self.low[i] { value } else { self.low[i] };
-            self.high[i] = if value > self.high[i] { value } else { self.high[i] };
+        for side in &mut self.sides[..self.n] {
+            let value = row[side.dimension as usize];
+            side.low = if value < side.low { value } else { side.low };
+            side.high = if value > side.high { value } else { side.high };
         }
     }
 
     /// The rate at which a point branches off above the box; drops the dimensions in which it lies inside.
-    fn settle<X: Scalar>(&mut self, x: &[X]) -> f64 {
+    fn settle(&mut self) -> f64 {
+        self.retain(|side| (side.low, side.high))
+    }
+
+    /// The same after the box grew to other bounds.
+    fn retain(&mut self, bounds: impl Fn(&Side<S>) -> (S, S)) -> f64 {
+        let sides = &mut self.sides[..self.n];
         let (mut n, mut sum) = (0, 0.0);
-        for i in 0..self.n {
-            let (d, low, high) = (self.dimensions[i], self.low[i], self.high[i]);
-            let value: f64 = x[d as usize].into();
-            let (below, above) = (low.into() - value, value - high.into());
+        for i in 0..sides.len() {
+            let side = sides[i];
+            let (low, high) = bounds(&side);
+            let (below, above) = (low.into() - side.value, side.value - high.into());
             let excess = if below > above { below } else { above };
             let outside = excess > 0.0;
-            sum += self.rates[d as usize] * if outside { excess } else { 0.0 };
-            (self.dimensions[n], self.low[n], self.high[n]) = (d, low, high);
+            sum += side.rate * if outside { excess } else { 0.0 };
+            // Written always and counted if so, so that nothing depends on a branch.
+            sides[n] = Side { low, high, ..side };
             n += usize::from(outside);
         }
         self.n = n;

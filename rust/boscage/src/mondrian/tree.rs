@@ -151,12 +151,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// The leaf on whose side of every split a point lies.
-    pub(crate) fn leaf_of<X: Scalar>(&self, x: &[X]) -> NodeId {
-        let mut node = self.arena.root().expect("XX");
+    pub(crate) fn leaf_of<X: Scalar>(&self, x: &[X]) -> Option<NodeId> {
+        let mut node = self.arena.root()?;
         while !node.is_leaf() {
             node = self.arena.follow(node, |d| x[d as usize].into()).1;
         }
-        node
+        Some(node)
     }
 
     /// Gives back room that growing left over.
