@@ -467,7 +467,9 @@ impl NodeValues<Classes> for Customers {
                 match classes.held(node) {
                     Held::One(class) => counts[column(class)] = tree.arena.n_rows(node) as f64,
                     Held::Several(own) => {
-                        own.iter().for_each(|&(class, n)| counts[column(class)] = f64::from(n))
+                        for &(class, n) in own {
+                            counts[column(class)] = f64::from(n);
+                        }
                     }
                 }
                 continue;

@@ -69,7 +69,7 @@ impl<P: Statistics> Forest<P> {
             out.n_rows.push(arena.n_rows(node) as u64);
             let sides = match arena.kind(node) {
                 Kind::Split(left, right) => [left, right].map(|child| index[child.index()]),
-                _ => [-1; 2],
+                Kind::Leaf => [-1; 2],
             };
             for side in sides.into_iter().filter(|&side| side >= 0) {
                 out.parent[side as usize] = i as i32;

@@ -3,7 +3,7 @@
 use super::domain::Domain;
 use super::keyed::Key;
 use super::roster::Roster;
-use super::route::{Place, Space, Stop, Walk};
+use super::route::{Shells, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
 use crate::control::{Control, map, try_for_each_mut};
@@ -503,22 +503,19 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<V::Chunk> {
         let n_features = self.domain.n_features();
         let mut chunk = visitor.start(values.len() / n_features);
-        let places: Vec<Place> = values.chunks_exact(n_features).map(|x| self.place_of(x)).collect();
-        let row = |row: usize| &values[row * n_features..][..n_features];
-        let mut walk = Walk::new(self.space(kept));
-        // Rows go through a tree in the order of their leaves, so that what one reads another finds in the
-        // cache.
-        let mut order: Vec<(u32, u32)> = (0..places.len() as u32).map(|at| (0, at)).collect();
+        let by_column = transpose(values, n_features);
+        let columns = Columns::by_column(&by_column, values.len() / n_features);
+        let mut walk = Walk::new(self.space(kept), values, columns);
+        // The order in which one tree leaves the points is a good one for the next.
+        let (mut inside, outside) = self.places(values);
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
-            for (leaf, at) in &mut order {
-                *leaf = tree.leaf_of(row(*at as usize)).map_or(0, |leaf| leaf.index() as u32);
-            }
-            order.sort_unstable();
-            for &(_, at) in &order {
-                let at = at as usize;
-                self.walk(&mut walk, i, tree, places[at], row(at));
-                visitor.visit(i, tree, at, &walk.stops, &mut chunk);
+            let mut visit = |row: RowId, stops: &[Stop]| {
+                visitor.visit(i, tree, row as usize, stops, &mut chunk);
+            };
+            self.walk(&mut walk, i, tree, &mut inside, &mut visit);
+            for &(row, level) in &outside {
+                self.walk_outside(&mut walk, i, tree, (row, level), &mut visit);
             }
         }
         Ok(chunk)
@@ -534,16 +531,16 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         let columns = Columns::by_row(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut walk = Walk::new(self.space(kept));
+        let mut walk = Walk::new(self.space(kept), &kept.values, columns);
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, self.level, columns, &kept.values);
             for (at, &row) in rows.iter().enumerate() {
                 control.check()?;
                 tree.remove(&mut [row], &process);
-                let x = &kept.values[row as usize * n_features..][..n_features];
-                self.walk(&mut walk, i, &tree, Place::Inside, x);
-                visitor.visit(i, &tree, at, &walk.stops, &mut chunk);
+                self.walk(&mut walk, i, &tree, &mut [row], &mut |_, stops: &[Stop]| {
+                    visitor.visit(i, &tree, at, stops, &mut chunk);
+                });
                 let changed = tree.insert(&mut [row], &process, control)?;
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
@@ -552,33 +549,57 @@ impl<P: Statistics> Forest<P> {
         Ok(chunk)
     }
 
-    /// Where a point lies with respect to the box of the trees; only the realised predictive asks.
-    fn place_of<X: Scalar>(&self, x: &[X]) -> Place {
-        if self.settings.predictive == Predictive::Averaged {
-            return Place::Inside;
+    /// The points in the box of the trees, and the others with the level of the smallest box that holds them,
+    /// if one does. Only the realised predictive tells them apart.
+    fn places<X: Scalar>(&self, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        for (row, x) in points.chunks_exact(self.domain.n_features()).enumerate() {
+            let row = row as RowId;
+            if self.settings.predictive == Predictive::Averaged {
+                inside.push(row);
+                continue;
+            }
+            match self.domain.level_of(0, x.iter().map(|&v| v.into())) {
+                Ok(level) if level <= self.level => inside.push(row),
+                Ok(level) => outside.push((row, Some(level))),
+                Err(_) => outside.push((row, None)),
+            }
         }
-        match self.domain.level_of(0, x.iter().map(|&v| v.into())) {
-            Ok(level) if level <= self.level => Place::Inside,
-            Ok(level) => Place::Outside(level),
-            Err(_) => Place::Beyond,
+        (inside, outside)
+    }
+
+    /// Takes points in the box of the trees down one of them in the way that the forest predicts.
+    fn walk<S: Scalar, X: Scalar>(
+        &self,
+        walk: &mut Walk<'_, S, X>,
+        i: usize,
+        tree: &Tree<S, P>,
+        points: &mut [RowId],
+        visit: &mut impl FnMut(RowId, &[Stop]),
+    ) {
+        if tree.extents.has_splits() {
+            walk.averaged(tree, points, visit);
+        } else {
+            walk.realised(tree, Key::of_tree(self.settings.seed, i), None, points, visit);
         }
     }
 
-    /// Takes a point down a tree in the way that the forest predicts.
-    fn walk<S: Scalar, X: Scalar>(
+    /// Takes a point outside the box of the trees, but in that of a higher level if one is given, down one of
+    /// them by its own cuts.
+    fn walk_outside<S: Scalar, X: Scalar>(
         &self,
-        walk: &mut Walk<'_, S>,
+        walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        place: Place,
-        x: &[X],
+        (point, level): (RowId, Option<u32>),
+        visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        if tree.extents.has_splits() {
-            walk.averaged(tree, x);
-        } else {
-            let key = Key::of_tree(self.settings.seed, i);
-            walk.realised(tree, (key, self.level), place, x);
-        }
+        let Some(level) = level else {
+            return walk.beyond(tree, point, visit);
+        };
+        let key = Key::of_tree(self.settings.seed, i);
+        let shells = Shells::new(&self.domain, key, self.level, level);
+        walk.realised(tree, key, Some(shells), &mut [point], visit);
     }
 }
 

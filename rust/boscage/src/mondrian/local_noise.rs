@@ -73,7 +73,7 @@ impl Sizes {
         for &node in order.iter().rev() {
             sums[node.index()] = match arena.kind(node) {
                 Kind::Split(left, right) => sums[left.index()] + sums[right.index()],
-                _ => {
+                Kind::Leaf => {
                     let (moments, n) = (tree.statistics.moments(node), arena.n_rows(node) as f64);
                     own.clear();
                     own.extend(arena.leaf_rows(node).map(|row| {

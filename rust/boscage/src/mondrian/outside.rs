@@ -5,7 +5,7 @@
 //! leaf up, few boxes are looked at, and few dimensions of each.
 
 use super::extents::row_of;
-use super::route::Stop;
+use super::route::{Branch, Stop};
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;
@@ -66,6 +66,9 @@ impl<S: Scalar> Outside<S> {
         x: &[X],
         stops: &mut [Stop],
     ) {
+        for stop in &mut *stops {
+            stop.branch = Branch::Never;
+        }
         let Some((leaf, splits)) = stops.split_last_mut() else { return };
         let mut rate = self.of_leaf(tree, table, leaf.node, x);
         leaf.set_rate(rate);

@@ -2,12 +2,13 @@
 
 use super::cell::Cell;
 use super::domain::Domain;
+use super::extents::row_of;
 use super::keyed::Key;
 use super::outside::Outside;
 use super::statistics::Statistics;
-use super::tree::Tree;
-use crate::data::Scalar;
-use crate::tree::NodeId;
+use super::tree::{Tree, partition};
+use crate::data::{Columns, Scalar};
+use crate::tree::{NodeId, RowId};
 
 /// A split or leaf on a point's way from the root.
 #[derive(Debug, Clone, Copy)]
@@ -48,137 +49,268 @@ pub(crate) struct Space<'a, S> {
     pub(crate) table: &'a [S],
 }
 
-/// Where a point lies with respect to the box on which a tree was drawn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
-    Inside,
-    /// In the box of this higher level.
-    Outside(u32),
-    /// In no box.
-    Beyond,
-}
-
-/// A point's way down a tree.
+/// Points on their way down trees, as many together as go the same way.
 #[derive(Debug)]
-pub(crate) struct Walk<'a, S> {
+pub(crate) struct Walk<'a, S, X> {
     space: Space<'a, S>,
+    /// Row after row, and as the cuts read them.
+    points: &'a [X],
+    columns: Columns<'a, X>,
     outside: Outside<S>,
-    after: f64,
-    pub(crate) stops: Vec<Stop>,
+    /// The path to where the walk is.
+    stops: Vec<Stop>,
+    tasks: Vec<Task>,
+    scratch: Vec<RowId>,
 }
 
-impl<'a, S: Scalar> Walk<'a, S> {
-    pub(crate) fn new(space: Space<'a, S>) -> Self {
-        Self { space, outside: Outside::new(space.domain.rates()), after: 0.0, stops: Vec::new() }
+/// A range of the points at hand that reach a node below `depth` stops.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    node: NodeId,
+    start: usize,
+    end: usize,
+    depth: usize,
+    /// The side of the split above that they went to.
+    right: bool,
+}
+
+impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
+    pub(crate) fn new(space: Space<'a, S>, points: &'a [X], columns: Columns<'a, X>) -> Self {
+        let outside = Outside::new(space.domain.rates());
+        Self { space, points, columns, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
     }
 
-    /// The walk of Algorithms 5.8 and 6.5: the whole path, with the rate of branching off at every stop.
-    pub(crate) fn averaged<P: Statistics, X: Scalar>(&mut self, tree: &Tree<S, P>, x: &[X]) {
-        self.start();
-        let Some(mut node) = tree.arena.root() else { return };
-        while !node.is_leaf() {
-            self.stop(tree, node, Branch::Never);
-            node = tree.arena.follow(node, |d| x[d as usize].into()).1;
-        }
-        self.stop(tree, node, Branch::Never);
-        self.outside.of_path(tree, self.space.table, x, &mut self.stops);
-    }
-
-    /// The walk of a point that follows the tree's own cuts, drawn from `key` on the box of `tree_level`: the
-    /// last stop is where it branches off or stays.
-    pub(crate) fn realised<P: Statistics, X: Scalar>(
+    /// The walk of Algorithms 5.8 and 6.5: calls `visit` with every point's whole path and the rate of
+    /// branching off at every stop. Points are put in the order of their leaves.
+    pub(crate) fn averaged<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        (key, tree_level): (Key, u32),
-        place: Place,
-        x: &[X],
+        points: &mut [RowId],
+        mut visit: impl FnMut(RowId, &[Stop]),
     ) {
-        self.start();
-        let Some(mut node) = tree.arena.root() else { return };
-        let mut shells = match place {
-            Place::Inside => None,
-            Place::Outside(level) => Some(Shells::new(self.space.domain, key, tree_level, level)),
-            // So far away that the first cut of any process parts it from the rows.
-            Place::Beyond => return self.stop(tree, node, Branch::At(0.0)),
-        };
-        let value = |d: u32| x[d as usize].into();
-        // Time of the last cut, and the side that the point went to.
-        let mut came_by = (0.0, false);
-        loop {
+        self.start(tree, points, &mut visit);
+        while let Some(task) = self.next_task() {
+            self.stop(tree, task.node, Branch::Never);
+            if !task.node.is_leaf() {
+                self.part(tree, task, points);
+                continue;
+            }
+            for &point in &points[task.start..task.end] {
+                let x = self.point(point);
+                self.outside.of_path(tree, self.space.table, x, &mut self.stops);
+                visit(point, &self.stops);
+            }
+        }
+    }
+
+    /// The walk of points that follow the tree's own cuts, drawn from `key`: the last stop is where they branch
+    /// off or stay. `shells` are those of a point outside the box on which the tree was drawn, which goes
+    /// alone.
+    pub(crate) fn realised<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        key: Key,
+        mut shells: Option<Shells<'_>>,
+        points: &mut [RowId],
+        mut visit: impl FnMut(RowId, &[Stop]),
+    ) {
+        self.start(tree, points, &mut visit);
+        while let Some(mut task) = self.next_task() {
+            let node = task.node;
             if tree.arena.is_paused(node) {
-                return self.enter_paused(tree, node, key, came_by, x);
+                for &point in &points[task.start..task.end] {
+                    let branch = self.paused(tree, node, key, task.right, point);
+                    self.end(tree, node, branch, &[point], &mut visit);
+                }
+                continue;
             }
-            for skip in tree.arena.skips(node) {
-                if let Some(at) = shells.as_mut().and_then(|shells| shells.separates(skip.time, value)) {
-                    return self.stop(tree, node, Branch::At(at));
-                }
-                if (value(skip.feature) > skip.threshold) != skip.right {
-                    return self.stop(tree, node, Branch::At(skip.time));
-                }
-                if let Some(shells) = &mut shells {
-                    shells.cell.descend(skip.right);
-                }
+            self.pass_skips(tree, &mut task, &mut shells, points, &mut visit);
+            if task.start == task.end {
+                continue;
             }
+            let here = &points[task.start..task.end];
             let time = tree.arena.time(node).min(self.space.lifetime);
-            if let Some(at) = shells.as_mut().and_then(|shells| shells.separates(time, value)) {
-                return self.stop(tree, node, Branch::At(at));
+            if let Some(at) = self.shells_separate(&mut shells, time, here[0]) {
+                self.end(tree, node, Branch::At(at), here, &mut visit);
+                continue;
+            }
+            if node.is_leaf() {
+                self.end(tree, node, Branch::Never, here, &mut visit);
+                continue;
             }
             self.stop(tree, node, Branch::Never);
-            if node.is_leaf() {
-                return;
-            }
-            let (right, child) = tree.arena.follow(node, value);
+            let right = self.part(tree, task, points);
             if let Some(shells) = &mut shells {
                 shells.cell.descend(right);
             }
-            came_by = (time, right);
-            node = child;
         }
     }
 
-    /// A paused leaf's cell has no cuts yet. The first that parts the point from the leaf's rows falls
+    /// The stop of points so far away that the first cut of any process parts them from the rows.
+    pub(crate) fn beyond<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        point: RowId,
+        mut visit: impl FnMut(RowId, &[Stop]),
+    ) {
+        self.stops.clear();
+        match tree.arena.root() {
+            Some(root) => self.end(tree, root, Branch::At(0.0), &[point], &mut visit),
+            None => visit(point, &[]),
+        }
+    }
+
+    /// Ends the walk of points that a skipped cut above the task's node parts from its rows.
+    fn pass_skips<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        task: &mut Task,
+        shells: &mut Option<Shells<'_>>,
+        points: &mut [RowId],
+        visit: &mut impl FnMut(RowId, &[Stop]),
+    ) {
+        for skip in tree.arena.skips(task.node) {
+            let here = &mut points[task.start..task.end];
+            if here.is_empty() {
+                return;
+            }
+            if let Some(at) = self.shells_separate(shells, skip.time, here[0]) {
+                self.end(tree, task.node, Branch::At(at), here, visit);
+                task.end = task.start;
+                return;
+            }
+            let stays = |x: X| (x.into() > skip.threshold) == skip.right;
+            if here.iter().any(|&point| !stays(self.point(point)[skip.feature as usize])) {
+                let middle = task.start + partition(here, &mut self.scratch, &self.columns, skip.cut());
+                let (left, right) = (task.start..middle, middle..task.end);
+                let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
+                self.end(tree, task.node, Branch::At(skip.time), &points[leave], visit);
+                (task.start, task.end) = (stay.start, stay.end);
+            }
+            if let Some(shells) = shells {
+                shells.cell.descend(skip.right);
+            }
+        }
+    }
+
+    /// The time before `end` at which an outer shell's cut parts a point from the rows.
+    fn shells_separate(&self, shells: &mut Option<Shells<'_>>, end: f64, point: RowId) -> Option<f64> {
+        let x = self.point(point);
+        shells.as_mut()?.separates(end, |d| x[d as usize].into())
+    }
+
+    /// A paused leaf's cell has no cuts yet. The first that parts a point from the leaf's rows falls
     /// between the point and their box, and so comes at the rate of Algorithm 5.8, from the cut that made
     /// the cell on: none before it parted them.
-    fn enter_paused<P: Statistics, X: Scalar>(
+    fn paused<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
         leaf: NodeId,
         key: Key,
-        (since, right): (f64, bool),
-        x: &[X],
-    ) {
-        let rate = self.outside.of_leaf(tree, self.space.table, leaf, x);
+        right: bool,
+        point: RowId,
+    ) -> Branch {
+        let rate = self.outside.of_leaf(tree, self.space.table, leaf, self.point(point));
         if rate > 0.0 {
+            let since = self.after();
             let at = since + key.of_leaf(since, right).exponential() / rate;
             if at < self.space.lifetime {
-                return self.stop(tree, leaf, Branch::At(at));
+                return Branch::At(at);
             }
         }
-        self.stop(tree, leaf, Branch::Never);
+        Branch::Never
     }
 
-    fn start(&mut self) {
-        self.stops.clear();
-        self.after = 0.0;
+    /// Sends points to the two sides of a split that they reached; the side of the last of them.
+    fn part<P: Statistics>(&mut self, tree: &Tree<S, P>, task: Task, points: &mut [RowId]) -> bool {
+        let (depth, cut) = (self.stops.len(), tree.arena.cut(task.node));
+        let here = &mut points[task.start..task.end];
+        let middle = task.start
+            + match here {
+                &mut [point] => usize::from(self.point(point)[cut.feature as usize].into() <= cut.threshold),
+                _ => partition(here, &mut self.scratch, &self.columns, cut),
+            };
+        let mut last = false;
+        for (right, start, end) in [(true, middle, task.end), (false, task.start, middle)] {
+            if start < end {
+                let node = tree.arena.child(task.node, right);
+                self.tasks.push(Task { node, start, end, depth, right });
+                last = right;
+            }
+        }
+        last
+    }
+
+    /// Puts points at the root; in a tree without rows their ways end before any stop.
+    fn start<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        points: &[RowId],
+        visit: &mut impl FnMut(RowId, &[Stop]),
+    ) {
+        if self.scratch.len() < points.len() {
+            self.scratch.resize(points.len(), 0);
+        }
+        match tree.arena.root() {
+            Some(node) if !points.is_empty() => {
+                self.tasks.push(Task { node, start: 0, end: points.len(), depth: 0, right: false });
+            }
+            _ => {
+                for &point in points {
+                    visit(point, &[]);
+                }
+            }
+        }
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        let task = self.tasks.pop()?;
+        self.stops.truncate(task.depth);
+        Some(task)
+    }
+
+    fn point(&self, point: RowId) -> &'a [X] {
+        row_of(self.points, point, self.space.domain.n_features())
+    }
+
+    /// The time of the last stop.
+    fn after(&self) -> f64 {
+        self.stops.last().map_or(0.0, |stop| stop.time)
     }
 
     fn stop<P: Statistics>(&mut self, tree: &Tree<S, P>, node: NodeId, branch: Branch) {
         let time = if node.is_leaf() { self.space.lifetime } else { tree.arena.time(node) };
-        self.stops.push(Stop { node, after: self.after, time, branch });
-        self.after = time;
+        self.stops.push(Stop { node, after: self.after(), time, branch });
+    }
+
+    /// Ends the walk of some points at a stop that is theirs alone.
+    fn end<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        node: NodeId,
+        branch: Branch,
+        points: &[RowId],
+        visit: &mut impl FnMut(RowId, &[Stop]),
+    ) {
+        self.stop(tree, node, branch);
+        for &point in points {
+            visit(point, &self.stops);
+        }
+        self.stops.pop();
     }
 }
 
 /// The cuts of the shells that the tree was not drawn on; all its rows lie on their inner side.
 #[derive(Debug)]
-struct Shells<'a> {
+pub(crate) struct Shells<'a> {
     domain: &'a Domain,
     cell: Cell<'a>,
     tree_level: u32,
 }
 
 impl<'a> Shells<'a> {
-    fn new(domain: &'a Domain, key: Key, tree_level: u32, level: u32) -> Self {
+    /// Those between the box of `tree_level` and that of `level`.
+    pub(crate) fn new(domain: &'a Domain, key: Key, tree_level: u32, level: u32) -> Self {
         Self { domain, cell: Cell::root(domain, level, key), tree_level }
     }
 

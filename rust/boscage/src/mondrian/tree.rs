@@ -150,15 +150,6 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.extents = extents;
     }
 
-    /// The leaf on whose side of every split a point lies.
-    pub(crate) fn leaf_of<X: Scalar>(&self, x: &[X]) -> Option<NodeId> {
-        let mut node = self.arena.root()?;
-        while !node.is_leaf() {
-            node = self.arena.follow(node, |d| x[d as usize].into()).1;
-        }
-        Some(node)
-    }
-
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.arena.shrink_to_fit();
@@ -623,7 +614,7 @@ struct Block {
 }
 
 /// Puts the rows that go left of a cut first, keeping their order; returns how many they are.
-fn partition<S: Scalar>(
+pub(crate) fn partition<S: Scalar>(
     rows: &mut [RowId],
     scratch: &mut [RowId],
     columns: &Columns<'_, S>,
