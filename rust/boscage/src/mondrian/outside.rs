@@ -105,26 +105,36 @@ impl<S: Scalar> Outside<S> {
     /// Notes the dimensions in which a point lies outside a box.
     fn start<X: Scalar>(&mut self, x: &[X], low: &[S], high: &[S]) {
         const LANES: usize = 8;
-        let mut n = 0;
-        for first in (0..x.len()).step_by(LANES) {
-            let end = (first + LANES).min(x.len());
-            let (x, low, high) = (&x[first..end], &low[first..end], &high[first..end]);
-            let outside = |lane: usize| (x[lane] < X::of(low[lane])) | (x[lane] > X::of(high[lane]));
-            // A chunk is compared at once; few dimensions differ.
-            let mut bits = match x.len() {
-                LANES => (0..LANES).fold(0, |bits, lane| bits | u32::from(outside(lane)) << lane),
-                len => (0..len).fold(0, |bits, lane| bits | u32::from(outside(lane)) << lane),
-            };
+        self.n = 0;
+        let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+        let (low_chunks, low_rest) = low.as_chunks::<LANES>();
+        let (high_chunks, high_rest) = high.as_chunks::<LANES>();
+        let chunks = x_chunks.iter().zip(low_chunks).zip(high_chunks);
+        for (i, ((x, low), high)) in chunks.enumerate() {
+            // A byte a dimension, so that all are compared at once; few differ.
+            let mut outside = [0; LANES];
+            for lane in 0..LANES {
+                outside[lane] = u8::from((x[lane] < X::of(low[lane])) | (x[lane] > X::of(high[lane])));
+            }
+            let mut bits = u64::from_le_bytes(outside);
             while bits != 0 {
-                let lane = bits.trailing_zeros() as usize;
+                let lane = bits.trailing_zeros() as usize / 8;
                 bits &= bits - 1;
-                let rate = self.rates[first + lane];
-                let (dimension, value) = ((first + lane) as u32, x[lane].into());
-                self.sides[n] = Side { dimension, low: low[lane], high: high[lane], value, rate };
-                n += usize::from(rate > 0.0);
+                self.note(i * LANES + lane, x[lane], low[lane], high[lane]);
             }
         }
-        self.n = n;
+        let first = x_chunks.len() * LANES;
+        for (i, ((&x, &low), &high)) in x_rest.iter().zip(low_rest).zip(high_rest).enumerate() {
+            if x < X::of(low) || x > X::of(high) {
+                self.note(first + i, x, low, high);
+            }
+        }
+    }
+
+    fn note<X: Scalar>(&mut self, dimension: usize, value: X, low: S, high: S) {
+        let rate = self.rates[dimension];
+        self.sides[self.n] = Side { dimension: dimension as u32, low, high, value: value.into(), rate };
+        self.n += usize::from(rate > 0.0);
     }
 
     /// Makes the box hold a row.
