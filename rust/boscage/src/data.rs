@@ -164,28 +164,43 @@ fn check<S: Scalar>(values: &[S], n_features: usize) -> Result<()> {
     }
 }
 
-/// The kept rows' values with their strides, so that a transposed copy can stand in for them.
+/// Rows' values as they are read: whole rows, or one feature of many.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Columns<'a, S> {
-    values: &'a [S],
-    row_stride: usize,
-    column_stride: usize,
+pub(crate) struct Table<'a, S> {
+    by_row: &'a [S],
+    /// The transpose, if many rows will be read.
+    by_column: Option<&'a [S]>,
+    n_features: usize,
 }
 
-impl<'a, S: Scalar> Columns<'a, S> {
+impl<'a, S: Scalar> Table<'a, S> {
     /// Row after row.
-    pub(crate) fn by_row(values: &'a [S], n_features: usize) -> Self {
-        Self { values, row_stride: n_features, column_stride: 1 }
+    pub(crate) fn new(by_row: &'a [S], n_features: usize) -> Self {
+        Self { by_row, by_column: None, n_features }
     }
 
-    /// Column after column.
-    pub(crate) fn by_column(values: &'a [S], n_rows: usize) -> Self {
-        Self { values, row_stride: 1, column_stride: n_rows }
+    /// The same with its transpose.
+    pub(crate) fn with_transpose(self, by_column: &'a [S]) -> Self {
+        Self { by_column: Some(by_column), ..self }
     }
 
-    /// One column, from which `at` reads.
-    pub(crate) fn column(&self, feature: u32) -> Column<'a, S> {
-        Column { values: &self.values[feature as usize * self.column_stride..], stride: self.row_stride }
+    /// One row.
+    pub(crate) fn row(&self, row: u32) -> &'a [S] {
+        &self.by_row[row as usize * self.n_features..][..self.n_features]
+    }
+
+    /// One feature as so many rows read it: whole rows of a few stay in the cache, whatever feature is read
+    /// next.
+    pub(crate) fn column(&self, feature: u32, n_rows: usize) -> Column<'a, S> {
+        /// Bytes of a few rows.
+        const CACHE: usize = 32 << 10;
+        match self.by_column {
+            Some(by_column) if n_rows * self.n_features * size_of::<S>() > CACHE => {
+                let len = self.by_row.len() / self.n_features;
+                Column { values: &by_column[feature as usize * len..], stride: 1 }
+            }
+            _ => Column { values: &self.by_row[feature as usize..], stride: self.n_features },
+        }
     }
 }
 

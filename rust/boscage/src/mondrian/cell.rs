@@ -89,6 +89,8 @@ impl<'a> Cell<'a> {
 
     /// Goes back up until `depth` cuts are between the root cell and this one.
     pub(crate) fn ascend_to(&mut self, depth: usize) {
+        // After so many steps it is cheaper to sum the rates anew.
+        self.stale |= self.steps.len() > depth + 1 + self.low.len() / 8;
         while self.steps.len() > depth {
             let step = self.steps.pop().expect("longer than depth");
             let kept = self.saved.len() - self.levels.len();
@@ -217,8 +219,9 @@ impl<'a> Cell<'a> {
     }
 
     fn fill_rates(&mut self, level: usize) {
-        let rates: Vec<f64> = (0..self.low.len()).map(|d| self.rate(level, d)).collect();
-        self.rates[level].fill(&rates);
+        let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
+        rates.fill((0..self.low.len()).map(|d| self.rate(level, d)));
+        self.rates[level] = rates;
     }
 }
 
@@ -243,8 +246,15 @@ impl SumTree {
         Self { sums: vec![0.0; 2 * leaves], leaves }
     }
 
-    fn fill(&mut self, numbers: &[f64]) {
-        self.sums[self.leaves..self.leaves + numbers.len()].copy_from_slice(numbers);
+    /// Of no numbers.
+    const fn empty() -> Self {
+        Self { sums: Vec::new(), leaves: 0 }
+    }
+
+    fn fill(&mut self, numbers: impl Iterator<Item = f64>) {
+        for (sum, number) in self.sums[self.leaves..].iter_mut().zip(numbers) {
+            *sum = number;
+        }
         for i in (1..self.leaves).rev() {
             self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
         }
@@ -383,7 +393,7 @@ mod tests {
     fn sum_tree_picks_in_proportion_and_never_zero() {
         let numbers = [0.0, 2.0, 0.0, 0.0, 1.0, 3.0, 0.0];
         let mut tree = SumTree::new(numbers.len());
-        tree.fill(&numbers);
+        tree.fill(numbers.into_iter());
         assert_eq!(tree.total(), 6.0);
         let picked: Vec<usize> = (0..6).map(|i| tree.find((f64::from(i) + 0.5) / 6.0)).collect();
         assert_eq!(picked, [1, 1, 4, 5, 5, 5]);

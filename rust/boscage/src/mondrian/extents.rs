@@ -4,7 +4,7 @@
 //! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
 //! smaller node is read off its rows.
 
-use crate::data::Scalar;
+use crate::data::{Scalar, Table};
 use crate::tree::{Arena, Kind, NodeId, RowId};
 
 /// Up to so many rows a node's box is its rows.
@@ -44,7 +44,7 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Sets a node's box anew; `table` is the forest's rows.
-    pub(crate) fn set(&mut self, arena: &Arena, node: NodeId, table: &[S]) {
+    pub(crate) fn set(&mut self, arena: &Arena, node: NodeId, table: Table<'_, S>) {
         if !self.keeps(arena, node) {
             return self.clear(node);
         }
@@ -60,7 +60,7 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Brings a node up to date after rows came to it; whether its box may be another one now.
-    pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: &[S]) -> bool {
+    pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: Table<'_, S>) -> bool {
         /// Up to so many rows it is cheaper to take them in than to join the children's boxes.
         const A_FEW: usize = 4;
         match self.slot(node) {
@@ -81,13 +81,19 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Brings a node up to date after rows left it; whether its box may be another one now.
-    pub(crate) fn shrink(&mut self, arena: &Arena, node: NodeId, removed: &[RowId], table: &[S]) -> bool {
+    pub(crate) fn shrink(
+        &mut self,
+        arena: &Arena,
+        node: NodeId,
+        removed: &[RowId],
+        table: Table<'_, S>,
+    ) -> bool {
         if let Some(slot) = self.slot(node)
             && self.keeps(arena, node)
         {
             let (low, high) = self.bounds(slot);
             let touches = |&row: &RowId| {
-                let x = row_of(table, row, self.n_features);
+                let x = table.row(row);
                 x.iter().zip(low.iter().zip(high)).any(|(x, (l, h))| x == l || x == h)
             };
             if !removed.iter().any(touches) {
@@ -170,19 +176,19 @@ impl<S: Scalar> Extents<S> {
         high.fill(S::MIN);
     }
 
-    fn contains(&self, slot: usize, row: RowId, table: &[S]) -> bool {
+    fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {
         let (low, high) = self.bounds(slot);
-        let x = row_of(table, row, self.n_features);
+        let x = table.row(row);
         x.iter().zip(low.iter().zip(high)).all(|(x, (l, h))| l <= x && x <= h)
     }
 
-    fn include_row(&mut self, slot: usize, row: RowId, table: &[S]) {
-        let x = row_of(table, row, self.n_features);
+    fn include_row(&mut self, slot: usize, row: RowId, table: Table<'_, S>) {
+        let x = table.row(row);
         let (low, high) = self.bounds_mut(slot);
         widen(low, high, x, x);
     }
 
-    fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: &[S]) {
+    fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>) {
         match self.slot(node) {
             Some(other) if other != slot => {
                 // Two boxes of one vector: the later one is lent apart.
@@ -223,9 +229,4 @@ fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: 
     for (h, &o) in high.iter_mut().zip(other_high) {
         *h = if o > *h { o } else { *h };
     }
-}
-
-pub(crate) fn row_of<S>(table: &[S], row: RowId, n_features: usize) -> &[S] {
-    let start = row as usize * n_features;
-    &table[start..start + n_features]
 }

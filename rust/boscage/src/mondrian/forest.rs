@@ -7,7 +7,7 @@ use super::route::{Shells, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
 use crate::control::{Control, map, try_for_each_mut};
-use crate::data::{Columns, Rows, Scalar, transpose};
+use crate::data::{Rows, Scalar, Table, transpose};
 use crate::error::{Error, Result};
 use crate::tree::{NodeId, RowId};
 
@@ -292,7 +292,7 @@ impl<P: Statistics> Forest<P> {
             try_for_each_mut(n_threads, trees, |_, tree| {
                 let splits = predictive == Predictive::Averaged;
                 if tree.extents.has_splits() != splits {
-                    tree.build_extents(n_features, splits, values);
+                    tree.build_extents(n_features, splits, Table::new(values, n_features));
                 }
                 Ok(())
             }).expect("building boxes cannot fail");
@@ -366,13 +366,13 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<Vec<Tree<S, P>>> {
         let n_features = self.domain.n_features();
         let by_column = transpose(values, n_features);
-        let columns = Columns::by_column(&by_column, by_column.len() / n_features);
+        let table = Table::new(values, n_features).with_transpose(&by_column);
         let n = self.settings.n_estimators;
         control.expect(n as u64);
         map(n_threads, n, |i| {
             control.check()?;
             let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
-            tree.insert(&mut rows.to_vec(), &self.process(i, level, columns, values), control)?;
+            tree.insert(&mut rows.to_vec(), &self.process(i, level, table), control)?;
             tree.shrink_to_fit();
             control.advance(1);
             Ok(tree)
@@ -385,8 +385,7 @@ impl<P: Statistics> Forest<P> {
         &'a self,
         tree: usize,
         level: u32,
-        columns: Columns<'a, S>,
-        table: &'a [S],
+        table: Table<'a, S>,
     ) -> Process<'a, S, P::Target> {
         Process {
             domain: &self.domain,
@@ -394,7 +393,6 @@ impl<P: Statistics> Forest<P> {
             key: Key::of_tree(self.settings.seed, tree),
             lifetime: self.settings.lifetime,
             min_samples_split: self.settings.min_samples_split,
-            columns,
             table,
             targets: &self.targets,
         }
@@ -458,9 +456,9 @@ impl<P: Statistics> Forest<P> {
         let mut body = std::mem::replace(&mut self.body, Body::F32(Kept::default()));
         with_body!(&mut body, kept => {
             let Kept { values, trees } = kept;
-            let columns = Columns::by_row(values, self.domain.n_features());
+            let table = Table::new(values, self.domain.n_features());
             try_for_each_mut(n_threads, trees, |i, tree| {
-                let process = self.process(i, self.level, columns, values);
+                let process = self.process(i, self.level, table);
                 match change {
                     Change::Remove(rows) => tree.remove(&mut rows.clone(), &process),
                     // One block is short: it is not interrupted, so that every tree has the same rows.
@@ -474,8 +472,12 @@ impl<P: Statistics> Forest<P> {
         self.body = body;
     }
 
-    fn space<'a, S>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
-        Space { domain: &self.domain, lifetime: self.settings.lifetime, table: &kept.values }
+    fn space<'a, S: Scalar>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
+        Space {
+            domain: &self.domain,
+            lifetime: self.settings.lifetime,
+            table: Table::new(&kept.values, self.domain.n_features()),
+        }
     }
 
     fn predict_chunk<S: Scalar, V: Visitor<P>>(
@@ -504,8 +506,8 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         let mut chunk = visitor.start(values.len() / n_features);
         let by_column = transpose(values, n_features);
-        let columns = Columns::by_column(&by_column, values.len() / n_features);
-        let mut walk = Walk::new(self.space(kept), values, columns);
+        let points = Table::new(values, n_features).with_transpose(&by_column);
+        let mut walk = Walk::new(self.space(kept), points);
         // The order in which one tree leaves the points is a good one for the next.
         let (mut inside, outside) = self.places(values);
         for (i, tree) in kept.trees.iter().enumerate() {
@@ -529,12 +531,12 @@ impl<P: Statistics> Forest<P> {
         visitor: &V,
     ) -> Result<V::Chunk> {
         let n_features = self.domain.n_features();
-        let columns = Columns::by_row(&kept.values, n_features);
+        let table = Table::new(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut walk = Walk::new(self.space(kept), &kept.values, columns);
+        let mut walk = Walk::new(self.space(kept), table);
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
-            let process = self.process(i, self.level, columns, &kept.values);
+            let process = self.process(i, self.level, table);
             for (at, &row) in rows.iter().enumerate() {
                 control.check()?;
                 tree.remove(&mut [row], &process);

@@ -4,11 +4,10 @@
 //! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
 //! leaf up, few boxes are looked at, and few dimensions of each.
 
-use super::extents::row_of;
 use super::route::{Branch, Stop};
 use super::statistics::Statistics;
 use super::tree::Tree;
-use crate::data::Scalar;
+use crate::data::{Scalar, Table};
 use crate::tree::{Kind, NodeId};
 
 /// A dimension in which a point may lie outside a box.
@@ -43,7 +42,7 @@ impl<S: Scalar> Outside<S> {
     pub(crate) fn of_leaf<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
-        table: &[S],
+        table: Table<'_, S>,
         leaf: NodeId,
         x: &[X],
     ) -> f64 {
@@ -51,7 +50,7 @@ impl<S: Scalar> Outside<S> {
             self.start(x, low, high);
             return self.settle();
         }
-        let mut rows = tree.arena.leaf_rows(leaf).map(|row| row_of(table, row, x.len()));
+        let mut rows = tree.arena.leaf_rows(leaf).map(|row| table.row(row));
         let first = rows.next().expect("a leaf holds rows");
         self.start(x, first, first);
         rows.for_each(|row| self.include(row));
@@ -62,7 +61,7 @@ impl<S: Scalar> Outside<S> {
     pub(crate) fn of_path<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
-        table: &[S],
+        table: Table<'_, S>,
         x: &[X],
         stops: &mut [Stop],
     ) {
@@ -77,27 +76,26 @@ impl<S: Scalar> Outside<S> {
             if rate == 0.0 {
                 break;
             }
-            rate = self.of_parent(tree, table, stop.node, below, x);
+            rate = self.of_parent(tree, table, stop.node, below);
             stop.set_rate(rate);
             below = stop.node;
         }
     }
 
     /// Goes on from a node's box to its parent's.
-    fn of_parent<P: Statistics, X: Scalar>(
+    fn of_parent<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        table: &[S],
+        table: Table<'_, S>,
         parent: NodeId,
         child: NodeId,
-        x: &[X],
     ) -> f64 {
         if let Some((low, high)) = tree.extents.find(parent) {
             return self.retain(|side| (low[side.dimension as usize], high[side.dimension as usize]));
         }
         if let Kind::Split(left, right) = tree.arena.kind(parent) {
             let sibling = if left == child { right } else { left };
-            tree.arena.for_each_row(sibling, |row| self.include(row_of(table, row, x.len())));
+            tree.arena.for_each_row(sibling, |row| self.include(table.row(row)));
         }
         self.settle()
     }

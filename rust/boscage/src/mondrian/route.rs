@@ -2,12 +2,11 @@
 
 use super::cell::Cell;
 use super::domain::Domain;
-use super::extents::row_of;
 use super::keyed::Key;
 use super::outside::Outside;
 use super::statistics::Statistics;
 use super::tree::{Tree, partition};
-use crate::data::{Columns, Scalar};
+use crate::data::{Scalar, Table};
 use crate::tree::{NodeId, RowId};
 
 /// A split or leaf on a point's way from the root.
@@ -46,16 +45,14 @@ pub(crate) enum Branch {
 pub(crate) struct Space<'a, S> {
     pub(crate) domain: &'a Domain,
     pub(crate) lifetime: f64,
-    pub(crate) table: &'a [S],
+    pub(crate) table: Table<'a, S>,
 }
 
 /// Points on their way down trees, as many together as go the same way.
 #[derive(Debug)]
 pub(crate) struct Walk<'a, S, X> {
     space: Space<'a, S>,
-    /// Row after row, and as the cuts read them.
-    points: &'a [X],
-    columns: Columns<'a, X>,
+    points: Table<'a, X>,
     outside: Outside<S>,
     /// The path to where the walk is.
     stops: Vec<Stop>,
@@ -75,9 +72,9 @@ struct Task {
 }
 
 impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
-    pub(crate) fn new(space: Space<'a, S>, points: &'a [X], columns: Columns<'a, X>) -> Self {
+    pub(crate) fn new(space: Space<'a, S>, points: Table<'a, X>) -> Self {
         let outside = Outside::new(space.domain.rates());
-        Self { space, points, columns, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
+        Self { space, points, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
     }
 
     /// The walk of Algorithms 5.8 and 6.5: calls `visit` with every point's whole path and the rate of
@@ -96,7 +93,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 continue;
             }
             for &point in &points[task.start..task.end] {
-                let x = self.point(point);
+                let x = self.points.row(point);
                 self.outside.of_path(tree, self.space.table, x, &mut self.stops);
                 visit(point, &self.stops);
             }
@@ -180,8 +177,8 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 return;
             }
             let stays = |x: X| (x.into() > skip.threshold) == skip.right;
-            if here.iter().any(|&point| !stays(self.point(point)[skip.feature as usize])) {
-                let middle = task.start + partition(here, &mut self.scratch, &self.columns, skip.cut());
+            if here.iter().any(|&point| !stays(self.points.row(point)[skip.feature as usize])) {
+                let middle = task.start + partition(here, &mut self.scratch, &self.points, skip.cut());
                 let (left, right) = (task.start..middle, middle..task.end);
                 let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
                 self.end(tree, task.node, Branch::At(skip.time), &points[leave], visit);
@@ -195,7 +192,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
 
     /// The time before `end` at which an outer shell's cut parts a point from the rows.
     fn shells_separate(&self, shells: &mut Option<Shells<'_>>, end: f64, point: RowId) -> Option<f64> {
-        let x = self.point(point);
+        let x = self.points.row(point);
         shells.as_mut()?.separates(end, |d| x[d as usize].into())
     }
 
@@ -210,7 +207,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         right: bool,
         point: RowId,
     ) -> Branch {
-        let rate = self.outside.of_leaf(tree, self.space.table, leaf, self.point(point));
+        let rate = self.outside.of_leaf(tree, self.space.table, leaf, self.points.row(point));
         if rate > 0.0 {
             let since = self.after();
             let at = since + key.of_leaf(since, right).exponential() / rate;
@@ -227,8 +224,10 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         let here = &mut points[task.start..task.end];
         let middle = task.start
             + match here {
-                &mut [point] => usize::from(self.point(point)[cut.feature as usize].into() <= cut.threshold),
-                _ => partition(here, &mut self.scratch, &self.columns, cut),
+                &mut [point] => {
+                    usize::from(self.points.row(point)[cut.feature as usize].into() <= cut.threshold)
+                }
+                _ => partition(here, &mut self.scratch, &self.points, cut),
             };
         let mut last = false;
         for (right, start, end) in [(true, middle, task.end), (false, task.start, middle)] {
@@ -267,10 +266,6 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         let task = self.tasks.pop()?;
         self.stops.truncate(task.depth);
         Some(task)
-    }
-
-    fn point(&self, point: RowId) -> &'a [X] {
-        row_of(self.points, point, self.space.domain.n_features())
     }
 
     /// The time of the last stop.

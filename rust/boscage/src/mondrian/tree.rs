@@ -6,7 +6,7 @@ use super::extents::Extents;
 use super::keyed::Key;
 use super::statistics::Statistics;
 use crate::control::Control;
-use crate::data::{Columns, Scalar};
+use crate::data::{Scalar, Table};
 use crate::error::Result;
 use crate::tree::{Arena, Cut, Link, NodeId, RowId, Run, Skip};
 
@@ -18,10 +18,7 @@ pub(crate) struct Process<'a, S, T> {
     pub(crate) key: Key,
     pub(crate) lifetime: f64,
     pub(crate) min_samples_split: usize,
-    /// The rows' features as the cuts read them.
-    pub(crate) columns: Columns<'a, S>,
-    /// The same row after row, as boxes read them.
-    pub(crate) table: &'a [S],
+    pub(crate) table: Table<'a, S>,
     pub(crate) targets: &'a [T],
 }
 
@@ -140,7 +137,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Builds the boxes anew, of splits too or of leaves alone.
-    pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: &[S]) {
+    pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
         let mut extents = Extents::new(n_features, splits);
         let order = self.arena.preorder();
         extents.reserve(&self.arena, order.iter().copied());
@@ -254,7 +251,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 continue;
             }
             let cut = self.arena.cut(node);
-            let middle = start + partition(&mut rows[start..end], &mut scratch, &process.columns, cut);
+            let middle = start + partition(&mut rows[start..end], &mut scratch, &process.table, cut);
             tasks.push((Link::Child { of: node, right: true }, middle, end, at));
             tasks.push((Link::Child { of: node, right: false }, start, middle, at));
         }
@@ -361,17 +358,19 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
 
     /// Whether all rows go to one side of a cut.
     fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
-        let column = self.columns.column(cut.feature);
+        let column = self.table.column(cut.feature, rows.len());
         rows.iter().all(|&row| (column.at(row) > cut.threshold) == right)
     }
 
     /// Whether all rows are the same where a cut could see it.
     fn coincide(&self, rows: &[RowId]) -> bool {
-        let d = self.domain.n_features();
-        let row = |row: RowId| &self.table[row as usize * d..][..d];
-        let first = row(rows[0]);
+        let first = self.table.row(rows[0]);
         rows[1..].iter().all(|&other| {
-            first.iter().zip(row(other)).zip(self.domain.rates()).all(|((a, b), &rate)| a == b || rate == 0.0)
+            first
+                .iter()
+                .zip(self.table.row(other))
+                .zip(self.domain.rates())
+                .all(|((a, b), &rate)| a == b || rate == 0.0)
         })
     }
 }
@@ -466,7 +465,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
             if self.process.all_go(here, cut, skip.right) {
                 continue;
             }
-            let middle = task.start + partition(here, &mut self.scratch, &self.process.columns, cut);
+            let middle = task.start + partition(here, &mut self.scratch, &self.process.table, cut);
             let split = self.tree.arena.split_run(task.link, node, k - 1);
             let parent = self.touch(task.link, split, &task, true);
             let side = |right| Link::Child { of: split, right };
@@ -487,7 +486,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
         let Task { link, start, end, depth, .. } = task;
         let parent = self.touch(link, node, &task, false);
         let cut = self.tree.arena.cut(node);
-        let middle = start + partition(&mut rows[start..end], &mut self.scratch, &self.process.columns, cut);
+        let middle = start + partition(&mut rows[start..end], &mut self.scratch, &self.process.table, cut);
         let side = |right| Link::Child { of: node, right };
         tasks.push(Task { link: side(true), start: middle, end, depth: depth + 1, parent });
         tasks.push(Task { link: side(false), start, end: middle, depth: depth + 1, parent });
@@ -562,7 +561,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
                 self.add_leaf(link, block.parent, (!paused).then_some(run), rows);
                 return Ok(());
             };
-            let n_left = partition(rows, &mut self.scratch, &self.process.columns, cut);
+            let n_left = partition(rows, &mut self.scratch, &self.process.table, cut);
             if 0 < n_left && n_left < rows.len() {
                 let split = self.tree.arena.add_split(cut, run, rows.len());
                 self.tree.arena.set(link, Some(split));
@@ -617,16 +616,25 @@ struct Block {
 pub(crate) fn partition<S: Scalar>(
     rows: &mut [RowId],
     scratch: &mut [RowId],
-    columns: &Columns<'_, S>,
+    table: &Table<'_, S>,
     cut: Cut,
 ) -> usize {
-    let column = columns.column(cut.feature);
+    let column = table.column(cut.feature, rows.len());
+    let goes_right = |row: RowId| column.at(row) > cut.threshold;
+    let Some(&first) = rows.first() else { return 0 };
+    // Many cuts leave all rows on one side: then nothing moves.
+    let right = goes_right(first);
+    let Some(same) = rows[1..].iter().position(|&row| goes_right(row) != right) else {
+        return if right { 0 } else { rows.len() };
+    };
+    let same = same + 1;
     let scratch = &mut scratch[..rows.len()];
-    let (mut n_left, mut n_right) = (0, 0);
+    let (mut n_left, mut n_right) = if right { (0, same) } else { (same, 0) };
+    scratch[..n_right].copy_from_slice(&rows[..n_right]);
     // Both places are written and one of them counted, so that nothing depends on a branch.
-    for i in 0..rows.len() {
+    for i in same..rows.len() {
         let row = rows[i];
-        let right = column.at(row) > cut.threshold;
+        let right = goes_right(row);
         rows[n_left] = row;
         scratch[n_right] = row;
         n_left += usize::from(!right);
