@@ -10,6 +10,10 @@ use crate::tree::{Arena, Kind, NodeId, RowId};
 /// Up to so many rows a node's box is its rows.
 pub(crate) const SMALL: usize = 16;
 
+/// Up to so many rows that come or leave are looked at one by one; and the dimensions that they touch, unless
+/// these are more than one in so many.
+const A_FEW: usize = 4;
+
 /// In `slots`: the node has no box.
 const NONE: u32 = u32::MAX;
 
@@ -24,11 +28,20 @@ pub(crate) struct Extents<S> {
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
+    /// Room for bounds that may move.
+    scratch: Vec<(usize, S, S)>,
 }
 
 impl<S: Scalar> Extents<S> {
     pub(crate) fn new(n_features: usize, splits: bool) -> Self {
-        Self { n_features, splits, slots: Vec::new(), bounds: Vec::new(), free: Vec::new() }
+        Self {
+            n_features,
+            splits,
+            slots: Vec::new(),
+            bounds: Vec::new(),
+            free: Vec::new(),
+            scratch: Vec::new(),
+        }
     }
 
     /// Whether splits have boxes, as averaged predictions need them.
@@ -61,8 +74,6 @@ impl<S: Scalar> Extents<S> {
 
     /// Brings a node up to date after rows came to it; whether its box may be another one now.
     pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: Table<'_, S>) -> bool {
-        /// Up to so many rows it is cheaper to take them in than to join the children's boxes.
-        const A_FEW: usize = 4;
         match self.slot(node) {
             Some(slot) if added.len() <= A_FEW || node.is_leaf() => {
                 added.iter().fold(false, |changed, &row| {
@@ -88,20 +99,33 @@ impl<S: Scalar> Extents<S> {
         removed: &[RowId],
         table: Table<'_, S>,
     ) -> bool {
-        if let Some(slot) = self.slot(node)
-            && self.keeps(arena, node)
-        {
-            let (low, high) = self.bounds(slot);
-            let touches = |&row: &RowId| {
-                let x = table.row(row);
-                x.iter().zip(low.iter().zip(high)).any(|(x, (l, h))| x == l || x == h)
-            };
-            if !removed.iter().any(touches) {
-                return false;
-            }
+        let kept = self.slot(node).filter(|_| self.keeps(arena, node));
+        // Of many rows, some lies on nearly every bound.
+        let Some(slot) = kept.filter(|_| removed.len() <= A_FEW) else {
+            self.set(arena, node, table);
+            return true;
+        };
+        let mut bounds = std::mem::take(&mut self.scratch);
+        // Only bounds that a removed row lay on can move.
+        let (low, high) = self.bounds(slot);
+        let on_bound = |d: &usize| {
+            removed.len() > A_FEW
+                || removed.iter().any(|&row| {
+                    let value = table.row(row)[*d];
+                    value == low[*d] || value == high[*d]
+                })
+        };
+        bounds.clear();
+        bounds.extend((0..self.n_features).filter(on_bound).map(|d| (d, low[d], high[d])));
+        if bounds.len() * A_FEW > self.n_features {
+            self.set(arena, node, table);
+        } else {
+            self.set_some(arena, node, slot, &bounds, table);
         }
-        self.set(arena, node, table);
-        true
+        let (low, high) = self.bounds(slot);
+        let changed = bounds.iter().any(|&(d, l, h)| low[d] != l || high[d] != h);
+        self.scratch = bounds;
+        changed
     }
 
     /// Gives up a node's box.
@@ -188,6 +212,58 @@ impl<S: Scalar> Extents<S> {
         widen(low, high, x, x);
     }
 
+    /// Sets a box anew in some dimensions.
+    fn set_some(
+        &mut self,
+        arena: &Arena,
+        node: NodeId,
+        slot: usize,
+        dimensions: &[(usize, S, S)],
+        table: Table<'_, S>,
+    ) {
+        let (low, high) = self.bounds_mut(slot);
+        for &(d, ..) in dimensions {
+            (low[d], high[d]) = (S::MAX, S::MIN);
+        }
+        match arena.kind(node) {
+            Kind::Leaf => self.include_some(slot, arena, node, dimensions, table),
+            Kind::Split(left, right) => {
+                self.include_some(slot, arena, left, dimensions, table);
+                self.include_some(slot, arena, right, dimensions, table);
+            }
+        }
+    }
+
+    /// Makes a box hold a node's in some dimensions.
+    fn include_some(
+        &mut self,
+        slot: usize,
+        arena: &Arena,
+        node: NodeId,
+        dimensions: &[(usize, S, S)],
+        table: Table<'_, S>,
+    ) {
+        let include = |this: &mut Self, d: usize, (l, h): (S, S)| {
+            let (low, high) = this.bounds_mut(slot);
+            (low[d], high[d]) = (if l < low[d] { l } else { low[d] }, if h > high[d] { h } else { high[d] });
+        };
+        match self.slot(node) {
+            Some(other) if other != slot => {
+                for &(d, ..) in dimensions {
+                    let (low, high) = self.bounds(other);
+                    let bounds = (low[d], high[d]);
+                    include(self, d, bounds);
+                }
+            }
+            _ => arena.for_each_row(node, |row| {
+                let x = table.row(row);
+                for &(d, ..) in dimensions {
+                    include(self, d, (x[d], x[d]));
+                }
+            }),
+        }
+    }
+
     fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>) {
         match self.slot(node) {
             Some(other) if other != slot => {
@@ -218,6 +294,7 @@ impl Extents<f32> {
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),
+            scratch: Vec::new(),
         }
     }
 }

@@ -186,7 +186,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 }
                 (false, false) => {
                     let added = this.rows(rows);
-                    self.arena.add_to_count(this.node, added.len());
+                    self.arena.count_in(this.node, added.len());
                     Changed {
                         statistics: this.below.statistics && self.join(this.node),
                         extent: this.below.extent
@@ -278,7 +278,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 self.arena.skip_split(link, node);
                 return Changed::ALL;
             }
-            (Some(_), Some(_)) => self.arena.count_rows(node),
+            (Some(_), Some(_)) => self.arena.count_out(node, this.rows(rows).len()),
         }
         let statistics = below.statistics && self.join(node);
         if self.arena.n_rows(node) < process.min_samples_split

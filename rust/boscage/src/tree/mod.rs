@@ -223,8 +223,13 @@ impl Arena {
     }
 
     /// Counts rows that came to a split.
-    pub(crate) fn add_to_count(&mut self, split: NodeId, n: usize) {
+    pub(crate) fn count_in(&mut self, split: NodeId, n: usize) {
         self.splits[split.rank()].n_rows += n as u32;
+    }
+
+    /// Counts rows that left a split.
+    pub(crate) fn count_out(&mut self, split: NodeId, n: usize) {
+        self.splits[split.rank()].n_rows -= n as u32;
     }
 
     /// A split's time; a leaf's is the lifetime, which the arena does not know: infinity.
