@@ -17,9 +17,16 @@ from reference.arrays import Array
 
 # timing on a machine that other work shares: one second is the promise, the rest is slack
 WITHIN = 1.0
-pytestmark = pytest.mark.skipif(
-    threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(),
+        reason="signals need the main thread",
+    ),
+    pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
+        reason="SIGINT is ignored here, as by what a shell runs in the background",
+    ),
+]
 
 
 def data(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
@@ -115,3 +122,25 @@ def test_interrupted_predictions() -> None:
     assert interrupted(lambda: model.predict_proba(at)) < WITHIN
     assert interrupted(lambda: model.predict(at)) < WITHIN
     assert model.predict_proba(at[:3]).shape == (3, 5)
+
+
+def test_interrupted_forget_has_removed_a_prefix_of_the_rows() -> None:
+    x, y = data(40_000, 3)
+    settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
+    model = MondrianForestClassifier(100, **settings).fit(x, y)
+    gone = np.arange(100, len(x))
+    assert interrupted(lambda: model.forget(gone)) < WITHIN
+    n = model.n_rows_
+    assert 100 < n < len(x)
+    np.testing.assert_array_equal(model.ids_[100:], np.arange(len(x) - n + 100, len(x)))
+    model.forget(model.ids_[100:])
+    assert model.digest() == MondrianForestClassifier(100, **settings).fit(x[:100], y[:100]).digest()
+
+
+def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:
+    x, _ = data(20_000, 4)
+    y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
+    model = MondrianForestRegressor(100, random_state=0).fit(x[:-1], y[:-1])
+    model.partial_fit(x[-1:], y[-1:])
+    assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
+    assert np.isfinite(model.predict(x[:1])).all()

@@ -57,7 +57,13 @@ class MondrianClassifier:
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> int: ...
-    def forget(self, ids: NDArray[np.uint64], *, n_threads: int = 1) -> None: ...
+    def forget(
+        self,
+        ids: NDArray[np.uint64],
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
     def merge(
         self, other: MondrianClassifier, *, n_threads: int = 1, progress: _Progress | None = None
     ) -> None: ...
@@ -148,7 +154,13 @@ class MondrianRegressor:
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> int: ...
-    def forget(self, ids: NDArray[np.uint64], *, n_threads: int = 1) -> None: ...
+    def forget(
+        self,
+        ids: NDArray[np.uint64],
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> None: ...
     def merge(
         self, other: MondrianRegressor, *, n_threads: int = 1, progress: _Progress | None = None
     ) -> None: ...

@@ -118,8 +118,21 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         ------
         KeyError
             If there is no row of that number; nothing is forgotten then.
+        KeyboardInterrupt
+            If interrupted; the first of the rows are forgotten then, and it says how many.
         """
-        self._require_model().forget(_inputs.check_ids(ids), n_threads=self._n_threads())
+        model = self._require_model()
+        numbers = _inputs.check_ids(ids)
+        before = model.n_rows
+        try:
+            with self._progress("forgetting") as progress:
+                model.forget(numbers, n_threads=self._n_threads(), progress=progress)
+        except KeyboardInterrupt as stop:
+            stop.args = (
+                f"forget was interrupted: the first {before - model.n_rows} of "
+                f"{len(numbers)} rows have been forgotten",
+            )
+            raise
         return self
 
     def merge(self: Self, other: Self) -> Self:

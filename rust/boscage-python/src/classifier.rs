@@ -114,20 +114,24 @@ impl MondrianClassifier {
         Ok(self.model()?.n_rows() - before)
     }
 
-    #[pyo3(signature = (ids, *, n_threads=1))]
-    fn forget(&mut self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>, n_threads: usize) -> PyResult<()> {
+    #[pyo3(signature = (ids, *, n_threads=1, progress=None))]
+    fn forget(
+        &mut self,
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u64>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let ids = slice("ids", &ids)?;
         let model = self.model_mut()?;
-        gate::brief(py, || model.forget(ids, n_threads))
+        gate::run_sized(py, ids.len(), n_threads, progress.as_ref(), |run| model.forget(ids, run))
     }
 
     #[pyo3(signature = (n, *, n_threads=1))]
     fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
         let model = self.model_mut()?;
-        gate::brief(py, || {
-            model.keep_newest(n, n_threads);
-            Ok(())
-        })
+        let n_gone = model.n_rows().saturating_sub(n);
+        gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
     }
 
     #[pyo3(signature = (other, *, n_threads=1, progress=None))]

@@ -1,6 +1,6 @@
 //! The regressor as a Python class.
 
-use boscage::{AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
+use boscage::{AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Rows, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -142,20 +142,24 @@ impl MondrianRegressor {
         Ok(self.model()?.n_rows() - before)
     }
 
-    #[pyo3(signature = (ids, *, n_threads=1))]
-    fn forget(&mut self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>, n_threads: usize) -> PyResult<()> {
+    #[pyo3(signature = (ids, *, n_threads=1, progress=None))]
+    fn forget(
+        &mut self,
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u64>,
+        n_threads: usize,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let ids = slice("ids", &ids)?;
         let model = self.model_mut()?;
-        gate::brief(py, || model.forget(ids, n_threads))
+        gate::run_sized(py, ids.len(), n_threads, progress.as_ref(), |run| model.forget(ids, run))
     }
 
     #[pyo3(signature = (n, *, n_threads=1))]
     fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
         let model = self.model_mut()?;
-        gate::brief(py, || {
-            model.keep_newest(n, n_threads);
-            Ok(())
-        })
+        let n_gone = model.n_rows().saturating_sub(n);
+        gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
     }
 
     #[pyo3(signature = (other, *, n_threads=1, progress=None))]
@@ -181,7 +185,7 @@ impl MondrianRegressor {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict(rows, run);
-        let (mean, variance) = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
+        let (mean, variance) = gate::run_sized(py, size(model, rows), n_threads, None, work)?;
         Ok((vector(py, mean), vector(py, variance)))
     }
 
@@ -190,7 +194,7 @@ impl MondrianRegressor {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run);
-        Ok(mixture(py, gate::run_sized(py, rows.n_rows(), n_threads, None, work)?))
+        Ok(mixture(py, gate::run_sized(py, size(model, rows), n_threads, None, work)?))
     }
 
     #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
@@ -212,7 +216,7 @@ impl MondrianRegressor {
     #[pyo3(signature = (*, n_threads=1))]
     fn hyperparameters<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyDict>> {
         let model = self.model()?;
-        let hyper = py.detach(|| model.hyperparameters(n_threads));
+        let hyper = gate::run(py, n_threads, None, |run| model.hyperparameters(run))?;
         let dict = PyDict::new(py);
         dict.set_item("mu", hyper.mu)?;
         dict.set_item("gamma1", hyper.gamma1)?;
@@ -224,7 +228,7 @@ impl MondrianRegressor {
     #[pyo3(signature = (*, n_threads=1))]
     fn log_marginal_likelihood(&self, py: Python<'_>, n_threads: usize) -> PyResult<f64> {
         let model = self.model()?;
-        Ok(py.detach(|| model.log_marginal_likelihood(n_threads)))
+        gate::run(py, n_threads, None, |run| model.log_marginal_likelihood(run))
     }
 
     #[pyo3(signature = (predictive, *, n_threads=1))]
@@ -244,7 +248,7 @@ impl MondrianRegressor {
     #[pyo3(signature = (*, n_threads=1))]
     fn trees<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
-        let exported = py.detach(|| model.trees(n_threads));
+        let exported = gate::run(py, n_threads, None, |run| model.trees(run))?;
         trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, _| {
             let (mean, variance): (Vec<f64>, Vec<f64>) =
                 values.as_chunks().0.iter().map(|&[mean, variance]| (mean, variance)).unzip();
@@ -373,4 +377,9 @@ impl MondrianRegressor {
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
         Ok(vector(py, self.model()?.domain().weights().to_vec()))
     }
+}
+
+/// Rows to predict as the gate should weigh them: the first prediction after a change is long.
+fn size(model: &boscage::MondrianRegressor, rows: Rows<'_>) -> usize {
+    if model.is_settled() { rows.n_rows() } else { usize::MAX }
 }

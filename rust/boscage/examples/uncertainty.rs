@@ -35,6 +35,6 @@ fn main() -> Result<()> {
     for ((x, mean), variance) in at.iter().zip(mean).zip(variance) {
         println!("x = {x:5.2}: {mean:6.3} +- {:.3}", variance.sqrt());
     }
-    println!("hyperparameters: {:?}", forest.hyperparameters(1));
+    println!("hyperparameters: {:?}", forest.hyperparameters(&Run::default())?);
     Ok(())
 }

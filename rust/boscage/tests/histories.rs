@@ -130,7 +130,7 @@ proptest! {
 
         let keep = keep.min(n);
         let gone: Vec<u64> = (keep as u64..n as u64).collect();
-        forest.forget(&gone, 1).unwrap();
+        forest.forget(&gone, &Run::default()).unwrap();
         forest.check().unwrap();
         let rest = classifier(&setting, &rows, &all[..keep]);
         prop_assert_eq!(forest.digest(), rest.digest());
@@ -175,7 +175,7 @@ proptest! {
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict(probes, &one), whole.predict(probes, &two));
         let keep = keep.min(n);
-        forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>(), 1).unwrap();
+        forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>(), &Run::default()).unwrap();
         forest.check().unwrap();
         let rest = regressor(&setting, &rows, &all[..keep]);
         prop_assert_eq!(forest.digest(), rest.digest());
@@ -198,7 +198,7 @@ proptest! {
         let ids = forest.ids();
         let loo = forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap();
         let mut without = forest.clone();
-        without.forget(&[out as u64], 1).unwrap();
+        without.forget(&[out as u64], &Run::default()).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();
         for (class, p) in without.classes().iter().zip(proba) {

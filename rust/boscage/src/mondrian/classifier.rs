@@ -218,17 +218,19 @@ impl MondrianClassifier {
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; then nothing has changed.
-    pub fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
-        let gone = self.forest.forget(ids, n_threads)?;
-        self.classes.count(&gone, -1);
-        Ok(())
+    /// [`Error::UnknownId`]; then nothing has changed. Interrupted: the first of the rows are gone.
+    pub fn forget(&mut self, ids: &[u64], run: &Run<'_>) -> Result<()> {
+        let classes = &mut self.classes;
+        self.forest.forget(ids, run, |gone| classes.count(gone, -1))
     }
 
     /// Removes all rows but the `n` that arrived last.
-    pub fn keep_newest(&mut self, n: usize, n_threads: usize) {
-        let gone = self.forest.keep_newest(n, n_threads);
-        self.classes.count(&gone, -1);
+    ///
+    /// # Errors
+    /// Interrupted: the oldest of the rows are gone.
+    pub fn keep_newest(&mut self, n: usize, run: &Run<'_>) -> Result<()> {
+        let classes = &mut self.classes;
+        self.forest.keep_newest(n, run, |gone| classes.count(gone, -1))
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.

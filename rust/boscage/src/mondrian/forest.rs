@@ -85,6 +85,17 @@ pub struct Run<'a> {
     pub control: &'a Control,
 }
 
+impl Run<'_> {
+    /// `0..n` through `work`, on as many threads as there are, until somebody stops it.
+    pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let each = map(self.n_threads, n, |i| {
+            self.control.check()?;
+            work(i)
+        });
+        each.into_iter().collect()
+    }
+}
+
 impl Default for Run<'static> {
     /// One thread, and nobody who stops it.
     fn default() -> Self {
@@ -131,7 +142,7 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) annotation: String,
 }
 
-/// Row-trees that one uninterruptible block of an insertion may hold.
+/// Row-trees that one uninterruptible block of an insertion or removal may hold.
 const BLOCK: usize = 200_000;
 
 impl<P: Statistics> Forest<P> {
@@ -184,7 +195,7 @@ impl<P: Statistics> Forest<P> {
         // Everything that can be wrong is found before anything changes.
         highest_level(&self.domain, rows, 0)?;
         let ids = self.roster.name(rows.n_rows(), ids)?;
-        let block = (BLOCK / self.settings.n_estimators).max(32);
+        let block = self.block();
         run.control.expect(rows.n_rows() as u64);
         for start in (0..rows.n_rows()).step_by(block) {
             run.control.check()?;
@@ -196,17 +207,27 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
-    /// Removes the rows with the given ids: all of them, or on an error none.
-    /// Their targets.
-    pub(crate) fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<Vec<P::Target>> {
+    /// Removes the rows with the given ids, block by block: all of them, on an error none, interrupted those of
+    /// the first blocks. `gone` hears the targets of those removed.
+    pub(crate) fn forget(
+        &mut self,
+        ids: &[u64],
+        run: &Run<'_>,
+        gone: impl FnMut(&[P::Target]),
+    ) -> Result<()> {
         let rows = self.roster.find(ids)?;
-        Ok(self.remove_rows(rows, n_threads))
+        self.remove_rows(&rows, run, gone)
     }
 
-    /// Removes all rows but the `n` that arrived last; the targets of those removed.
-    pub(crate) fn keep_newest(&mut self, n: usize, n_threads: usize) -> Vec<P::Target> {
-        let rows = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
-        self.remove_rows(rows, n_threads)
+    /// Removes all rows but the `n` that arrived last, the oldest first.
+    pub(crate) fn keep_newest(
+        &mut self,
+        n: usize,
+        run: &Run<'_>,
+        gone: impl FnMut(&[P::Target]),
+    ) -> Result<()> {
+        let rows: Vec<RowId> = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
+        self.remove_rows(&rows, run, gone)
     }
 
     /// Whether another forest is a shard of the same forest.
@@ -250,37 +271,33 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn predict<V: Visitor<P>>(
         &self,
         rows: Rows<'_>,
-        &Run { n_threads, control }: &Run<'_>,
+        run: &Run<'_>,
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
         /// Rows that are taken through a tree while it is in the cache.
         const CHUNK: usize = 4096;
         self.check_features(rows.n_features())?;
         let n = rows.n_rows();
-        let chunk = CHUNK.min(n.div_ceil(n_threads.max(1))).max(1);
-        map(n_threads, n.div_ceil(chunk), |i| {
+        let chunk = CHUNK.min(n.div_ceil(run.n_threads.max(1))).max(1);
+        run.map(n.div_ceil(chunk), |i| {
             let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
-            with_body!(&self.body, kept => self.predict_chunk(kept, part, control, visitor))
+            with_body!(&self.body, kept => self.predict_chunk(kept, part, run.control, visitor))
         })
-        .into_iter()
-        .collect()
     }
 
     /// The same for rows of the forest, each with itself left out of every tree. The forest is as before.
     pub(crate) fn predict_left_out<V: Visitor<P>>(
         &self,
         rows: &[RowId],
-        &Run { n_threads, control }: &Run<'_>,
+        run: &Run<'_>,
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
-        let chunk = rows.len().div_ceil(n_threads.max(1)).max(1);
-        control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
-        map(n_threads, rows.len().div_ceil(chunk), |i| {
+        let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+        run.control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
+        run.map(rows.len().div_ceil(chunk), |i| {
             let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
-            with_body!(&self.body, kept => self.leave_out_chunk(kept, part, control, visitor))
+            with_body!(&self.body, kept => self.leave_out_chunk(kept, part, run.control, visitor))
         })
-        .into_iter()
-        .collect()
     }
 
     /// Turns averaged prediction on or off: the boxes of splits are built or dropped.
@@ -362,23 +379,20 @@ impl<P: Statistics> Forest<P> {
         values: &[S],
         rows: &[RowId],
         level: u32,
-        &Run { n_threads, control }: &Run<'_>,
+        run: &Run<'_>,
     ) -> Result<Vec<Tree<S, P>>> {
         let n_features = self.domain.n_features();
         let by_column = transpose(values, n_features);
         let table = Table::new(values, n_features).with_transpose(&by_column);
         let n = self.settings.n_estimators;
-        control.expect(n as u64);
-        map(n_threads, n, |i| {
-            control.check()?;
+        run.control.expect(n as u64);
+        run.map(n, |i| {
             let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
-            tree.insert(&mut rows.to_vec(), &self.process(i, level, table), control)?;
+            tree.insert(&mut rows.to_vec(), &self.process(i, level, table), run.control)?;
             tree.shrink_to_fit();
-            control.advance(1);
+            run.control.advance(1);
             Ok(tree)
         })
-        .into_iter()
-        .collect()
     }
 
     fn process<'a, S: Scalar>(
@@ -441,13 +455,27 @@ impl<P: Statistics> Forest<P> {
         new
     }
 
-    fn remove_rows(&mut self, rows: Vec<RowId>, n_threads: usize) -> Vec<P::Target> {
-        let targets = rows.iter().map(|&row| self.targets[row as usize]).collect();
-        if !rows.is_empty() {
-            self.roster.dismiss(&rows);
-            self.change_trees(&Change::Remove(rows), n_threads);
+    fn remove_rows(
+        &mut self,
+        rows: &[RowId],
+        run: &Run<'_>,
+        mut gone: impl FnMut(&[P::Target]),
+    ) -> Result<()> {
+        run.control.expect(rows.len() as u64);
+        for block in rows.chunks(self.block()) {
+            run.control.check()?;
+            let targets: Vec<P::Target> = block.iter().map(|&row| self.targets[row as usize]).collect();
+            self.roster.dismiss(block);
+            self.change_trees(&Change::Remove(block.to_vec()), run.n_threads);
+            gone(&targets);
+            run.control.advance(block.len() as u64);
         }
-        targets
+        Ok(())
+    }
+
+    /// Rows that are inserted or removed without an interrupt.
+    fn block(&self) -> usize {
+        (BLOCK / self.settings.n_estimators).max(32)
     }
 
     /// Changes every tree, with the process that it restricts.

@@ -1,11 +1,12 @@
 //! The regression hierarchy's hyperparameters: the thesis' heuristic, and maximum marginal likelihood.
 
 use super::dual::{Dual, Real};
+use super::forest::Run;
 use super::gaussian::{Hyperparameters, Messages, log_normal, root_term};
 use super::numbers::Numbers;
 use super::tree::Tree;
-use crate::control::map;
 use crate::data::Scalar;
+use crate::error::Result;
 use crate::tree::NodeId;
 
 /// Trees that the marginal likelihood is maximised over: the hyperparameters are shared by all trees, and
@@ -27,53 +28,59 @@ pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f
 }
 
 /// The mean over trees of the log marginal likelihood of the targets.
+///
+/// # Errors
+/// An interrupt.
 pub(crate) fn log_marginal_likelihood<S: Scalar>(
     trees: &[Tree<S, Numbers>],
     lifetime: f64,
     hyper: &Hyperparameters,
-    n_threads: usize,
-) -> f64 {
-    let terms = map(n_threads, trees.len(), |i| {
+    run: &Run<'_>,
+) -> Result<f64> {
+    let terms = run.map(trees.len(), |i| {
         let tree = &trees[i];
         let preorder = tree.arena.preorder();
         let Some(&root) = preorder.first() else {
-            return 0.0;
+            return Ok(0.0);
         };
         let (messages, log_likelihood) = Messages::upward(tree, &preorder, lifetime, hyper);
         let (variance, mean) = root_term(tree, root, messages.of(root), lifetime, hyper);
-        log_likelihood + log_normal(mean - hyper.mu, variance)
-    });
-    terms.iter().sum::<f64>() / trees.len() as f64
+        Ok(log_likelihood + log_normal(mean - hyper.mu, variance))
+    })?;
+    Ok(terms.iter().sum::<f64>() / trees.len() as f64)
 }
 
 /// Maximises the marginal likelihood over `gamma_1`, `gamma_2` and the noise (or what `fixed_noise`
 /// leaves of them) from `start`, with `mu_H` at its optimum for the others.
+///
+/// # Errors
+/// An interrupt.
 pub(crate) fn maximise<S: Scalar>(
     trees: &[Tree<S, Numbers>],
     lifetime: f64,
     start: Hyperparameters,
     fixed_noise: bool,
-    n_threads: usize,
-) -> Hyperparameters {
+    run: &Run<'_>,
+) -> Result<Hyperparameters> {
     let trees = &trees[..trees.len().min(TREES)];
     let objective = Objective {
         trees,
         preorders: trees.iter().map(|tree| tree.arena.preorder()).collect(),
         lifetime,
         fixed_noise,
-        n_threads,
+        run,
     };
     if objective.preorders.iter().any(Vec::is_empty) {
-        return start;
+        return Ok(start);
     }
     let at = [start.gamma1.ln(), start.gamma2.ln(), start.noise_variance.ln()];
     // Scale-free: what a row gains in log likelihood.
     let n_rows: usize = trees.iter().filter_map(|tree| tree.arena.root().map(|r| tree.arena.n_rows(r))).sum();
-    let (theta, mu) = ascend(at, 1e-10 * n_rows as f64, |theta| objective.evaluate(theta));
+    let (theta, mu) = ascend(at, 1e-10 * n_rows as f64, |theta| objective.evaluate(theta))?;
     let gamma1 = theta[0].exp();
     // Targets that agree exactly where rows coincide would have it that there is no noise at all.
     let noise_variance = if fixed_noise { start.noise_variance } else { theta[2].exp().max(1e-9 * gamma1) };
-    Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance }
+    Ok(Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance })
 }
 
 /// Value, gradient and the best `mu_H` at one point.
@@ -89,25 +96,25 @@ struct Objective<'a, S> {
     preorders: Vec<Vec<NodeId>>,
     lifetime: f64,
     fixed_noise: bool,
-    n_threads: usize,
+    run: &'a Run<'a>,
 }
 
 impl<S: Scalar> Objective<'_, S> {
     /// The mean log marginal likelihood at the logarithms of the hyperparameters.
-    fn evaluate(&self, theta: [f64; 3]) -> Evaluation {
+    fn evaluate(&self, theta: [f64; 3]) -> Result<Evaluation> {
         let exp = |i: usize| {
             let value = theta[i].exp();
             Dual::<3>::variable(theta[i], i).chain(value, value)
         };
         let noise_variance = if self.fixed_noise { Dual::constant(theta[2].exp()) } else { exp(2) };
         let hyper = Hyperparameters { mu: 0.0, gamma1: exp(0), gamma2: exp(1), noise_variance };
-        let terms = map(self.n_threads, self.trees.len(), |i| {
+        let terms = self.run.map(self.trees.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, log_likelihood) = Messages::upward(tree, preorder, self.lifetime, &hyper);
             let root = preorder[0];
             let (variance, mean) = root_term(tree, root, messages.of(root), self.lifetime, &hyper);
-            (log_likelihood, variance, mean)
-        });
+            Ok((log_likelihood, variance, mean))
+        })?;
         // mu_H only enters through the roots: its optimum is their mean, weighted by precision. By the
         // envelope theorem it counts as a constant in the gradient.
         let weights = terms.iter().map(|(_, variance, _)| 1.0 / variance.value);
@@ -117,17 +124,21 @@ impl<S: Scalar> Objective<'_, S> {
             sum + log_likelihood + log_normal(mean - Dual::constant(mu), variance)
         });
         let n = terms.len() as f64;
-        Evaluation { value: sum.value / n, gradient: sum.slope.map(|s| s / n), mu }
+        Ok(Evaluation { value: sum.value / n, gradient: sum.slope.map(|s| s / n), mu })
     }
 }
 
 /// Climbs by the BFGS method with backtracking; the point reached and `mu_H` there.
-fn ascend(start: [f64; 3], tolerance: f64, evaluate: impl Fn([f64; 3]) -> Evaluation) -> ([f64; 3], f64) {
+fn ascend(
+    start: [f64; 3],
+    tolerance: f64,
+    evaluate: impl Fn([f64; 3]) -> Result<Evaluation>,
+) -> Result<([f64; 3], f64)> {
     /// A step in a logarithm is never longer than this.
     const LONGEST: f64 = 2.0;
     let dot = |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut theta = start;
-    let mut here = evaluate(theta);
+    let mut here = evaluate(theta)?;
     // The inverse of minus the Hessian, as far as the gradients seen tell.
     let identity = |scale: f64| -> [[f64; 3]; 3] {
         std::array::from_fn(|i| std::array::from_fn(|j| if i == j { scale } else { 0.0 }))
@@ -144,7 +155,7 @@ fn ascend(start: [f64; 3], tolerance: f64, evaluate: impl Fn([f64; 3]) -> Evalua
         let mut scale = 1.0;
         let next = loop {
             let trial = std::array::from_fn(|i| theta[i] + scale * step[i]);
-            let next = evaluate(trial);
+            let next = evaluate(trial)?;
             if next.value >= here.value + 1e-4 * scale * slope {
                 break Some((trial, next));
             }
@@ -167,7 +178,7 @@ fn ascend(start: [f64; 3], tolerance: f64, evaluate: impl Fn([f64; 3]) -> Evalua
             inverse = update(&inverse, &moved, &bent, curvature);
         }
     }
-    (theta, here.mu)
+    Ok((theta, here.mu))
 }
 
 /// The BFGS update of an inverse Hessian.
@@ -186,7 +197,7 @@ mod tests {
     use super::*;
     use crate::data::Rows;
     use crate::mondrian::domain::Domain;
-    use crate::mondrian::forest::{Batch, Body, Forest, MondrianSettings, Run};
+    use crate::mondrian::forest::{Batch, Body, Forest, MondrianSettings};
     use crate::mondrian::keyed::Stream;
 
     fn forest() -> Forest<Numbers> {
@@ -210,16 +221,16 @@ mod tests {
             preorders: kept.trees.iter().map(|tree| tree.arena.preorder()).collect(),
             lifetime: f64::INFINITY,
             fixed_noise: false,
-            n_threads: 1,
+            run: &Run::default(),
         };
         let theta = [0.3, -1.2, -2.5];
-        let here = objective.evaluate(theta);
+        let here = objective.evaluate(theta).unwrap();
         for i in 0..3 {
             let step = 1e-5;
             let at = |sign: f64| {
                 let mut moved = theta;
                 moved[i] += sign * step;
-                objective.evaluate(moved).value
+                objective.evaluate(moved).unwrap().value
             };
             let slope = (at(1.0) - at(-1.0)) / (2.0 * step);
             assert!((slope - here.gradient[i]).abs() < 1e-6 * slope.abs().max(1.0), "variable {i}");
@@ -231,8 +242,10 @@ mod tests {
         let forest = forest();
         let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
         let start = heuristic(0.5, 0.4, 60, 2.0);
-        let best = maximise(&kept.trees, f64::INFINITY, start, false, 1);
-        let value = |hyper: &Hyperparameters| log_marginal_likelihood(&kept.trees, f64::INFINITY, hyper, 1);
+        let best = maximise(&kept.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
+        let value = |hyper: &Hyperparameters| {
+            log_marginal_likelihood(&kept.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
+        };
         let top = value(&best);
         assert!(top > value(&start));
         for factor in [0.9, 1.1] {

@@ -7,15 +7,15 @@
 //! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
 //! that holds other rows, the row branches off as a test point would.
 
-use super::forest::{Forest, Kept};
+use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Hyperparameters, Message, Messages};
 use super::local_noise::Sizes;
 use super::numbers::Numbers;
 use super::regressor::Noise;
 use super::route::{Branch, Stop};
 use super::tree::Tree;
-use crate::control::map;
 use crate::data::Scalar;
+use crate::error::Result;
 use crate::tree::{NodeId, RowId};
 
 /// Trees of the mixture (at most).
@@ -40,9 +40,9 @@ pub(crate) fn maximise<S: Scalar>(
     heuristic: Hyperparameters,
     noise: Noise,
     fixed: bool,
-    n_threads: usize,
-) -> Hyperparameters {
-    let trial = Trial::new(forest, kept, noise, n_threads);
+    run: &Run<'_>,
+) -> Result<Hyperparameters> {
+    let trial = Trial::new(forest, kept, noise, run)?;
     let evaluate = |(share, gamma2): (i32, i32)| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
         let hyper = if fixed {
@@ -51,16 +51,16 @@ pub(crate) fn maximise<S: Scalar>(
             let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
             Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..heuristic }
         };
-        let left_out = trial.left_out(&hyper);
+        let left_out = trial.left_out(&hyper)?;
         if fixed {
-            return (trial.score(&left_out, 1.0), hyper);
+            return Ok((trial.score(&left_out, 1.0), hyper));
         }
         let (score, scale) = trial.best_scale(&left_out);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
-        (score, Hyperparameters { gamma1, noise_variance, ..hyper })
+        Ok((score, Hyperparameters { gamma1, noise_variance, ..hyper }))
     };
     let mut at = (0, 0);
-    let mut best = evaluate(at);
+    let mut best = evaluate(at)?;
     // Every direction as far as it leads, until none does.
     let directions = [(0, 1), (0, -1), (-1, 0), (1, 0)];
     let (mut vain, mut next) = (0, 0);
@@ -73,7 +73,7 @@ pub(crate) fn maximise<S: Scalar>(
             if there.0.abs() > FARTHEST || there.1.abs() > FARTHEST {
                 break;
             }
-            let found = evaluate(there);
+            let found = evaluate(there)?;
             // Never a density that is no number.
             let better = found.0 > best.0 + WORTHWHILE;
             if !better {
@@ -84,7 +84,7 @@ pub(crate) fn maximise<S: Scalar>(
     }
     // Targets of so many orders of magnitude that no density of theirs is a number.
     let usable = best.0.is_finite() && [best.1.gamma1, best.1.noise_variance].iter().all(|v| v.is_normal());
-    if usable { best.1 } else { heuristic }
+    Ok(if usable { best.1 } else { heuristic })
 }
 
 /// Where a row is in a tree that does not have it.
@@ -104,11 +104,16 @@ struct Trial<'a, S> {
     all_targets: &'a [f64],
     lifetime: f64,
     noise: Noise,
-    n_threads: usize,
+    run: &'a Run<'a>,
 }
 
 impl<'a, S: Scalar> Trial<'a, S> {
-    fn new(forest: &'a Forest<Numbers>, kept: &'a Kept<S, Numbers>, noise: Noise, n_threads: usize) -> Self {
+    fn new(
+        forest: &'a Forest<Numbers>,
+        kept: &'a Kept<S, Numbers>,
+        noise: Noise,
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
         let trees = &kept.trees[..kept.trees.len().min(TREES)];
         let n_features = forest.domain.n_features();
         let preorders: Vec<Vec<NodeId>> = trees.iter().map(|tree| tree.arena.preorder()).collect();
@@ -145,12 +150,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
         }
         let rates = forest.domain.rates();
         let lifetime = forest.settings.lifetime;
-        let places = map(n_threads, trees.len(), |i| {
+        let places = run.map(trees.len(), |i| {
             let arena = &trees[i].arena;
             let root = arena.root().expect("a forest of rows has roots");
             let mut low = vec![0.0; n_features];
             let mut high = vec![0.0; n_features];
-            chosen
+            let places = chosen
                 .iter()
                 .map(|&row| {
                     let x = values(row);
@@ -181,21 +186,22 @@ impl<'a, S: Scalar> Trial<'a, S> {
                     let stop = Stop { node, after, time: lifetime, branch: Branch::Rate(rate) };
                     Place { path, branch: (rate > 0.0).then_some(stop) }
                 })
-                .collect()
-        });
+                .collect();
+            Ok(places)
+        })?;
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
-        Self { trees, preorders, places, targets, all_targets: &forest.targets, lifetime, noise, n_threads }
+        Ok(Self { trees, preorders, places, targets, all_targets: &forest.targets, lifetime, noise, run })
     }
 
     /// Squared distance and variance of every chosen row, by tree, under the tree without the row.
-    fn left_out(&self, hyper: &Hyperparameters) -> Vec<Vec<(f64, f64)>> {
-        map(self.n_threads, self.trees.len(), |i| {
+    fn left_out(&self, hyper: &Hyperparameters) -> Result<Vec<Vec<(f64, f64)>>> {
+        self.run.map(self.trees.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, _) = Messages::upward(tree, preorder, self.lifetime, hyper);
             let above = gaussian::beliefs(tree, &messages, hyper, self.lifetime, preorder);
             let sizes = (self.noise == Noise::Local)
                 .then(|| Sizes::of(tree, preorder, &above, hyper.noise_variance, self.all_targets));
-            self.places[i]
+            let each = self.places[i]
                 .iter()
                 .zip(&self.targets)
                 .map(|(place, &y)| {
@@ -214,7 +220,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
                     });
                     (apart * apart, (belief.variance + hyper.noise_variance) * scale)
                 })
-                .collect()
+                .collect();
+            Ok(each)
         })
     }
 

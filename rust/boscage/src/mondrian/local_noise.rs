@@ -10,31 +10,34 @@
 //! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
 //! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one.
 
-use super::forest::{Forest, Kept};
+use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Above, Hyperparameters, Messages};
 use super::numbers::{Moments, Numbers};
 use super::tree::Tree;
-use crate::control::map;
 use crate::data::Scalar;
+use crate::error::Result;
 use crate::tree::{Kind, NodeId};
 
 /// Rows that a parent's factor counts for, `a` above.
 const PRIOR: f64 = 10.0;
 
 /// The factor on a node's variances, by tree and node.
+///
+/// # Errors
+/// An interrupt.
 pub(crate) fn estimate<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
     messages: &[Messages],
     hyper: &Hyperparameters,
-    n_threads: usize,
-) -> Vec<Vec<f64>> {
+    run: &Run<'_>,
+) -> Result<Vec<Vec<f64>>> {
     let lifetime = forest.settings.lifetime;
-    map(n_threads, kept.trees.len(), |i| {
+    run.map(kept.trees.len(), |i| {
         let tree = &kept.trees[i];
         let order = tree.arena.preorder();
         let above = gaussian::beliefs(tree, &messages[i], hyper, lifetime, &order);
-        Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order)
+        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order))
     })
 }
 

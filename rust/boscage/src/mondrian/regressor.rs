@@ -12,7 +12,6 @@ use super::local_noise;
 use super::numbers::Numbers;
 use super::route::Stop;
 use super::tree::Tree;
-use crate::control::map;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::tree::NodeId;
@@ -148,7 +147,7 @@ impl MondrianRegressor {
         let targets = check_targets(batch.rows.n_rows(), targets)?;
         let forest = Forest::fit(settings, domain, batch, targets, run)?;
         let this = Self { forest, settings: regression, state: OnceLock::new() };
-        this.state(run.n_threads);
+        this.state(run)?;
         Ok(this)
     }
 
@@ -166,17 +165,21 @@ impl MondrianRegressor {
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; then nothing has changed.
-    pub fn forget(&mut self, ids: &[u64], n_threads: usize) -> Result<()> {
-        self.forest.forget(ids, n_threads)?;
+    /// [`Error::UnknownId`]; then nothing has changed. Interrupted: the first of the rows are gone.
+    pub fn forget(&mut self, ids: &[u64], run: &Run<'_>) -> Result<()> {
+        let done = self.forest.forget(ids, run, |_| {});
         self.state = OnceLock::new();
-        Ok(())
+        done
     }
 
     /// Removes all rows but the `n` that arrived last.
-    pub fn keep_newest(&mut self, n: usize, n_threads: usize) {
-        self.forest.keep_newest(n, n_threads);
+    ///
+    /// # Errors
+    /// Interrupted: the oldest of the rows are gone.
+    pub fn keep_newest(&mut self, n: usize, run: &Run<'_>) -> Result<()> {
+        let done = self.forest.keep_newest(n, run, |_| {});
         self.state = OnceLock::new();
+        done
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.
@@ -197,7 +200,7 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let gather = TwoMoments { model: self, state: self.state(run.n_threads) };
+        let gather = TwoMoments { model: self, state: self.state(run)? };
         let chunks = self.forest.predict(rows, run, &gather)?;
         Ok(chunks.into_iter().flatten().map(|row| (row.mean, row.squares / row.weight)).unzip())
     }
@@ -208,7 +211,7 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
-        let gather = Mixture { model: self, state: self.state(run.n_threads) };
+        let gather = Mixture { model: self, state: self.state(run)? };
         Ok(ragged(self.forest.predict(rows, run, &gather)?))
     }
 
@@ -219,24 +222,35 @@ impl MondrianRegressor {
     /// [`Error::UnknownId`]; an interrupt.
     pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
         let rows = self.forest.roster.find(ids)?;
-        let gather = LeftOut { model: self, state: self.state(run.n_threads) };
+        let gather = LeftOut { model: self, state: self.state(run)? };
         let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
         Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect()))
     }
 
-    /// The hyperparameters in use.
+    /// Whether hyperparameters and beliefs are there since the last change: if not, the first prediction makes
+    /// them, which takes longer than it does itself.
     #[must_use]
-    pub fn hyperparameters(&self, n_threads: usize) -> Hyperparameters {
-        self.state(n_threads).hyper
+    pub fn is_settled(&self) -> bool {
+        self.state.get().is_some()
+    }
+
+    /// The hyperparameters in use.
+    ///
+    /// # Errors
+    /// An interrupt, while they are chosen.
+    pub fn hyperparameters(&self, run: &Run<'_>) -> Result<Hyperparameters> {
+        Ok(self.state(run)?.hyper)
     }
 
     /// Log marginal likelihood of the targets, its mean over trees.
-    #[must_use]
-    pub fn log_marginal_likelihood(&self, n_threads: usize) -> f64 {
-        let hyper = self.state(n_threads).hyper;
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn log_marginal_likelihood(&self, run: &Run<'_>) -> Result<f64> {
+        let hyper = self.state(run)?.hyper;
         let lifetime = self.forest.settings.lifetime;
         with_body!(&self.forest.body, kept => {
-            hyperparameters::log_marginal_likelihood(&kept.trees, lifetime, &hyper, n_threads)
+            hyperparameters::log_marginal_likelihood(&kept.trees, lifetime, &hyper, run)
         })
     }
 
@@ -317,37 +331,46 @@ impl MondrianRegressor {
     }
 
     /// Every tree as arrays; its values are the posterior mean and variance of each node's mean.
-    #[must_use]
-    pub fn trees(&self, n_threads: usize) -> Vec<ExportedTree> {
-        self.forest.export(&Posteriors { model: self, state: self.state(n_threads) })
+    ///
+    /// # Errors
+    /// An interrupt, while hyperparameters are chosen.
+    pub fn trees(&self, run: &Run<'_>) -> Result<Vec<ExportedTree>> {
+        Ok(self.forest.export(&Posteriors { model: self, state: self.state(run)? }))
     }
 
-    fn state(&self, n_threads: usize) -> &State {
-        self.state.get_or_init(|| with_body!(&self.forest.body, kept => self.new_state(kept, n_threads)))
-    }
-
-    fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, n_threads: usize) -> State {
-        let lifetime = self.forest.settings.lifetime;
-        let hyper = self.choose_hyperparameters(kept, n_threads);
-        if self.settings.posterior == Posterior::Fast {
-            return State { hyper, messages: Vec::new(), scales: None };
+    fn state(&self, run: &Run<'_>) -> Result<&State> {
+        if let Some(state) = self.state.get() {
+            return Ok(state);
         }
-        let messages = map(n_threads, kept.trees.len(), |i| {
+        let state = with_body!(&self.forest.body, kept => self.new_state(kept, run))?;
+        // Whoever came first has made the same.
+        Ok(self.state.get_or_init(|| state))
+    }
+
+    fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<State> {
+        let lifetime = self.forest.settings.lifetime;
+        let hyper = self.choose_hyperparameters(kept, run)?;
+        if self.settings.posterior == Posterior::Fast {
+            return Ok(State { hyper, messages: Vec::new(), scales: None });
+        }
+        let messages = run.map(kept.trees.len(), |i| {
             let tree = &kept.trees[i];
-            Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper).0
-        });
-        let scales = (self.settings.noise == Noise::Local)
-            .then(|| local_noise::estimate(&self.forest, kept, &messages, &hyper, n_threads));
-        State { hyper, messages, scales }
+            Ok(Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper).0)
+        })?;
+        let scales = match self.settings.noise {
+            Noise::Global => None,
+            Noise::Local => Some(local_noise::estimate(&self.forest, kept, &messages, &hyper, run)?),
+        };
+        Ok(State { hyper, messages, scales })
     }
 
     fn choose_hyperparameters<S: Scalar>(
         &self,
         kept: &Kept<S, Numbers>,
-        n_threads: usize,
-    ) -> Hyperparameters {
+        run: &Run<'_>,
+    ) -> Result<Hyperparameters> {
         if let Some(hyper) = self.settings.hyperparameters {
-            return hyper;
+            return Ok(hyper);
         }
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
@@ -360,13 +383,13 @@ impl MondrianRegressor {
         // Targets without spread have no best hyperparameters.
         let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
         if self.settings.posterior == Posterior::Fast || flat {
-            return start;
+            return Ok(start);
         }
         let fixed = self.settings.noise_variance.is_some();
         match self.settings.rule {
-            HyperparameterRule::Heuristic => start,
+            HyperparameterRule::Heuristic => Ok(start),
             HyperparameterRule::LeaveOneOut => {
-                left_out::maximise(&self.forest, kept, start, self.settings.noise, fixed, n_threads)
+                left_out::maximise(&self.forest, kept, start, self.settings.noise, fixed, run)
             }
             HyperparameterRule::MarginalLikelihood => {
                 if !fixed {
@@ -374,7 +397,7 @@ impl MondrianRegressor {
                     start.noise_variance = 0.5 * variance;
                 }
                 let lifetime = self.forest.settings.lifetime;
-                hyperparameters::maximise(&kept.trees, lifetime, start, fixed, n_threads)
+                hyperparameters::maximise(&kept.trees, lifetime, start, fixed, run)
             }
         }
     }
