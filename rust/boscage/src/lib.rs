@@ -13,7 +13,8 @@ mod mondrian;
 mod tree;
 
 pub use bayes::{
-    CandidateOrder, ChipmanPrior, Expansion, NormalPrior, Proposal, Resampling, SmcSettings, Stage, TreePrior,
+    Acceptance, CandidateOrder, ChipmanPrior, Draw, Expansion, McmcSettings, Move, NormalPrior, Proposal,
+    Resampling, SmcSettings, Stage, TreePrior,
 };
 pub use control::Control;
 pub use data::{Rows, Scalar};

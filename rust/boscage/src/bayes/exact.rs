@@ -8,8 +8,10 @@
 use std::collections::HashMap;
 
 use super::candidates::extents;
-use super::leaf::LeafModel;
+use super::leaf::{LeafModel, Sweep};
+use super::table::Table;
 use super::target::Target;
+use super::tree::Tree;
 
 pub(super) struct Exact<'a, L: LeafModel> {
     target: &'a Target<'a, L>,
@@ -127,4 +129,76 @@ impl<'a, L: LeafModel> Exact<'a, L> {
 
 fn rows_of(set: u64) -> Vec<u32> {
     (0..64).filter(|row| set >> row & 1 == 1).collect()
+}
+
+/// The partition of a tree as `Exact::trees` names it: ranks are those of neighbouring rows.
+pub(super) fn name_of<S>(tree: &Tree<S>, table: &Table) -> String {
+    fn name<S>(tree: &Tree<S>, table: &Table, at: usize, rows: &[u32]) -> String {
+        let Some(split) = tree.nodes[at].split else {
+            return "*".to_owned();
+        };
+        let column = table.column(split.dimension);
+        let rank = column.last_rank_below(split.threshold);
+        let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|&&row| column.rank(row) <= rank);
+        assert!(!left.is_empty() && !right.is_empty(), "a cut parts the rows");
+        let rank = left.iter().map(|&row| column.rank(row)).max().unwrap();
+        let [left, right] =
+            [(at + 1, left), (split.right as usize, right)].map(|(at, rows)| name(tree, table, at, &rows));
+        format!("({}<{rank} {left} {right})", split.dimension)
+    }
+    name(tree, table, 0, &(0..table.n_rows() as u32).collect::<Vec<_>>())
+}
+
+/// No data's say.
+#[derive(Debug)]
+pub(super) struct Flat;
+
+impl LeafModel for Flat {
+    type Stats = ();
+    type Sweep<'a> = Flat;
+
+    fn empty(&self) {}
+    fn add(&self, (): &mut (), _: u32) {}
+    fn rest(&self, (): &(), (): &()) {}
+    fn log_likelihood(&self, (): &()) -> f64 {
+        0.0
+    }
+    fn sweep<'a>(&'a self, (): &()) -> Flat {
+        Flat
+    }
+}
+
+impl Sweep for Flat {
+    fn shift(&mut self, _: u32) {}
+    fn log_likelihood(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A mean with its standard error.
+#[derive(Debug)]
+pub(super) struct Mean {
+    pub(super) n: f64,
+    pub(super) sum: f64,
+    pub(super) squares: f64,
+}
+
+impl Mean {
+    pub(super) fn new() -> Self {
+        Self { n: 0.0, sum: 0.0, squares: 0.0 }
+    }
+
+    pub(super) fn add(&mut self, x: f64) {
+        self.n += 1.0;
+        self.sum += x;
+        self.squares += x * x;
+    }
+
+    /// Within `k` standard errors.
+    pub(super) fn check(&self, expected: f64, k: f64, what: &str) {
+        let mean = self.sum / self.n;
+        let error = ((self.squares / self.n - mean * mean) / (self.n - 1.0)).sqrt();
+        let off = (mean - expected).abs();
+        assert!(off <= k * error + 1e-9 * expected, "{what}: {mean} +- {error} for {expected}");
+    }
 }

@@ -1,6 +1,5 @@
 use super::super::dirichlet::Dirichlet;
-use super::super::exact::Exact;
-use super::super::leaf::{LeafModel, Sweep};
+use super::super::exact::{Exact, Flat, Mean, name_of};
 use super::super::normal::{Normal, NormalPrior};
 use super::super::prior::{ChipmanPrior, TreePrior};
 use super::super::table::Table;
@@ -39,32 +38,6 @@ fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-/// No data's say.
-#[derive(Debug)]
-struct Flat;
-
-impl LeafModel for Flat {
-    type Stats = ();
-    type Sweep<'a> = Flat;
-
-    fn empty(&self) {}
-    fn add(&self, (): &mut (), _: u32) {}
-    fn rest(&self, (): &(), (): &()) {}
-    fn log_likelihood(&self, (): &()) -> f64 {
-        0.0
-    }
-    fn sweep<'a>(&'a self, (): &()) -> Flat {
-        Flat
-    }
-}
-
-impl Sweep for Flat {
-    fn shift(&mut self, _: u32) {}
-    fn log_likelihood(&self) -> f64 {
-        0.0
-    }
-}
-
 fn run<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Island<L::Stats>> {
     sample(target, settings, &Threads::new(1), &Control::new()).unwrap()
 }
@@ -77,50 +50,6 @@ fn root_of<S>(tree: &Tree<S>, table: &Table) -> String {
             let rank = table.column(split.dimension).last_rank_below(split.threshold);
             format!("{}<{rank}", split.dimension)
         }
-    }
-}
-
-/// The partition of a tree as `Exact::trees` names it: ranks are those of neighbouring rows.
-fn name_of<S>(tree: &Tree<S>, table: &Table) -> String {
-    fn name<S>(tree: &Tree<S>, table: &Table, at: usize, rows: &[u32]) -> String {
-        let Some(split) = tree.nodes[at].split else {
-            return "*".to_owned();
-        };
-        let column = table.column(split.dimension);
-        let rank = column.last_rank_below(split.threshold);
-        let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|&&row| column.rank(row) <= rank);
-        assert!(!left.is_empty() && !right.is_empty(), "a cut parts the rows");
-        let rank = left.iter().map(|&row| column.rank(row)).max().unwrap();
-        let [left, right] =
-            [(at + 1, left), (split.right as usize, right)].map(|(at, rows)| name(tree, table, at, &rows));
-        format!("({}<{rank} {left} {right})", split.dimension)
-    }
-    name(tree, table, 0, &(0..table.n_rows() as u32).collect::<Vec<_>>())
-}
-
-struct Mean {
-    n: f64,
-    sum: f64,
-    squares: f64,
-}
-
-impl Mean {
-    fn new() -> Self {
-        Self { n: 0.0, sum: 0.0, squares: 0.0 }
-    }
-
-    fn add(&mut self, x: f64) {
-        self.n += 1.0;
-        self.sum += x;
-        self.squares += x * x;
-    }
-
-    /// Within `k` standard errors.
-    fn check(&self, expected: f64, k: f64, what: &str) {
-        let mean = self.sum / self.n;
-        let error = ((self.squares / self.n - mean * mean) / (self.n - 1.0)).sqrt();
-        let off = (mean - expected).abs();
-        assert!(off <= k * error + 1e-9 * expected, "{what}: {mean} +- {error} for {expected}");
     }
 }
 

@@ -74,9 +74,14 @@ impl Column {
         &self.order
     }
 
-    /// The highest rank whose value is not above a threshold that is not below the lowest value.
+    /// The highest rank whose value is not above a threshold, if there is one.
+    pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
+        (self.values.partition_point(|&value| value <= threshold) as u32).checked_sub(1)
+    }
+
+    /// The same for a threshold that is not below the lowest value.
     pub(crate) fn last_rank_below(&self, threshold: f64) -> u32 {
-        self.values.partition_point(|&value| value <= threshold) as u32 - 1
+        self.rank_at(threshold).expect("a threshold in the column's range")
     }
 
     /// The share of the way from rank `low` to rank `high` that lies between two ranks.
@@ -84,6 +89,11 @@ impl Column {
         // Halved, so that differences of large numbers stay finite.
         let way = |a: u32, b: u32| 0.5 * self.values[b as usize] - 0.5 * self.values[a as usize];
         way(left, right) / way(low, high)
+    }
+
+    /// Logarithm of the way from rank `low` to rank `high`.
+    pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
+        libm::log(0.5 * self.values[high as usize] - 0.5 * self.values[low as usize]) + std::f64::consts::LN_2
     }
 
     /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
