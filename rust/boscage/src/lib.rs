@@ -13,8 +13,9 @@ mod mondrian;
 mod tree;
 
 pub use bayes::{
-    Acceptance, CandidateOrder, ChipmanPrior, Draw, Expansion, McmcSettings, Move, NormalPrior, Proposal,
-    Resampling, SmcSettings, Stage, TreePrior,
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
+    Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,
+    Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
 pub use control::Control;
 pub use data::{Rows, Scalar};

@@ -107,7 +107,9 @@ impl<'a> Sorter<'a> {
     pub(crate) fn new(table: &'a Table, rows: &'a [u32]) -> Self {
         let members = (rows.len() * Self::SPARSE >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
-            rows.iter().for_each(|&row| bits[row as usize / 64] |= 1 << (row % 64));
+            for &row in rows {
+                bits[row as usize / 64] |= 1 << (row % 64);
+            }
             bits
         });
         Self { table, rows, members, sorted: vec![0; rows.len()] }

@@ -163,7 +163,7 @@ impl LeafModel for Flat {
     fn log_likelihood(&self, (): &()) -> f64 {
         0.0
     }
-    fn sweep<'a>(&'a self, (): &()) -> Flat {
+    fn sweep(&self, (): &()) -> Flat {
         Flat
     }
 }

@@ -1,4 +1,4 @@
-//! Markov chain Monte Carlo over whole trees: the moves of Chipman, George and McCulloch (1998).
+//! Markov chain Monte Carlo over whole trees: the moves of Chipman et al. (1998).
 
 use super::leaf::LeafModel;
 use super::state::{Rule, State, StateNode};

@@ -5,7 +5,9 @@
 //! `mcmc` changes whole trees (`state`).
 
 mod candidates;
+mod classifier;
 mod dirichlet;
+mod ensemble;
 mod leaf;
 mod mcmc;
 mod nodes;
@@ -13,6 +15,7 @@ mod normal;
 mod particle;
 mod prior;
 mod proposals;
+mod regressor;
 mod smc;
 mod state;
 mod table;
@@ -23,9 +26,17 @@ mod weights;
 #[cfg(test)]
 mod exact;
 
+pub(crate) use dirichlet::{Counts, check_alpha};
+pub(crate) use ensemble::Ensemble;
+pub(crate) use normal::Moments;
+pub(crate) use tree::{Split, Tree, TreeNode};
+
+pub use classifier::BayesianTreeClassifier;
+pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};
 pub use mcmc::{Acceptance, Draw, McmcSettings, Move};
 pub use normal::NormalPrior;
 pub use prior::{ChipmanPrior, TreePrior};
 pub use proposals::Proposal;
-pub use smc::{CandidateOrder, Expansion, SmcSettings, Stage};
+pub use regressor::{BayesianTreeRegressor, Students};
+pub use smc::{CandidateOrder, Expansion, IslandWeights, SmcSettings, Stage};
 pub use weights::Resampling;

@@ -140,7 +140,7 @@ pub(crate) enum Weighing {
 pub(crate) struct Nodes<'a, L: LeafModel> {
     target: &'a Target<'a, L>,
     threads: &'a Threads,
-    nodes: Vec<Node<L::Stats>>,
+    all: Vec<Node<L::Stats>>,
     /// Left nodes of pairs that nobody has any more.
     free: Vec<NodeId>,
     /// Bytes that nodes have come to hold since nodes were last dropped, and when to do so again.
@@ -163,24 +163,23 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let limit = 4 * size_of::<u32>() * n_rows as usize;
-        Self { target, threads, nodes: vec![root, neighbour], free: Vec::new(), grown: 0, limit }
+        Self { target, threads, all: vec![root, neighbour], free: Vec::new(), grown: 0, limit }
     }
 
     pub(crate) fn get(&self, id: NodeId) -> &Node<L::Stats> {
-        &self.nodes[id as usize]
+        &self.all[id as usize]
     }
 
     /// Finds the rows and the extents of nodes.
     pub(crate) fn open(&mut self, ids: &[NodeId]) {
-        let mut pairs: Vec<NodeId> = ids.to_vec();
-        pairs.retain(|&id| self.get(id).rows.is_none());
-        pairs.iter_mut().for_each(|id| *id &= !1);
+        let waiting = ids.iter().filter(|&&id| self.get(id).rows.is_none());
+        let mut pairs: Vec<NodeId> = waiting.map(|id| id & !1).collect();
         distinct(&mut pairs);
         let parted = self.map(pairs.len(), self.n_rows(&pairs), |i| self.part(pairs[i]));
         for (&left, (low, high)) in pairs.iter().zip(parted) {
             self.grown += (low.len() + high.len()) * size_of::<u32>();
-            self.nodes[left as usize].rows = Some(low);
-            self.nodes[left as usize + 1].rows = Some(high);
+            self.all[left as usize].rows = Some(low);
+            self.all[left as usize + 1].rows = Some(high);
         }
         let mut new: Vec<NodeId> = ids.to_vec();
         new.retain(|&id| self.get(id).extents.is_none());
@@ -190,7 +189,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             extents(self.target.table, self.get(new[i]).rows(), 0..n_features as u32)
         });
         for (&id, extents) in new.iter().zip(found) {
-            let node = &mut self.nodes[id as usize];
+            let node = &mut self.all[id as usize];
             node.gaps.resize_with(extents.len(), || None);
             node.extents = Some(extents);
         }
@@ -209,7 +208,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing));
         for (&(id, extent), gaps) in wanted.iter().zip(found.into_iter().flatten()) {
             self.grown += gaps.bytes();
-            self.nodes[id as usize].gaps[extent] = Some(gaps);
+            self.all[id as usize].gaps[extent] = Some(gaps);
         }
     }
 
@@ -219,7 +218,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             let node = self.get(id);
             if node.choices.is_none() {
                 let choices = Choices::new(self.choice_logs(id, 0..node.extents().len()));
-                self.nodes[id as usize].choices = Some(choices);
+                self.all[id as usize].choices = Some(choices);
             }
         }
     }
@@ -243,16 +242,16 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         for (&(id, cut), [left, right]) in cuts.iter().zip(made) {
             let child = match self.free.pop() {
                 Some(free) => {
-                    self.nodes[free as usize] = left;
-                    self.nodes[free as usize + 1] = right;
+                    self.all[free as usize] = left;
+                    self.all[free as usize + 1] = right;
                     free
                 }
                 None => {
-                    self.nodes.extend([left, right]);
-                    self.nodes.len() as NodeId - 2
+                    self.all.extend([left, right]);
+                    self.all.len() as NodeId - 2
                 }
             };
-            self.nodes[id as usize].children.insert(cut, child);
+            self.all[id as usize].children.insert(cut, child);
         }
     }
 
@@ -263,7 +262,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// Drops all nodes but those that particles still have to expand, and what these depend on.
     pub(crate) fn keep(&mut self, open: impl Iterator<Item = NodeId>) {
-        let mut kept = vec![false; self.nodes.len()];
+        let mut kept = vec![false; self.all.len()];
         for id in open {
             kept[id as usize] = true;
             if self.get(id).rows.is_none() {
@@ -271,13 +270,13 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             }
         }
         self.free.clear();
-        for left in (0..self.nodes.len()).step_by(2).rev() {
+        for left in (0..self.all.len()).step_by(2).rev() {
             let pair = [left, left + 1];
             if !pair.iter().any(|&id| kept[id]) {
                 self.free.push(left as NodeId);
             }
             for id in pair {
-                let node = &mut self.nodes[id];
+                let node = &mut self.all[id];
                 if kept[id] {
                     node.children.retain(|_, left| kept[*left as usize] || kept[*left as usize + 1]);
                 } else {
@@ -285,7 +284,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
                 }
             }
         }
-        let held: usize = self.nodes.iter().map(Node::bytes).sum();
+        let held: usize = self.all.iter().map(Node::bytes).sum();
         self.grown = 0;
         self.limit = self.limit.max(held);
     }

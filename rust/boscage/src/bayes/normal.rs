@@ -22,6 +22,23 @@ pub struct NormalPrior {
 }
 
 impl NormalPrior {
+    /// A prior that follows the targets' mean and variance: a leaf's variance is expected to be of the order of
+    /// the share `noise` of theirs, `scale = shape noise var(y)`.
+    ///
+    /// # Errors
+    /// As [`NormalPrior::check`].
+    pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
+        let n = targets.len().max(1) as f64;
+        // Shares, so that no sum overflows.
+        let mean: f64 = targets.iter().map(|y| y / n).sum();
+        let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
+        // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
+        let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
+        let prior = Self { mean, kappa, shape, scale: shape * noise * variance.max(least) };
+        prior.check()?;
+        Ok(prior)
+    }
+
     /// # Errors
     /// [`Error::InvalidSetting`] for numbers that are not finite, or not positive but for the mean.
     pub fn check(&self) -> Result<()> {

@@ -50,6 +50,11 @@ impl Particle {
         let open = VecDeque::from([Open { node: root, slot: 0 }]);
         Self { log_weight, open, n_slots: 1, last: None }
     }
+
+    /// The number of the last cut made, which tells trees apart.
+    pub(crate) fn last(&self) -> Option<u32> {
+        self.last
+    }
 }
 
 impl<S> History<S> {

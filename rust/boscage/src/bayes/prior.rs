@@ -17,7 +17,7 @@ pub trait TreePrior: std::fmt::Debug + Sync {
     fn split_probability(&self, depth: u32) -> f64;
 }
 
-/// The prior of Chipman, George and McCulloch (1998): eq. 3.3,
+/// The prior of Chipman et al. (1998): eq. 3.3,
 /// `P(split) = alpha_s / (1 + depth)^beta_s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChipmanPrior {

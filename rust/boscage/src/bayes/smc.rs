@@ -1,5 +1,6 @@
 //! Sequential Monte Carlo over trees that grow from the root (Algorithm 3.1), plain and conditional.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::leaf::LeafModel;
@@ -33,6 +34,16 @@ pub enum CandidateOrder {
     MarginalLikelihood,
 }
 
+/// How much say each island has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IslandWeights {
+    /// All the same.
+    #[default]
+    Uniform,
+    /// By their estimates of the evidence.
+    Evidence,
+}
+
 /// How Sequential Monte Carlo is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmcSettings {
@@ -52,6 +63,8 @@ pub struct SmcSettings {
     pub ess_threshold: f64,
     /// Trees that are not finished after so many stages stay as they are.
     pub max_stages: usize,
+    /// How islands are combined.
+    pub island_weights: IslandWeights,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -67,6 +80,7 @@ impl Default for SmcSettings {
             resampling: Resampling::default(),
             ess_threshold: 0.1,
             max_stages: 5000,
+            island_weights: IslandWeights::default(),
             seed: 0,
         }
     }
@@ -141,6 +155,7 @@ pub(crate) fn sample<L: LeafModel>(
 ///
 /// # Errors
 /// As [`sample`].
+#[cfg_attr(not(test), expect(dead_code, reason = "the sweeps of additive trees are to come"))]
 pub(crate) fn sample_conditionally<L: LeafModel>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
@@ -330,16 +345,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
 
     fn finish(self) -> Vec<Island<L::Stats>> {
         let history = &self.history;
-        let end = |group: Group| {
-            let logs: Vec<f64> = group.particles.iter().map(|particle| particle.log_weight).collect();
-            Island {
-                trees: group.particles.iter().map(|particle| history.tree(particle)).collect(),
-                weights: normalised(&logs),
-                log_evidence: log_mean_exp(&logs),
-                stages: group.stages,
-            }
-        };
-        self.islands.into_iter().map(end).collect()
+        self.islands.into_iter().map(|group| group.finish(history)).collect()
     }
 }
 
@@ -365,6 +371,22 @@ impl Group {
             self.particles.iter_mut().for_each(|particle| particle.log_weight = log_evidence);
         }
         self.stages.push(Stage { ess, log_evidence, ancestors });
+    }
+
+    /// The trees, those of particles that made the same cuts together as one.
+    fn finish<S>(self, history: &History<S>) -> Island<S> {
+        let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
+        let mut place = BTreeMap::new();
+        let (mut trees, mut weights) = (Vec::new(), Vec::new());
+        for (particle, weight) in self.particles.iter().zip(normalised(&logs)) {
+            let at = *place.entry(particle.last()).or_insert(trees.len());
+            if at == trees.len() {
+                trees.push(history.tree(particle));
+                weights.push(0.0);
+            }
+            weights[at] += weight;
+        }
+        Island { trees, weights, log_evidence: log_mean_exp(&logs), stages: self.stages }
     }
 }
 

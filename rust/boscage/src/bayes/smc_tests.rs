@@ -42,6 +42,10 @@ fn run<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Isla
     sample(target, settings, &Threads::new(1), &Control::new()).unwrap()
 }
 
+fn n_leaves_of<S>(tree: &Tree<S>) -> f64 {
+    tree.nodes.iter().filter(|node| node.split.is_none()).count() as f64
+}
+
 /// Name of the root's cut, or "*".
 fn root_of<S>(tree: &Tree<S>, table: &Table) -> String {
     match tree.nodes[0].split {
@@ -66,7 +70,7 @@ fn check_unbiased<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings, 
             island.trees.iter().zip(&island.weights).map(|(tree, w)| w * f(tree)).sum()
         };
         evidence.add(own);
-        leaves.add(own * mean(&|tree| tree.n_leaves() as f64));
+        leaves.add(own * mean(&|tree| n_leaves_of(tree)));
         stops.add(own * mean(&|tree| f64::from(u8::from(tree.nodes.len() == 1))));
     }
     evidence.check(1.0, 5.0, &format!("evidence, {what}"));
@@ -115,8 +119,8 @@ fn evidence_is_unbiased_for_every_combination() {
                             order,
                             resampling,
                             ess_threshold,
-                            max_stages: 1000,
                             seed,
+                            ..Default::default()
                         };
                         check_unbiased(&target, &settings, &format!("{settings:?}"));
                     }
@@ -176,12 +180,15 @@ fn a_flat_likelihood_gives_back_the_prior() {
             SmcSettings { n_particles: 20_000, n_islands: 1, proposal, seed: 3, ..Default::default() };
         let island = run(&target, &settings).remove(0);
         assert!(island.log_evidence.abs() < 1e-9);
-        assert!(island.weights.iter().all(|w| (w * 20_000.0 - 1.0).abs() < 1e-9));
+        assert!(island.stages.iter().all(|stage| (stage.ess / 20_000.0 - 1.0).abs() < 1e-9));
         let mut leaves = Mean::new();
         // Along the third column: the share of the extent below a cut is uniform.
         let (mut below, mut cuts) = (Mean::new(), 0.0);
-        for tree in &island.trees {
-            leaves.add(tree.n_leaves() as f64);
+        for (tree, w) in island.trees.iter().zip(&island.weights) {
+            // Particles that stopped at once are one tree.
+            for _ in 0..(w * 20_000.0).round() as u32 {
+                leaves.add(n_leaves_of(tree));
+            }
             if let Some(split) = tree.nodes[0].split {
                 cuts += 1.0;
                 if split.dimension == 2 {

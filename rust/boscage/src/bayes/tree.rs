@@ -32,21 +32,4 @@ impl<S> Tree<S> {
         }
         at
     }
-
-    /// Number of leaves.
-    pub(crate) fn n_leaves(&self) -> usize {
-        self.nodes.len().div_ceil(2)
-    }
-
-    /// Number of cuts above each node.
-    pub(crate) fn depths(&self) -> Vec<u32> {
-        let mut depths = vec![0; self.nodes.len()];
-        for (i, node) in self.nodes.iter().enumerate() {
-            if let Some(split) = node.split {
-                depths[i + 1] = depths[i] + 1;
-                depths[split.right as usize] = depths[i] + 1;
-            }
-        }
-        depths
-    }
 }

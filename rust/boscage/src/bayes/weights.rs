@@ -122,7 +122,9 @@ mod tests {
             for _ in 0..n_draws {
                 let ancestors = scheme.draw(&weights, &mut stream);
                 assert_eq!(ancestors.len(), weights.len());
-                ancestors.iter().for_each(|&i| copies[i as usize] += 1.0);
+                for i in ancestors {
+                    copies[i as usize] += 1.0;
+                }
             }
             for (found, w) in copies.iter().zip(weights) {
                 let expected = 6.0 * w;
