@@ -8,6 +8,9 @@ use super::table::Table;
 /// drawn.
 const NEGLIGIBLE: f64 = 45.0;
 
+/// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
+const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
+
 /// A dimension along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
 /// eq. 3.3 and its extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,13 +78,14 @@ impl Gaps {
         self.gaps.capacity() * size_of::<Gap>()
     }
 
-    /// From gaps whose `cumulative` holds the logarithm of the weight.
-    fn from_logs(mut gaps: Vec<Gap>, best: f64) -> Self {
-        gaps.retain(|gap| gap.cumulative > best - NEGLIGIBLE);
+    /// From gaps whose `cumulative` holds the logarithm of the likelihood, those below `bound` being negligible.
+    fn from_likelihoods(mut gaps: Vec<Gap>, bound: f64, share: impl Fn(u32, u32) -> f64) -> Self {
+        gaps.retain(|gap| gap.cumulative > bound);
         gaps.shrink_to_fit();
+        let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for gap in &mut gaps {
-            sum += libm::exp(gap.cumulative - best);
+            sum += share(gap.left, gap.right) * libm::exp(gap.cumulative - best);
             gap.cumulative = sum;
         }
         Self { gaps, log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY } }
@@ -162,22 +166,24 @@ impl<'a> Sorter<'a> {
     ) -> Gaps {
         let column = self.table.column(extent.dimension);
         let ends = (extent.low, extent.high);
+        let share = |left, right| column.share((left, right), ends);
         let mut sweep = leaf.sweep(all);
         let mut gaps: Vec<Gap> = Vec::new();
-        let (mut left, mut best) = (extent.low, floor);
+        let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
         for (rank, row) in self.sort(extent.dimension) {
             if rank > left {
+                // A gap weighs its likelihood at the most, and not much less unless it is tiny.
                 let likelihood = sweep.log_likelihood();
-                // A gap's share is one at the most.
-                if likelihood > best - NEGLIGIBLE {
-                    let weight = likelihood + libm::log(column.share((left, rank), ends));
-                    best = best.max(weight);
-                    gaps.push(Gap { left, right: rank, cumulative: weight });
+                if likelihood > bound {
+                    gaps.push(Gap { left, right: rank, cumulative: likelihood });
+                    if likelihood - NEGLIGIBLE + TINY_SHARE.1 > bound && share(left, rank) > TINY_SHARE.0 {
+                        bound = likelihood - NEGLIGIBLE + TINY_SHARE.1;
+                    }
                 }
                 left = rank;
             }
             sweep.shift(row);
         }
-        Gaps::from_logs(gaps, best)
+        Gaps::from_likelihoods(gaps, bound, share)
     }
 }
