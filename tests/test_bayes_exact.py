@@ -67,7 +67,7 @@ SMC: list[dict[str, Any]] = [
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
-    # Islands that count by their evidence are one large population: consistent, where equal say is not.
+    # Islands that count by their evidence are one large population, which is consistent.
     common = {"n_islands": 20, "island_weights": "evidence", "alpha": 2.0, "random_state": 1}
     model = BayesianTreeClassifier(2000, **common, **PRIOR, **options)
     model.fit(X, y)

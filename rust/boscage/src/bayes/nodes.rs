@@ -162,8 +162,10 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         root.rows = Some((0..n_rows).collect());
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
-        let limit = 4 * size_of::<u32>() * n_rows as usize;
-        Self { target, threads, all: vec![root, neighbour], free: Vec::new(), grown: 0, limit }
+        let all = vec![root, neighbour];
+        let mut nodes = Self { target, threads, all, free: Vec::new(), grown: 0, limit: 0 };
+        nodes.limit = nodes.room();
+        nodes
     }
 
     pub(crate) fn get(&self, id: NodeId) -> &Node<L::Stats> {
@@ -196,10 +198,9 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Weighs the gaps of extents of nodes, each given as node and index.
-    pub(crate) fn weigh(&mut self, wanted: impl Iterator<Item = (NodeId, usize)>, weighing: Weighing) {
+    pub(crate) fn weigh(&mut self, mut wanted: Vec<(NodeId, usize)>, weighing: Weighing) {
         /// Extents that are weighed in one piece: few enough to share a large node among threads.
         const PIECE: usize = 4;
-        let mut wanted: Vec<(NodeId, usize)> = wanted.collect();
         wanted.retain(|&(id, extent)| self.get(id).gaps[extent].is_none());
         distinct(&mut wanted);
         let pieces: Vec<&[(NodeId, usize)]> =
@@ -213,12 +214,23 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Weighs the choices of nodes all of whose gaps are weighed.
-    pub(crate) fn weigh_choices(&mut self, ids: &[NodeId]) {
-        for &id in ids {
+    pub(crate) fn weigh_choices(&mut self, ids: impl Iterator<Item = NodeId>) {
+        for id in ids {
             let node = self.get(id);
             if node.choices.is_none() {
                 let choices = Choices::new(self.choice_logs(id, 0..node.extents().len()));
                 self.all[id as usize].choices = Some(choices);
+            }
+        }
+    }
+
+    /// Drops the gaps of large nodes, which a later particle may weigh again: they take more room than the rows.
+    pub(crate) fn forget_large(&mut self, ids: impl Iterator<Item = NodeId>) {
+        const LARGE: u32 = 1 << 14;
+        for id in ids {
+            let node = &mut self.all[id as usize];
+            if node.n_rows > LARGE {
+                node.gaps.fill_with(|| None);
             }
         }
     }
@@ -260,33 +272,42 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         self.grown > self.limit
     }
 
-    /// Drops all nodes but those that particles still have to expand, and what these depend on.
+    /// Drops all nodes but those that particles still have to expand, and the rows of which these are parts.
     pub(crate) fn keep(&mut self, open: impl Iterator<Item = NodeId>) {
-        let mut kept = vec![false; self.all.len()];
+        let mut is_open = vec![false; self.all.len()];
+        let mut has_parts = vec![false; self.all.len()];
         for id in open {
-            kept[id as usize] = true;
+            is_open[id as usize] = true;
             if self.get(id).rows.is_none() {
-                kept[self.get(id).parent as usize] = true;
+                has_parts[self.get(id).parent as usize] = true;
             }
         }
         self.free.clear();
         for left in (0..self.all.len()).step_by(2).rev() {
             let pair = [left, left + 1];
-            if !pair.iter().any(|&id| kept[id]) {
+            if !pair.iter().any(|&id| is_open[id] || has_parts[id]) {
                 self.free.push(left as NodeId);
             }
             for id in pair {
                 let node = &mut self.all[id];
-                if kept[id] {
-                    node.children.retain(|_, left| kept[*left as usize] || kept[*left as usize + 1]);
+                if is_open[id] {
+                    node.children.retain(|_, left| is_open[*left as usize] || is_open[*left as usize + 1]);
                 } else {
-                    node.drop_contents();
+                    node.drop_findings();
+                    if !has_parts[id] {
+                        node.rows = None;
+                    }
                 }
             }
         }
         let held: usize = self.all.iter().map(Node::bytes).sum();
         self.grown = 0;
-        self.limit = self.limit.max(held);
+        self.limit = self.room().max(held);
+    }
+
+    /// Bytes that may be held before anything is dropped: as many as the table's ranks and orders take.
+    fn room(&self) -> usize {
+        2 * size_of::<u32>() * self.target.table.n_rows() * self.target.table.n_features()
     }
 
     fn map<R: Send>(&self, n: usize, work: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
@@ -342,8 +363,8 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 }
 
 impl<S> Node<S> {
-    fn drop_contents(&mut self) {
-        self.rows = None;
+    /// Drops what was found out but the rows.
+    fn drop_findings(&mut self) {
         self.extents = None;
         self.gaps = Vec::new();
         self.choices = None;

@@ -270,12 +270,16 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         ids.sort_unstable();
         ids.dedup();
         self.nodes.open(&ids);
-        let considered = self.consider(jobs, &ids);
-        let mut decisions = Vec::with_capacity(jobs.len());
-        for (job, considered) in jobs.iter().zip(&considered) {
-            let at = (self.target, &self.nodes, job.open.node);
-            let stream = &mut self.islands[job.island].streams[job.particle];
-            decisions.push(self.settings.proposal.decide(at, considered, job.retained, stream));
+        let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
+        for batch in self.batches(jobs) {
+            let considered = self.consider(jobs, &batch);
+            for (&i, considered) in batch.iter().zip(&considered) {
+                let job = &jobs[i];
+                let at = (self.target, &self.nodes, job.open.node);
+                let stream = &mut self.islands[job.island].streams[job.particle];
+                decisions[i] = self.settings.proposal.decide(at, considered, job.retained, stream);
+            }
+            self.nodes.forget_large(batch.iter().map(|&i| jobs[i].open.node));
         }
         let cuts = jobs.iter().zip(&decisions).filter_map(|(job, (decision, _))| match decision {
             Decision::Stop => None,
@@ -287,29 +291,51 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         }
     }
 
+    /// Jobs by node, in batches whose nodes have no more rows than there are in all, so that the gaps weighed at a
+    /// time take no more memory than those of the root.
+    fn batches(&self, jobs: &[Job]) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        order.sort_by_key(|&i| jobs[i].open.node);
+        let mut batches: Vec<Vec<usize>> = Vec::new();
+        let mut left = 0;
+        for same in order.chunk_by(|&a, &b| jobs[a].open.node == jobs[b].open.node) {
+            let n_rows = self.nodes.get(jobs[same[0]].open.node).n_rows as usize;
+            match batches.last_mut() {
+                Some(batch) if n_rows <= left => {
+                    batch.extend(same);
+                    left -= n_rows;
+                }
+                _ => {
+                    batches.push(same.to_vec());
+                    left = self.target.table.n_rows() - n_rows;
+                }
+            }
+        }
+        batches
+    }
+
     /// The extents that particles consider, with their gaps weighed as the proposal needs them.
-    fn consider(&mut self, jobs: &[Job], ids: &[NodeId]) -> Vec<Considered> {
+    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Vec<Considered> {
         let proposal = self.settings.proposal;
-        let mut considered = Vec::with_capacity(jobs.len());
-        for job in jobs {
+        let mut considered = Vec::with_capacity(batch.len());
+        let mut wanted = Vec::new();
+        for job in batch.iter().map(|&i| &jobs[i]) {
+            let id = job.open.node;
             let stream = &mut self.islands[job.island].streams[job.particle];
-            considered.push(proposal.consider(&self.nodes, job.open.node, job.retained, stream));
+            let own = proposal.consider(&self.nodes, id, job.retained, stream);
+            match &own {
+                Considered::All => {
+                    wanted.extend((0..self.nodes.get(id).extents().len()).map(|extent| (id, extent)));
+                }
+                Considered::These(these) => wanted.extend(these.iter().map(|&extent| (id, extent))),
+            }
+            considered.push(own);
+        }
+        if let Some(weighing) = proposal.weighing() {
+            self.nodes.weigh(wanted, weighing);
         }
         if proposal == Proposal::Optimal {
-            let all = |&id: &NodeId| (0..self.nodes.get(id).extents().len()).map(move |extent| (id, extent));
-            let wanted: Vec<(NodeId, usize)> = ids.iter().flat_map(all).collect();
-            self.nodes.weigh(wanted.into_iter(), super::nodes::Weighing::Likely);
-            self.nodes.weigh_choices(ids);
-        } else if let Some(weighing) = proposal.weighing() {
-            let wanted = jobs.iter().zip(&considered).flat_map(|(job, considered)| {
-                match considered {
-                    Considered::All => &[],
-                    Considered::These(these) => these.as_slice(),
-                }
-                .iter()
-                .map(|&extent| (job.open.node, extent))
-            });
-            self.nodes.weigh(wanted, weighing);
+            self.nodes.weigh_choices(batch.iter().map(|&i| jobs[i].open.node));
         }
         considered
     }

@@ -302,7 +302,7 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let mut nodes = Nodes::new(&target, &threads);
     nodes.open(&[0]);
     assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
-    nodes.weigh((0..3).map(|i| (0, i)), super::super::nodes::Weighing::Likely);
+    nodes.weigh((0..3).map(|i| (0, i)).collect(), super::super::nodes::Weighing::Likely);
     let logs = nodes.choice_logs(0, 0..3);
     assert!((logs[0] - ((1.0 - p) * exact.likelihood(all)).ln()).abs() < 1e-12);
     for (extent, log) in nodes.get(0).extents().iter().zip(&logs[1..]) {
