@@ -117,7 +117,7 @@ class PosteriorTree:
         >>> model = BayesianTreeClassifier(random_state=0).fit(X, X[:, 0] > 9)
         >>> rules = model.best_tree_.rules(feature_names=["size"], class_names=model.classes_)
         >>> rules.splitlines()[1]
-        '|   False (10 of 10 rows)'
+        '|   False (9 of 9 rows)'
         """
         lines = []
         depth = self.depth
