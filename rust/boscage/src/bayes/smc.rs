@@ -228,7 +228,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
                 break;
             }
             control.expect(1);
-            self.expand(&jobs);
+            self.expand(&jobs, control)?;
             self.islands
                 .iter_mut()
                 .for_each(|island| island.end_stage(self.settings, self.retained.is_some()));
@@ -265,13 +265,14 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     }
 
     /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
-    fn expand(&mut self, jobs: &[Job]) {
+    fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
         let mut ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
         ids.sort_unstable();
         ids.dedup();
         self.nodes.open(&ids);
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         for batch in self.batches(jobs) {
+            control.check()?;
             let considered = self.consider(jobs, &batch);
             for (&i, considered) in batch.iter().zip(&considered) {
                 let job = &jobs[i];
@@ -289,6 +290,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         for (job, (decision, log_weight)) in jobs.iter().zip(decisions) {
             self.apply(job, decision, log_weight);
         }
+        Ok(())
     }
 
     /// Jobs by node, in batches whose nodes have no more rows than there are in all, so that the gaps weighed at a
