@@ -8,10 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import boscage
-from boscage import metrics, plots
+from boscage import evidence, metrics, plots
 
 PAGE = Path(__file__).with_name("api.md")
-CLASSES = ["MondrianForestClassifier", "MondrianForestRegressor", "GaussianMixture", "MondrianTree"]
+CLASSES = [
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "BayesianTreeClassifier",
+    "BayesianTreeRegressor",
+    "GaussianMixture",
+    "StudentMixture",
+    "MondrianTree",
+    "PosteriorTree",
+]
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
@@ -25,7 +34,7 @@ def page() -> str:
     ]
     for name in CLASSES:
         parts += ["## boscage." + name, *class_(name, getattr(boscage, name))]
-    for module in (metrics, plots):
+    for module in (evidence, metrics, plots):
         parts += [f"## {module.__name__}"]
         for name in sorted(module.__all__):
             thing = getattr(module, name)

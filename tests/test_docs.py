@@ -48,7 +48,21 @@ def test_the_api_reference_is_that_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["_classifier", "_io", "_regressor", "_tree", "metrics", "mixture", "plots"]
+    "module",
+    [
+        "_bayes_classifier",
+        "_bayes_regressor",
+        "_classifier",
+        "_io",
+        "_posterior_tree",
+        "_regressor",
+        "_student",
+        "_tree",
+        "evidence",
+        "metrics",
+        "mixture",
+        "plots",
+    ],
 )
 def test_examples_in_docstrings_run(module: str) -> None:
     failed, _ = doctest.testmod(import_module(f"boscage.{module}"))

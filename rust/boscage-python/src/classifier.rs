@@ -229,9 +229,7 @@ impl MondrianClassifier {
     fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
         match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
             AnyModel::Classifier(model) => Ok(Self::of(*model)),
-            AnyModel::Regressor(_) => {
-                Err(PyValueError::new_err("the model is a regressor, not a classifier"))
-            }
+            other => Err(PyValueError::new_err(format!("the model is a {}, not a classifier", other.name()))),
         }
     }
 

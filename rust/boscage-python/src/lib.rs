@@ -1,6 +1,9 @@
 //! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
 
 mod arrays;
+mod bayes_classifier;
+mod bayes_regressor;
+mod bayes_settings;
 mod classifier;
 mod errors;
 mod gate;
@@ -17,12 +20,17 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<classifier::MondrianClassifier>()?;
     module.add_class::<regressor::MondrianRegressor>()?;
+    module.add_class::<bayes_classifier::BayesianTreeClassifier>()?;
+    module.add_class::<bayes_regressor::BayesianTreeRegressor>()?;
+    module.add_class::<bayes_settings::SmcSettings>()?;
+    module.add_class::<bayes_settings::McmcSettings>()?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     Ok(())
 }
 
-/// What kind of model some bytes claim to hold: "classifier" or "regressor".
+/// What kind of model some bytes claim to hold: "classifier", "regressor", "Bayesian tree classifier" or
+/// "Bayesian tree regressor".
 #[pyfunction]
 fn model_kind(data: &[u8]) -> PyResult<&'static str> {
     Ok(boscage::model_kind(data).map_err(errors::to_python)?.name())

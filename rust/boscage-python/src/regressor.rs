@@ -268,9 +268,7 @@ impl MondrianRegressor {
     fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
         match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
             AnyModel::Regressor(model) => Ok(Self::of(*model)),
-            AnyModel::Classifier(_) => {
-                Err(PyValueError::new_err("the model is a classifier, not a regressor"))
-            }
+            other => Err(PyValueError::new_err(format!("the model is a {}, not a regressor", other.name()))),
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) -> PyResult<T> {
+pub(crate) fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) -> PyResult<T> {
     match options.iter().find(|(option, _)| *option == value) {
         Some((_, option)) => Ok(*option),
         None => {

@@ -77,6 +77,27 @@ pub(crate) fn try_for_each_mut<T: Send>(
     }
 }
 
+/// Threads that stay for many short pieces of work.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    pool: Option<rayon::ThreadPool>,
+}
+
+impl Threads {
+    /// As many threads; one works in place.
+    pub(crate) fn new(n_threads: usize) -> Self {
+        Self { pool: pool(n_threads) }
+    }
+
+    /// `f(i)` for every `i < n`, in order of `i`.
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+        match &self.pool {
+            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().map(f).collect()),
+            _ => (0..n).map(f).collect(),
+        }
+    }
+}
+
 /// A pool of more than one thread; where the system refuses it, the work is done in place.
 fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     if n_threads <= 1 {

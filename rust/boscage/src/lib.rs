@@ -4,6 +4,7 @@
 //! chapters 5 and 6, on a keyed Mondrian process: a forest is a function of its seed, its settings and its
 //! set of rows, whatever the order in which the rows came.
 
+mod bayes;
 mod control;
 mod data;
 mod error;
@@ -11,6 +12,11 @@ mod model_file;
 mod mondrian;
 mod tree;
 
+pub use bayes::{
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
+    Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,
+    Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
+};
 pub use control::Control;
 pub use data::{Rows, Scalar};
 pub use error::{Error, Result};

@@ -35,20 +35,20 @@ impl Writer {
         self.raw(&value.to_le_bytes());
     }
 
-    fn u64(&mut self, value: u64) {
+    pub(super) fn u64(&mut self, value: u64) {
         self.raw(&value.to_le_bytes());
     }
 
-    fn f64(&mut self, value: f64) {
+    pub(super) fn f64(&mut self, value: f64) {
         self.raw(&value.to_le_bytes());
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.u64(text.len() as u64);
         self.raw(text.as_bytes());
     }
 
-    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+    pub(super) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u64(items.len() as u64);
         for item in items {
             write(self, item);
@@ -79,11 +79,11 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    fn u64(&mut self) -> Result<u64> {
+    pub(super) fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    fn f64(&mut self) -> Result<f64> {
+    pub(super) fn f64(&mut self) -> Result<f64> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
@@ -99,7 +99,11 @@ impl<'a> Reader<'a> {
 
     /// A list whose items take at least `size` bytes each, so that no length asks for more memory than
     /// the file has.
-    fn list<T>(&mut self, size: usize, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+    pub(super) fn list<T>(
+        &mut self,
+        size: usize,
+        mut read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let n = self.u64()?;
         if n > (self.rest.len() / size) as u64 {
             return Err(wrong("a list that is longer than the file"));
@@ -107,35 +111,41 @@ impl<'a> Reader<'a> {
         (0..n).map(|_| read(self)).collect()
     }
 
-    fn text(&mut self) -> Result<String> {
+    pub(super) fn text(&mut self) -> Result<String> {
         let n = usize::try_from(self.u64()?).map_err(|_| wrong("a text that is longer than the file"))?;
         let text = str::from_utf8(self.take(n)?).map_err(|_| wrong("a text that is not UTF-8"))?;
         Ok(text.to_owned())
     }
 
-    fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
+    pub(super) fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
         let i = usize::from(self.u8()?);
         options.get(i).copied().ok_or_else(|| wrong("an option that does not exist"))
     }
 }
 
-fn wrong(what: &str) -> Error {
+pub(super) fn wrong(what: &str) -> Error {
     Error::ModelFile(what.into())
 }
 
 /// Values that are read back as a model would be made from them are refused as such.
-fn as_file<T>(result: Result<T>) -> Result<T> {
+pub(super) fn as_file<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         Error::Interrupted => error,
         error => Error::ModelFile(error.to_string()),
     })
 }
 
+pub(super) fn write_label(writer: &mut Writer, label: &Label) {
+    writer.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
+}
+
+pub(super) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
+    let bytes = reader.list(1, Reader::u8)?;
+    Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
+}
+
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) {
     writer.f64(model.discount);
-    let write_label = |writer: &mut Writer, label: &Label| {
-        writer.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
-    };
     writer.list(&model.classes.labels, write_label);
     writer.list(&model.classes.declared(), write_label);
     write_forest(writer, &model.forest);
@@ -147,10 +157,6 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) 
 
 pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
     let discount = reader.f64()?;
-    let read_label = |reader: &mut Reader<'_>| {
-        let bytes = reader.list(1, Reader::u8)?;
-        Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
-    };
     let labels = reader.list(8, read_label)?;
     let declared = reader.list(8, read_label)?;
     let stored = read_forest(reader)?;

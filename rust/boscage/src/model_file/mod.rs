@@ -8,16 +8,20 @@
 //! | --- | --- |
 //! | 8 | `BOSCAGE` and a zero |
 //! | 4 | format version, 1 |
-//! | 1 | model: 1 classifier, 2 regressor |
+//! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor |
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
 //! | 32 | SHA-256 of all bytes before |
+//!
+//! Bayesian trees keep no rows: their files hold the trees, which are checked on reading.
 
+mod bayes;
 mod codec;
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::bayes::{BayesianTreeClassifier, BayesianTreeRegressor};
 use crate::error::{Error, Result};
 use crate::mondrian::{MondrianClassifier, MondrianRegressor, Run};
 use codec::{Reader, Writer};
@@ -33,6 +37,10 @@ pub enum AnyModel {
     Classifier(Box<MondrianClassifier>),
     /// A Mondrian forest regressor.
     Regressor(Box<MondrianRegressor>),
+    /// Bayesian decision trees for classes.
+    BayesianTreeClassifier(Box<BayesianTreeClassifier>),
+    /// Bayesian decision trees for numbers.
+    BayesianTreeRegressor(Box<BayesianTreeRegressor>),
 }
 
 /// The kinds of model.
@@ -42,6 +50,10 @@ pub enum ModelKind {
     Classifier = 1,
     /// A Mondrian forest regressor.
     Regressor = 2,
+    /// Bayesian decision trees for classes.
+    BayesianTreeClassifier = 3,
+    /// Bayesian decision trees for numbers.
+    BayesianTreeRegressor = 4,
 }
 
 impl ModelKind {
@@ -51,6 +63,8 @@ impl ModelKind {
         match self {
             Self::Classifier => "classifier",
             Self::Regressor => "regressor",
+            Self::BayesianTreeClassifier => "Bayesian tree classifier",
+            Self::BayesianTreeRegressor => "Bayesian tree regressor",
         }
     }
 }
@@ -63,6 +77,8 @@ pub fn model_kind(bytes: &[u8]) -> Result<ModelKind> {
     match bytes.strip_prefix(MAGIC).and_then(|rest| rest.get(4)) {
         Some(1) => Ok(ModelKind::Classifier),
         Some(2) => Ok(ModelKind::Regressor),
+        Some(3) => Ok(ModelKind::BayesianTreeClassifier),
+        Some(4) => Ok(ModelKind::BayesianTreeRegressor),
         Some(kind) => Err(Error::ModelFile(format!("unknown kind of model {kind}"))),
         None => Err(Error::ModelFile("it does not begin with BOSCAGE".into())),
     }
@@ -75,6 +91,8 @@ impl AnyModel {
         match self {
             Self::Classifier(_) => ModelKind::Classifier.name(),
             Self::Regressor(_) => ModelKind::Regressor.name(),
+            Self::BayesianTreeClassifier(_) => ModelKind::BayesianTreeClassifier.name(),
+            Self::BayesianTreeRegressor(_) => ModelKind::BayesianTreeRegressor.name(),
         }
     }
 
@@ -102,6 +120,12 @@ impl AnyModel {
         let model = match kind {
             ModelKind::Classifier => Self::Classifier(Box::new(codec::read_classifier(&mut reader, run)?)),
             ModelKind::Regressor => Self::Regressor(Box::new(codec::read_regressor(&mut reader, run)?)),
+            ModelKind::BayesianTreeClassifier => {
+                Self::BayesianTreeClassifier(Box::new(bayes::read_classifier(&mut reader)?))
+            }
+            ModelKind::BayesianTreeRegressor => {
+                Self::BayesianTreeRegressor(Box::new(bayes::read_regressor(&mut reader)?))
+            }
         };
         reader.end()?;
         Ok(model)
@@ -139,6 +163,38 @@ impl MondrianRegressor {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(ModelKind::Regressor, |writer| codec::write_regressor(writer, self))
+    }
+
+    /// Writes the model to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path.as_ref(), &self.to_bytes())
+    }
+}
+
+impl BayesianTreeClassifier {
+    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        sealed(ModelKind::BayesianTreeClassifier, |writer| bayes::write_classifier(writer, self))
+    }
+
+    /// Writes the model to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path.as_ref(), &self.to_bytes())
+    }
+}
+
+impl BayesianTreeRegressor {
+    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        sealed(ModelKind::BayesianTreeRegressor, |writer| bayes::write_regressor(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.

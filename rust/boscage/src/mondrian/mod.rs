@@ -29,6 +29,7 @@ pub use domain::{Domain, MAX_LEVEL};
 pub use export::ExportedTree;
 pub use forest::{Batch, MondrianSettings, Predictive, Run};
 pub use gaussian::{Component, Hyperparameters};
+pub(crate) use keyed::Stream;
 pub use pilot::{Pilot, PilotTask, pilot};
 pub use regressor::{HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings};
 pub(crate) use statistics::Statistics;

@@ -1,0 +1,179 @@
+//! Samplers of Bayesian trees as Python classes, and what they report.
+
+use boscage::{
+    CandidateOrder, Expansion, IslandWeights, PosteriorTree, Proposal, Report, Resampling, Sampler,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::arrays::{matrix, vector};
+use crate::errors::to_python;
+use crate::settings::option;
+
+/// Settings of Sequential Monte Carlo.
+#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[derive(Clone)]
+pub(crate) struct SmcSettings(boscage::SmcSettings);
+
+#[pymethods]
+impl SmcSettings {
+    #[new]
+    #[pyo3(signature = (*, n_particles=10, n_islands=5, proposal="optimal", n_dimensions=None, expansion="node", candidate_order="breadth_first", resampling="systematic", ess_threshold=0.1, max_stages=5000, island_weights="uniform", seed=0))]
+    fn new(
+        n_particles: usize,
+        n_islands: usize,
+        proposal: &str,
+        n_dimensions: Option<usize>,
+        expansion: &str,
+        candidate_order: &str,
+        resampling: &str,
+        ess_threshold: f64,
+        max_stages: usize,
+        island_weights: &str,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let settings = boscage::SmcSettings {
+            n_particles,
+            n_islands,
+            proposal: self::proposal(proposal, n_dimensions)?,
+            expansion: option("expansion", expansion, &EXPANSION)?,
+            order: option("candidate_order", candidate_order, &ORDER)?,
+            resampling: option("resampling", resampling, &RESAMPLING)?,
+            ess_threshold,
+            max_stages,
+            island_weights: option("island_weights", island_weights, &ISLANDS)?,
+            seed,
+        };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+}
+
+const EXPANSION: [(&str, Expansion); 2] = [("node", Expansion::Nodewise), ("layer", Expansion::Layerwise)];
+const ORDER: [(&str, CandidateOrder); 2] = [
+    ("breadth_first", CandidateOrder::BreadthFirst),
+    ("marginal_likelihood", CandidateOrder::MarginalLikelihood),
+];
+const RESAMPLING: [(&str, Resampling); 4] = [
+    ("multinomial", Resampling::Multinomial),
+    ("systematic", Resampling::Systematic),
+    ("stratified", Resampling::Stratified),
+    ("residual", Resampling::Residual),
+];
+const ISLANDS: [(&str, IslandWeights); 2] =
+    [("uniform", IslandWeights::Uniform), ("evidence", IslandWeights::Evidence)];
+
+fn proposal(name: &str, n_dimensions: Option<usize>) -> PyResult<Proposal> {
+    const NAMES: [(&str, Proposal); 3] =
+        [("prior", Proposal::Prior), ("empirical", Proposal::Empirical), ("optimal", Proposal::Optimal)];
+    match (option("proposal", name, &NAMES)?, n_dimensions) {
+        (proposal, None) => Ok(proposal),
+        (Proposal::Optimal, Some(n)) => Ok(Proposal::OptimalSubset(n)),
+        _ => Err(PyValueError::new_err("n_dimensions is for the optimal proposal")),
+    }
+}
+
+/// Settings of Markov chain Monte Carlo.
+#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[derive(Clone)]
+pub(crate) struct McmcSettings(boscage::McmcSettings);
+
+#[pymethods]
+impl McmcSettings {
+    #[new]
+    #[pyo3(signature = (*, n_chains=4, n_draws=250, thin=20, n_burn_in=5000, moves=[0.25, 0.25, 0.25, 0.25], seed=0))]
+    fn new(
+        n_chains: usize,
+        n_draws: usize,
+        thin: usize,
+        n_burn_in: usize,
+        moves: [f64; 4],
+        seed: u64,
+    ) -> PyResult<Self> {
+        let settings = boscage::McmcSettings { n_chains, n_draws, thin, n_burn_in, moves, seed };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+
+    /// Probabilities of the moves.
+    #[getter]
+    fn moves(&self) -> (f64, f64, f64, f64) {
+        self.0.moves.into()
+    }
+}
+
+/// Either sampler.
+#[derive(FromPyObject)]
+pub(crate) enum AnySettings {
+    Smc(SmcSettings),
+    Mcmc(McmcSettings),
+}
+
+impl From<AnySettings> for Sampler {
+    fn from(settings: AnySettings) -> Self {
+        match settings {
+            AnySettings::Smc(settings) => Self::Smc(settings.0),
+            AnySettings::Mcmc(settings) => Self::Mcmc(settings.0),
+        }
+    }
+}
+
+/// What a sampler reports, as a dictionary of arrays for each island or chain.
+pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    match report {
+        Report::Smc(islands) => {
+            for island in islands {
+                let dict = PyDict::new(py);
+                dict.set_item("log_evidence", island.log_evidence)?;
+                let stages = &island.stages;
+                dict.set_item("ess", vector(py, stages.iter().map(|stage| stage.ess).collect()))?;
+                let evidence = stages.iter().map(|stage| stage.log_evidence).collect();
+                dict.set_item("stage_log_evidence", vector(py, evidence))?;
+                let ancestors = PyList::empty(py);
+                for stage in stages {
+                    ancestors.append(stage.ancestors.clone().map(|ancestors| vector(py, ancestors)))?;
+                }
+                dict.set_item("ancestors", ancestors)?;
+                list.append(dict)?;
+            }
+        }
+        Report::Mcmc(chains) => {
+            for chain in chains {
+                let dict = PyDict::new(py);
+                let draws = &chain.draws;
+                let numbers =
+                    |number: fn(&boscage::Draw) -> f64| vector(py, draws.iter().map(number).collect());
+                dict.set_item("log_prior", numbers(|draw| draw.log_prior))?;
+                dict.set_item("log_likelihood", numbers(|draw| draw.log_likelihood))?;
+                dict.set_item("n_leaves", numbers(|draw| f64::from(draw.n_leaves)))?;
+                dict.set_item("depth", numbers(|draw| f64::from(draw.depth)))?;
+                let counts = chain.acceptance.iter();
+                dict.set_item("tried", vector(py, counts.clone().map(|of_move| of_move.tried).collect()))?;
+                dict.set_item("made", vector(py, counts.map(|of_move| of_move.made).collect()))?;
+                list.append(dict)?;
+            }
+        }
+    }
+    Ok(list)
+}
+
+/// Trees as dictionaries of arrays, `values` a matrix with a row for each node.
+pub(crate) fn trees(py: Python<'_>, trees: Vec<PosteriorTree>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for tree in trees {
+        let n = tree.feature.len();
+        let width = tree.values.len() / n;
+        let dict = PyDict::new(py);
+        dict.set_item("children_left", vector(py, tree.children_left))?;
+        dict.set_item("children_right", vector(py, tree.children_right))?;
+        dict.set_item("parent", vector(py, tree.parent))?;
+        dict.set_item("feature", vector(py, tree.feature))?;
+        dict.set_item("threshold", vector(py, tree.threshold))?;
+        dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
+        dict.set_item("values", matrix(py, tree.values, n, width)?)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,189 @@
+//! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
+//! weight, from one pass over sorted rows.
+
+use super::leaf::{LeafModel, Sweep};
+use super::table::Table;
+
+/// Cuts whose weight is this far (in logarithms) below the largest cannot change a sum of doubles, nor be
+/// drawn.
+const NEGLIGIBLE: f64 = 45.0;
+
+/// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
+const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
+
+/// A dimension along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
+/// eq. 3.3 and its extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) dimension: u32,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// The dimensions, of those given, along which rows vary.
+pub(crate) fn extents(table: &Table, rows: &[u32], dimensions: impl Iterator<Item = u32>) -> Vec<Extent> {
+    let extent = |dimension| {
+        let column = table.column(dimension);
+        let (low, high) = rows.iter().fold((u32::MAX, 0), |(low, high), &row| {
+            let rank = column.rank(row);
+            (low.min(rank), high.max(rank))
+        });
+        (low < high).then_some(Extent { dimension, low, high })
+    };
+    dimensions.filter_map(extent).collect()
+}
+
+/// A gap between neighbouring ranks of a node: all thresholds in it part the rows alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Gap {
+    pub(crate) left: u32,
+    pub(crate) right: u32,
+    /// Weights of this gap and those before it, of all.
+    cumulative: f64,
+}
+
+/// The gaps of a node along one dimension, with weights.
+#[derive(Debug, Clone)]
+pub(crate) struct Gaps {
+    gaps: Vec<Gap>,
+    /// Logarithm of the sum of their weights.
+    log_total: f64,
+}
+
+impl Gaps {
+    /// Logarithm of the sum of weights.
+    pub(crate) fn log_total(&self) -> f64 {
+        self.log_total
+    }
+
+    /// Number of gaps that can be drawn.
+    pub(crate) fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// The gap that `u` in [0, 1) falls on.
+    pub(crate) fn at(&self, u: f64) -> Gap {
+        let total = self.gaps.last().expect("a dimension that varies has a gap").cumulative;
+        let i = self.gaps.partition_point(|gap| gap.cumulative <= u * total);
+        self.gaps[i.min(self.gaps.len() - 1)]
+    }
+
+    /// The gap that parts rows as a cut after rank `rank` does.
+    pub(crate) fn around(&self, rank: u32) -> Gap {
+        self.gaps[self.gaps.partition_point(|gap| gap.left <= rank) - 1]
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.gaps.capacity() * size_of::<Gap>()
+    }
+
+    /// From gaps whose `cumulative` holds the logarithm of the likelihood, those below `bound` being negligible.
+    fn from_likelihoods(mut gaps: Vec<Gap>, bound: f64, share: impl Fn(u32, u32) -> f64) -> Self {
+        gaps.retain(|gap| gap.cumulative > bound);
+        gaps.shrink_to_fit();
+        let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = 0.0;
+        for gap in &mut gaps {
+            sum += share(gap.left, gap.right) * libm::exp(gap.cumulative - best);
+            gap.cumulative = sum;
+        }
+        Self { gaps, log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY } }
+    }
+}
+
+/// A node's rows sorted along one dimension after the other.
+#[derive(Debug)]
+pub(crate) struct Sorter<'a> {
+    table: &'a Table,
+    rows: &'a [u32],
+    /// Which rows of the table are in the node, where that is a large part of them.
+    members: Option<Vec<u64>>,
+    /// Rank and row, packed.
+    sorted: Vec<u64>,
+}
+
+impl<'a> Sorter<'a> {
+    /// Picking rows from the table's order takes about as long as sorting them when they are one in this
+    /// many.
+    const SPARSE: usize = 8;
+
+    pub(crate) fn new(table: &'a Table, rows: &'a [u32]) -> Self {
+        let members = (rows.len() * Self::SPARSE >= table.n_rows()).then(|| {
+            let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
+            for &row in rows {
+                bits[row as usize / 64] |= 1 << (row % 64);
+            }
+            bits
+        });
+        Self { table, rows, members, sorted: vec![0; rows.len()] }
+    }
+
+    /// Pairs of rank and row, ascending.
+    fn sort(&mut self, dimension: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let column = self.table.column(dimension);
+        let pack = |row: u32| u64::from(column.rank(row)) << 32 | u64::from(row);
+        match &self.members {
+            Some(bits) => {
+                let mut n = 0;
+                for &row in column.order() {
+                    if bits[row as usize / 64] >> (row % 64) & 1 == 1 {
+                        self.sorted[n] = pack(row);
+                        n += 1;
+                    }
+                }
+            }
+            None => {
+                self.sorted.iter_mut().zip(self.rows).for_each(|(to, &row)| *to = pack(row));
+                self.sorted.sort_unstable();
+            }
+        }
+        self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
+    }
+
+    /// All gaps along a dimension, weighted equally (the empirical proposal).
+    pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
+        let mut gaps: Vec<Gap> = Vec::new();
+        let mut left = extent.low;
+        for (rank, _) in self.sort(extent.dimension) {
+            if rank > left {
+                gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
+                left = rank;
+            }
+        }
+        let log_total = libm::log(gaps.len() as f64);
+        Gaps { gaps, log_total }
+    }
+
+    /// Gaps along a dimension with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
+    /// negligible beside the heaviest, or beside a weight whose logarithm is `floor`, are left out.
+    pub(crate) fn likely_gaps<L: LeafModel>(
+        &mut self,
+        extent: Extent,
+        leaf: &L,
+        all: &L::Stats,
+        floor: f64,
+    ) -> Gaps {
+        let column = self.table.column(extent.dimension);
+        let ends = (extent.low, extent.high);
+        let share = |left, right| column.share((left, right), ends);
+        let mut sweep = leaf.sweep(all);
+        let mut gaps: Vec<Gap> = Vec::new();
+        let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
+        for (rank, row) in self.sort(extent.dimension) {
+            if rank > left {
+                // A gap weighs its likelihood at the most, and not much less unless it is tiny.
+                let likelihood = sweep.log_likelihood();
+                if likelihood > bound {
+                    gaps.push(Gap { left, right: rank, cumulative: likelihood });
+                    if likelihood - NEGLIGIBLE + TINY_SHARE.1 > bound && share(left, rank) > TINY_SHARE.0 {
+                        bound = likelihood - NEGLIGIBLE + TINY_SHARE.1;
+                    }
+                }
+                left = rank;
+            }
+            sweep.shift(row);
+        }
+        Gaps::from_likelihoods(gaps, bound, share)
+    }
+}

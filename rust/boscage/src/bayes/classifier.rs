@@ -1,0 +1,176 @@
+//! Bayesian decision trees for classes.
+
+use super::dirichlet::{Counts, Dirichlet};
+use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, check_lengths};
+use super::prior::ChipmanPrior;
+use super::table::Table;
+use super::target::Target;
+use crate::control::Threads;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::{Label, Run};
+
+/// A posterior over decision trees whose leaves have Dirichlet-multinomial classes (thesis chapter 3).
+///
+/// ```
+/// use boscage::{BayesianTreeClassifier, ChipmanPrior, Label, Rows, Run, Sampler, SmcSettings};
+///
+/// let x: Vec<f64> = (0..40).map(f64::from).collect();
+/// let codes: Vec<u32> = (0..40).map(|i| u32::from(i >= 20)).collect();
+/// let labels = [Label::Text("low".into()), Label::Text("high".into())];
+/// let trees = BayesianTreeClassifier::fit(
+///     ChipmanPrior::default(),
+///     1.0,
+///     &Sampler::Smc(SmcSettings::default()),
+///     Rows::from_f64(&x, 1)?,
+///     (&codes, &labels),
+///     &Run::default(),
+/// )?;
+/// let proba = trees.predict_proba(Rows::from_f64(&[3.0], 1)?, &Run::default())?;
+/// assert_eq!(trees.classes()[1], Label::Text("low".into()));
+/// assert!(proba[1] > 0.9);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BayesianTreeClassifier {
+    pub(crate) ensemble: Ensemble<Counts>,
+    pub(crate) prior: ChipmanPrior,
+    pub(crate) alpha: f64,
+    /// Sorted.
+    pub(crate) labels: Vec<Label>,
+    pub(crate) annotation: String,
+}
+
+impl BayesianTreeClassifier {
+    /// Samples the posterior; `targets` are an index into the labels for every row, and the labels, each once.
+    /// `alpha` is the concentration of a leaf's Dirichlet prior.
+    ///
+    /// # Errors
+    /// Settings, lengths or values that are not as they should be; an interrupt.
+    pub fn fit(
+        prior: ChipmanPrior,
+        alpha: f64,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        (codes, labels): (&[u32], &[Label]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        check_lengths(rows, codes.len())?;
+        let (classes, labels) = sorted(codes, labels)?;
+        let leaf = Dirichlet::new(&classes, labels.len(), alpha)?;
+        let table = Table::new(rows, &Threads::new(run.n_threads));
+        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let ensemble = Ensemble::sample(&target, sampler, run)?;
+        Ok(Self { ensemble, prior, alpha, labels, annotation: String::new() })
+    }
+
+    /// Class probabilities, `n_rows x n_classes` in order of [`BayesianTreeClassifier::classes`]: the mean over
+    /// trees of the leaves' predictives.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        let n_classes = self.labels.len();
+        let of_nodes: Vec<Vec<f64>> = self.ensemble.trees.iter().map(|tree| self.predictives(tree)).collect();
+        self.ensemble.predict(rows, run, n_classes, |leaves, out| {
+            for ((&leaf, of_nodes), weight) in leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights) {
+                let predictive = &of_nodes[leaf * n_classes..][..n_classes];
+                out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
+            }
+        })
+    }
+
+    /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeClassifier::predict_proba`].
+    pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, out| {
+            out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as f64);
+        })
+    }
+
+    /// The classes, sorted.
+    #[must_use]
+    pub fn classes(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// Weights of the trees; they sum to one.
+    #[must_use]
+    pub fn weights(&self) -> &[f64] {
+        &self.ensemble.weights
+    }
+
+    /// Every tree as arrays; its values are rows by class.
+    #[must_use]
+    pub fn trees(&self) -> Vec<PosteriorTree> {
+        self.ensemble.export(
+            |counts| u64::from(counts.n_rows()),
+            |counts, values| values.extend(counts.by_class.iter().map(|&c| f64::from(c))),
+        )
+    }
+
+    /// What the sampler reported.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.ensemble.report
+    }
+
+    /// The prior of trees.
+    #[must_use]
+    pub fn prior(&self) -> ChipmanPrior {
+        self.prior
+    }
+
+    /// The concentration of a leaf's Dirichlet prior.
+    #[must_use]
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn n_features(&self) -> usize {
+        self.ensemble.n_features
+    }
+
+    /// Text kept with the model and in its file.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.annotation = text.into();
+    }
+
+    fn predictives(&self, tree: &super::tree::Tree<Counts>) -> Vec<f64> {
+        tree.nodes.iter().flat_map(|node| node.stats.predictive(self.alpha)).collect()
+    }
+}
+
+/// Classes as numbers of the sorted labels.
+fn sorted(codes: &[u32], labels: &[Label]) -> Result<(Vec<u32>, Vec<Label>)> {
+    if let Some(code) = codes.iter().find(|&&code| code as usize >= labels.len()) {
+        return Err(Error::InvalidSetting {
+            name: "class codes",
+            expected: "an index into the labels",
+            found: format!("{code} for {} labels", labels.len()),
+        });
+    }
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by(|&a, &b| labels[a].cmp(&labels[b]));
+    if let Some(pair) = order.windows(2).find(|pair| labels[pair[0]] == labels[pair[1]]) {
+        return Err(Error::InvalidSetting {
+            name: "labels",
+            expected: "each there once",
+            found: format!("{:?} twice", labels[pair[0]]),
+        });
+    }
+    let mut number = vec![0; labels.len()];
+    order.iter().enumerate().for_each(|(i, &label)| number[label] = i as u32);
+    let classes = codes.iter().map(|&code| number[code as usize]).collect();
+    Ok((classes, order.into_iter().map(|label| labels[label].clone()).collect()))
+}

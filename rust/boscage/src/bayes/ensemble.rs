@@ -1,0 +1,236 @@
+//! Weighted trees, however they were sampled: prediction, and what the sampler reports.
+
+use super::leaf::LeafModel;
+use super::mcmc::{self, Acceptance, Draw, McmcSettings};
+use super::smc::{self, IslandWeights, SmcSettings, Stage};
+use super::target::Target;
+use super::tree::Tree;
+use super::weights::{log_mean_exp, normalised};
+use crate::control::{Threads, map};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::Run;
+
+/// How the posterior is sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sampler {
+    /// Sequential Monte Carlo (Algorithm 3.1).
+    Smc(SmcSettings),
+    /// Markov chain Monte Carlo (Chipman et al. 1998).
+    Mcmc(McmcSettings),
+}
+
+/// What one island reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IslandReport {
+    /// Logarithm of an unbiased estimate of the marginal likelihood.
+    pub log_evidence: f64,
+    /// Stage by stage.
+    pub stages: Vec<Stage>,
+}
+
+/// What one chain reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChainReport {
+    /// Where the chain was at each tree that was kept.
+    pub draws: Vec<Draw>,
+    /// By move, over all steps.
+    pub acceptance: [Acceptance; 4],
+}
+
+/// What a sampler reports of its run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// Of each island.
+    Smc(Vec<IslandReport>),
+    /// Of each chain.
+    Mcmc(Vec<ChainReport>),
+}
+
+impl Report {
+    /// Logarithm of the marginal likelihood as all islands estimate it, and its standard error (NaN for a
+    /// single island); none from chains.
+    #[must_use]
+    pub fn log_evidence(&self) -> Option<(f64, f64)> {
+        let Self::Smc(islands) = self else {
+            return None;
+        };
+        let logs: Vec<f64> = islands.iter().map(|island| island.log_evidence).collect();
+        let mean = log_mean_exp(&logs);
+        let n = logs.len() as f64;
+        // The relative error of the mean of the estimates is the error of its logarithm.
+        let squares: f64 = logs.iter().map(|log| (libm::exp(log - mean) - 1.0).powi(2)).sum();
+        Some((mean, (squares / (n - 1.0) / n).sqrt()))
+    }
+}
+
+/// A tree of a posterior as parallel arrays over its nodes in preorder.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PosteriorTree {
+    /// Index of the left child; -1 at a leaf.
+    pub children_left: Vec<i32>,
+    /// Index of the right child; -1 at a leaf.
+    pub children_right: Vec<i32>,
+    /// Index of the parent; -1 at the root.
+    pub parent: Vec<i32>,
+    /// Feature that is cut; -1 at a leaf.
+    pub feature: Vec<i32>,
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    pub threshold: Vec<f64>,
+    /// Number of training rows.
+    pub n_rows: Vec<u64>,
+    /// Numbers of the posterior, so many for each node: rows by class, or degrees of freedom, location and
+    /// scale of the predictive Student distribution.
+    pub values: Vec<f64>,
+}
+
+/// Trees with weights that sum to one.
+#[derive(Debug, Clone)]
+pub(crate) struct Ensemble<S> {
+    pub(crate) trees: Vec<Tree<S>>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) n_features: usize,
+    pub(crate) report: Report,
+}
+
+impl<S: Clone + Send + Sync> Ensemble<S> {
+    /// Samples trees.
+    pub(crate) fn sample<L: LeafModel<Stats = S>>(
+        target: &Target<'_, L>,
+        sampler: &Sampler,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let n_features = target.table.n_features();
+        match sampler {
+            Sampler::Smc(settings) => {
+                let islands = smc::sample(target, settings, &Threads::new(run.n_threads), run.control)?;
+                Ok(Self::of_islands(islands, settings.island_weights, n_features))
+            }
+            Sampler::Mcmc(settings) => {
+                let chains = mcmc::sample(target, settings, run.n_threads, run.control)?;
+                Ok(Self::of_chains(chains, n_features))
+            }
+        }
+    }
+
+    fn of_islands(islands: Vec<smc::Island<S>>, say: IslandWeights, n_features: usize) -> Self {
+        let says = match say {
+            IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
+            IslandWeights::Evidence => {
+                normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
+            }
+        };
+        let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+        for (island, say) in islands.into_iter().zip(says) {
+            for (tree, weight) in island.trees.into_iter().zip(island.weights) {
+                // A weight may be too small for a number.
+                if weight * say > 0.0 {
+                    trees.push(tree);
+                    weights.push(weight * say);
+                }
+            }
+            reports.push(IslandReport { log_evidence: island.log_evidence, stages: island.stages });
+        }
+        Self { trees, weights, n_features, report: Report::Smc(reports) }
+    }
+
+    fn of_chains(chains: Vec<mcmc::Chain<S>>, n_features: usize) -> Self {
+        let (mut trees, mut reports) = (Vec::new(), Vec::new());
+        for chain in chains {
+            trees.extend(chain.trees);
+            reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
+        }
+        let weights = vec![1.0 / trees.len() as f64; trees.len()];
+        Self { trees, weights, n_features, report: Report::Mcmc(reports) }
+    }
+
+    /// `f(row, leaves)` for every row in order, the row's leaf being given for each tree; `width` numbers are
+    /// made of each row.
+    pub(crate) fn predict(
+        &self,
+        rows: Rows<'_>,
+        run: &Run<'_>,
+        width: usize,
+        f: impl Fn(&[usize], &mut [f64]) + Sync,
+    ) -> Result<Vec<f64>> {
+        /// Rows between two looks at the stop flag.
+        const CHUNK: usize = 256;
+        self.check_features(rows)?;
+        run.control.expect(rows.n_rows() as u64);
+        let chunks = map(run.n_threads, rows.n_rows().div_ceil(CHUNK), |i| {
+            run.control.check()?;
+            let part = i * CHUNK..((i + 1) * CHUNK).min(rows.n_rows());
+            let mut out = vec![0.0; part.len() * width];
+            let mut leaves = vec![0; self.trees.len()];
+            for (row, out) in part.clone().zip(out.chunks_exact_mut(width.max(1))) {
+                for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
+                    *leaf = tree.leaf(|dimension| rows.at(row, dimension as usize));
+                }
+                f(&leaves, out);
+            }
+            run.control.advance(part.len() as u64);
+            Ok(out)
+        });
+        Ok(chunks.into_iter().collect::<Result<Vec<Vec<f64>>>>()?.concat())
+    }
+
+    /// Every tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
+    pub(crate) fn export(
+        &self,
+        n_rows: impl Fn(&S) -> u64,
+        values: impl Fn(&S, &mut Vec<f64>),
+    ) -> Vec<PosteriorTree> {
+        self.trees.iter().map(|tree| export(tree, &n_rows, &values)).collect()
+    }
+
+    fn check_features(&self, rows: Rows<'_>) -> Result<()> {
+        if rows.n_features() == self.n_features {
+            return Ok(());
+        }
+        Err(Error::Length {
+            what: "a row of X",
+            found: rows.n_features(),
+            expected: self.n_features,
+            why: "the features that the model was fitted with",
+        })
+    }
+}
+
+fn export<S>(
+    tree: &Tree<S>,
+    n_rows: impl Fn(&S) -> u64,
+    values: impl Fn(&S, &mut Vec<f64>),
+) -> PosteriorTree {
+    let n = tree.nodes.len();
+    let mut out = PosteriorTree { parent: vec![-1; n], ..PosteriorTree::default() };
+    for (i, node) in tree.nodes.iter().enumerate() {
+        let (left, right) = node.split.map_or((-1, -1), |split| (i as i32 + 1, split.right as i32));
+        out.children_left.push(left);
+        out.children_right.push(right);
+        if let Some(split) = node.split {
+            out.parent[i + 1] = i as i32;
+            out.parent[split.right as usize] = i as i32;
+        }
+        out.feature.push(node.split.map_or(-1, |split| split.dimension as i32));
+        out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
+        out.n_rows.push(n_rows(&node.stats));
+        values(&node.stats, &mut out.values);
+    }
+    out
+}
+
+/// Checks that there is a row, and a target for each.
+pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
+    if rows.n_rows() == 0 {
+        return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
+    }
+    if rows.n_rows() != n_targets {
+        let why = "one a row of X";
+        return Err(Error::Length { what: "y", found: n_targets, expected: rows.n_rows(), why });
+    }
+    let max = u32::MAX as usize;
+    if rows.n_rows() > max {
+        return Err(Error::TooManyRows { max, found: rows.n_rows() });
+    }
+    Ok(())
+}

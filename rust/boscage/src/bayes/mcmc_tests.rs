@@ -1,0 +1,319 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::super::dirichlet::Dirichlet;
+use super::super::exact::{Exact, Flat, Mean, name_of};
+use super::super::normal::{Normal, NormalPrior};
+use super::super::prior::ChipmanPrior;
+use super::super::smc::{self, SmcSettings};
+use super::super::table::Table;
+use super::super::tree::{Split, TreeNode};
+use super::super::weights::multinomial;
+use super::*;
+use crate::control::Threads;
+use crate::data::Rows;
+
+const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 1.0];
+const CLASSES: [u32; 5] = [0, 1, 1, 0, 1];
+const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
+const ALL: [f64; 4] = [0.25; 4];
+
+fn table() -> Table {
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+}
+
+fn prior() -> ChipmanPrior {
+    ChipmanPrior::new(0.8, 0.7).unwrap()
+}
+
+/// Visits of the trees of a chain, as shares.
+fn visits<L: LeafModel>(
+    state: &mut State<'_, L>,
+    moves: &[f64; 4],
+    n_steps: u32,
+    seed: u64,
+) -> HashMap<String, f64> {
+    let mut stream = Stream::new(seed, 0);
+    let mut visits: HashMap<String, f64> = HashMap::new();
+    for _ in 0..n_steps {
+        step(state, moves, &mut stream);
+        *visits.entry(name_of(&state.tree(), state.target.table)).or_default() += 1.0 / f64::from(n_steps);
+    }
+    visits
+}
+
+/// Shares of visits against probabilities. Steps follow each other: the error allowed is five times that of as
+/// many draws over `correlated`, the steps that are worth one.
+fn check_visits(visits: &HashMap<String, f64>, expected: &HashMap<String, f64>, n: u32, correlated: f64) {
+    for name in visits.keys() {
+        assert!(expected.contains_key(name), "{name} is not possible");
+    }
+    for (name, p) in expected {
+        let found = visits.get(name).copied().unwrap_or(0.0);
+        let error = (p * correlated / f64::from(n)).sqrt();
+        assert!((found - p).abs() < 5.0 * error, "{name}: {found} for {p} +- {error}");
+    }
+}
+
+fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+    let mut exact = Exact::new(target);
+    let all = exact.all_rows();
+    let z = exact.evidence(all, 0);
+    exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect()
+}
+
+#[test]
+fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
+    let (table, prior) = (table(), prior());
+    let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let expected = posterior(&target);
+    let mixes = [
+        [0.5, 0.5, 0.0, 0.0],
+        [0.7, 0.3, 0.0, 0.0],
+        [0.3, 0.3, 0.4, 0.0],
+        [0.3, 0.3, 0.0, 0.4],
+        ALL,
+        [0.1, 0.2, 0.3, 0.4],
+    ];
+    for (seed, moves) in mixes.iter().enumerate() {
+        let n = 400_000;
+        let found = visits(&mut State::new(&target), moves, n, seed as u64);
+        check_visits(&found, &expected, n, 30.0);
+    }
+}
+
+#[test]
+fn chains_of_numbers_visit_trees_as_the_posterior_does() {
+    let (table, prior) = (table(), prior());
+    let normal = NormalPrior { mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let leaf = Normal::new(&TARGETS, normal).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let n = 400_000;
+    let found = visits(&mut State::new(&target), &ALL, n, 5);
+    check_visits(&found, &posterior(&target), n, 30.0);
+}
+
+/// Change keeps a tree's shape: alone, it visits what it can reach as the posterior does there.
+#[test]
+fn change_alone_keeps_the_posterior_of_a_shape() {
+    let (table, prior) = (table(), prior());
+    let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let posterior = posterior(&target);
+    let mut most = 0;
+    for seed in 0..12 {
+        let n = 60_000;
+        let mut state = State::from_prior(&target, &mut Stream::new(seed, 1));
+        let found = visits(&mut state, &[0.0, 0.0, 1.0, 0.0], n, seed);
+        most = most.max(found.len());
+        let total: f64 = found.keys().map(|name| posterior[name]).sum();
+        let expected = found.keys().map(|name| (name.clone(), posterior[name] / total)).collect();
+        check_visits(&found, &expected, n, 30.0);
+    }
+    assert!(most > 5, "{most}");
+}
+
+/// Swapping back and forth between two trees: their shares are as their densities.
+#[test]
+fn swap_alone_balances_densities() {
+    let (table, prior) = (table(), prior());
+    let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let mut compared = 0;
+    for seed in 0..40 {
+        let mut stream = Stream::new(seed, 2);
+        let mut state = State::from_prior(&target, &mut stream);
+        let mut seen: HashMap<String, (f64, f64)> = HashMap::new();
+        let n = 20_000;
+        for _ in 0..n {
+            step(&mut state, &[0.0, 0.0, 0.0, 1.0], &mut stream);
+            let draw = summary(&state);
+            let name = format!("{:?}", state.tree().nodes.iter().map(|node| node.split).collect::<Vec<_>>());
+            let entry = seen.entry(name).or_insert((0.0, (draw.log_prior + draw.log_likelihood).exp()));
+            entry.0 += 1.0 / f64::from(n);
+        }
+        let total: f64 = seen.values().map(|(_, density)| density).sum();
+        if seen.len() > 1 {
+            compared += 1;
+            for (visits, density) in seen.values() {
+                let p = density / total;
+                let error = (30.0 * p / f64::from(n)).sqrt();
+                assert!((visits - p).abs() < 5.0 * error, "{visits} for {p}");
+            }
+        }
+    }
+    assert!(compared > 3, "{compared}");
+}
+
+#[test]
+fn a_flat_likelihood_gives_back_the_prior() {
+    let (table, prior) = (table(), prior());
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let n = 300_000;
+    let mut state = State::new(&target);
+    let found = visits(&mut state, &ALL, n, 8);
+    check_visits(&found, &posterior(&target), n, 30.0);
+    // The same of the states that chains start from.
+    let mut leaves = Mean::new();
+    for i in 0..20_000 {
+        leaves.add(f64::from(summary(&State::from_prior(&target, &mut Stream::new(4, i))).n_leaves));
+    }
+    let mut exact = Exact::new(&target);
+    leaves.check(exact.n_leaves(exact.all_rows(), 0), 5.0, "leaves of trees from the prior");
+}
+
+/// Classes of all rows drawn given a tree, leaf by leaf from Polya's urn.
+fn draw_classes<L: LeafModel>(state: &State<'_, L>, alpha: f64, k: usize, stream: &mut Stream) -> Vec<u32> {
+    let mut classes = vec![0; state.target.table.n_rows()];
+    for id in state.select(|node| node.split.is_none()) {
+        let mut counts = vec![alpha / k as f64; k];
+        for &row in &state.get(id).rows {
+            let mut rest = stream.unit() * counts.iter().sum::<f64>();
+            let class = counts.iter().position(|c| {
+                rest -= c;
+                rest < 0.0
+            });
+            let class = class.unwrap_or(k - 1);
+            counts[class] += 1.0;
+            classes[row as usize] = class as u32;
+        }
+    }
+    classes
+}
+
+/// What the joint distribution tests compare: of tree and classes, so that both and their bond count.
+fn statistics<L: LeafModel>(state: &State<'_, L>, classes: &[u32]) -> [f64; 4] {
+    let draw = summary(state);
+    let leaf = Dirichlet::new(classes, 2, 0.9).unwrap();
+    let likelihood: f64 = state
+        .select(|node| node.split.is_none())
+        .into_iter()
+        .map(|id| leaf.log_likelihood(&leaf.of_rows(state.get(id).rows.iter().copied())))
+        .sum();
+    let ones = f64::from(classes.iter().sum::<u32>());
+    [f64::from(draw.n_leaves), f64::from(draw.n_leaves * draw.depth), likelihood, ones * ones]
+}
+
+/// Geweke (2004): drawing classes given the tree and stepping the tree given the classes, in turn, leaves their
+/// joint distribution as it is when trees come from the prior.
+#[test]
+fn getting_it_right() {
+    let (table, prior) = (table(), prior());
+    let flat = Target { table: &table, prior: &prior, leaf: &Flat };
+    let mut stream = Stream::new(21, 0);
+    let mut independent: [Mean; 4] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..40_000 {
+        let state = State::from_prior(&flat, &mut stream);
+        let classes = draw_classes(&state, 0.9, 2, &mut stream);
+        independent.iter_mut().zip(statistics(&state, &classes)).for_each(|(mean, x)| mean.add(x));
+    }
+    let mut tree = State::from_prior(&flat, &mut stream).tree();
+    let mut batches: [Mean; 4] = std::array::from_fn(|_| Mean::new());
+    // Means of batches that are longer than the chain's memory are as good as independent.
+    for _ in 0..300 {
+        let mut sums = [0.0; 4];
+        for _ in 0..400 {
+            let state = State::from_tree(&flat, &tree).unwrap();
+            let classes = draw_classes(&state, 0.9, 2, &mut stream);
+            let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
+            let target = Target { table: &table, prior: &prior, leaf: &leaf };
+            let mut state = State::from_tree(&target, &tree).unwrap();
+            for _ in 0..3 {
+                step(&mut state, &ALL, &mut stream);
+            }
+            sums.iter_mut().zip(statistics(&state, &classes)).for_each(|(sum, x)| *sum += x / 400.0);
+            let nodes = state.tree().nodes.into_iter();
+            tree = Tree {
+                nodes: nodes.map(|node| TreeNode { split: node.split, stats: Arc::new(()) }).collect(),
+            };
+        }
+        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
+    }
+    for (alone, chained) in independent.iter().zip(&batches) {
+        let [a, b] = [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)) / m.n));
+        let error = (a.1 + b.1).sqrt();
+        assert!((a.0 - b.0).abs() < 4.5 * error, "{} and {} +- {error}", a.0, b.0);
+    }
+}
+
+/// Simulation-based calibration (Talts et al. 2018): the rank of the tree that made the classes among trees of
+/// the posterior is uniform. 9 degrees of freedom: 5 standard deviations above the mean is 9 + 5 sqrt(18) < 30.3.
+fn check_calibration(
+    trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<Tree<super::super::dirichlet::Counts>>,
+) {
+    let (table, prior) = (table(), prior());
+    let flat = Target { table: &table, prior: &prior, leaf: &Flat };
+    let mut stream = Stream::new(33, 0);
+    let mut ranks = [[0.0; 10]; 2];
+    let n = 2000;
+    for i in 0..n {
+        let truth = State::from_prior(&flat, &mut stream);
+        let classes = draw_classes(&truth, 0.9, 2, &mut stream);
+        let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
+        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let own = statistics(&truth, &classes);
+        let drawn: Vec<[f64; 4]> = trees(&target, i)
+            .iter()
+            .map(|tree| statistics(&State::from_tree(&target, tree).unwrap(), &classes))
+            .collect();
+        assert_eq!(drawn.len(), 9);
+        for (which, ranks) in [0, 2].into_iter().zip(&mut ranks) {
+            let below = drawn.iter().filter(|x| x[which] < own[which]).count();
+            let equal = drawn.iter().filter(|x| x[which] == own[which]).count();
+            ranks[below + stream.below(equal + 1)] += 1.0;
+        }
+    }
+    for ranks in ranks {
+        let expected = n as f64 / 10.0;
+        let statistic: f64 = ranks.iter().map(|r: &f64| (r - expected).powi(2) / expected).sum();
+        assert!(statistic < 30.3, "{statistic}: {ranks:?}");
+    }
+}
+
+#[test]
+fn mcmc_is_calibrated() {
+    check_calibration(|target, seed| {
+        let settings =
+            McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn_in: 100, seed, ..Default::default() };
+        sample(target, &settings, 1, &Control::new()).unwrap().remove(0).trees
+    });
+}
+
+#[test]
+fn smc_is_calibrated() {
+    check_calibration(|target, seed| {
+        let settings = SmcSettings { n_particles: 400, n_islands: 1, seed, ..Default::default() };
+        let island = smc::sample(target, &settings, &Threads::new(1), &Control::new()).unwrap().remove(0);
+        let picks = multinomial(&island.weights, 9, &mut Stream::new(seed, 5));
+        picks.iter().map(|&pick| island.trees[pick as usize].clone()).collect()
+    });
+}
+
+#[test]
+fn chains_repeat_whatever_the_threads() {
+    let (table, prior) = (table(), prior());
+    let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let settings = McmcSettings { n_draws: 50, thin: 3, n_burn_in: 10, seed: 2, ..Default::default() };
+    let draws = [1, 3].map(|n_threads| {
+        let chains = sample(&target, &settings, n_threads, &Control::new()).unwrap();
+        chains.into_iter().map(|chain| chain.draws).collect::<Vec<_>>()
+    });
+    assert_eq!(draws[0], draws[1]);
+    assert_ne!(draws[0][0], draws[0][1], "chains differ from each other");
+}
+
+#[test]
+fn a_tree_that_does_not_part_the_rows_is_refused() {
+    let (table, prior) = (table(), prior());
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let tree = |threshold: f64| {
+        let split = Some(Split { dimension: 0, threshold, right: 2 });
+        let node = |split| TreeNode { split, stats: Arc::new(()) };
+        Tree { nodes: vec![node(split), node(None), node(None)] }
+    };
+    assert!(State::from_tree(&target, &tree(2.0)).is_some());
+    assert!(State::from_tree(&target, &tree(-1.0)).is_none());
+    assert!(State::from_tree(&target, &tree(3.5)).is_none());
+}

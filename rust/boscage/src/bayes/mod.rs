@@ -1,0 +1,42 @@
+//! Bayesian decision trees (thesis chapter 3): a prior over trees, conjugate leaves, and samplers.
+//!
+//! `prior` and `leaf` say what is believed, `table` and `candidates` what rows allow, `target` is the
+//! posterior of these. `smc` grows weighted trees from the root (`proposals`, `weights`, `nodes`, `particle`);
+//! `mcmc` changes whole trees (`state`).
+
+mod candidates;
+mod classifier;
+mod dirichlet;
+mod ensemble;
+mod leaf;
+mod mcmc;
+mod nodes;
+mod normal;
+mod particle;
+mod prior;
+mod proposals;
+mod regressor;
+mod smc;
+mod state;
+mod table;
+mod target;
+mod tree;
+mod weights;
+
+#[cfg(test)]
+mod exact;
+
+pub(crate) use dirichlet::{Counts, check_alpha};
+pub(crate) use ensemble::Ensemble;
+pub(crate) use normal::Moments;
+pub(crate) use tree::{Split, Tree, TreeNode};
+
+pub use classifier::BayesianTreeClassifier;
+pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};
+pub use mcmc::{Acceptance, Draw, McmcSettings, Move};
+pub use normal::NormalPrior;
+pub use prior::{ChipmanPrior, TreePrior};
+pub use proposals::Proposal;
+pub use regressor::{BayesianTreeRegressor, Students};
+pub use smc::{CandidateOrder, Expansion, IslandWeights, SmcSettings, Stage};
+pub use weights::Resampling;

@@ -1,0 +1,209 @@
+//! How a particle decides at a node, and what its decision is worth (section 3.3).
+
+use super::leaf::LeafModel;
+use super::nodes::{Choices, Cut, NodeId, Nodes, Weighing};
+use super::target::Target;
+use crate::mondrian::Stream;
+
+/// The proposal kernel `Q` of Algorithm 3.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Proposal {
+    /// The prior itself.
+    Prior,
+    /// As the prior, but the cut falls into each gap between neighbouring rows equally often.
+    Empirical,
+    /// Proportional to prior times likelihood of the tree so far (eq. 3.5).
+    #[default]
+    Optimal,
+    /// The optimal proposal on so many dimensions, drawn anew at each node (section 3.5).
+    OptimalSubset(usize),
+}
+
+/// What becomes of a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Decision {
+    /// It is a leaf.
+    Stop,
+    /// It is split.
+    Split {
+        /// Which way rows go.
+        cut: Cut,
+        /// The same in the user's units.
+        threshold: f64,
+    },
+}
+
+/// The extents of a node that a particle considers.
+#[derive(Debug)]
+pub(crate) enum Considered {
+    All,
+    These(Vec<usize>),
+}
+
+impl Proposal {
+    /// How gaps must be weighed before a decision.
+    pub(crate) fn weighing(self) -> Option<Weighing> {
+        match self {
+            Self::Prior => None,
+            Self::Empirical => Some(Weighing::Equal),
+            Self::Optimal | Self::OptimalSubset(_) => Some(Weighing::Likely),
+        }
+    }
+
+    /// Whether the weight that [`Self::decide`] gives has the likelihood in it.
+    pub(crate) fn sees_likelihood(self) -> bool {
+        matches!(self, Self::Optimal | Self::OptimalSubset(_))
+    }
+
+    /// The extents that a particle considers at an open node. `retained` is a decision that was made before, for
+    /// which they are drawn.
+    pub(crate) fn consider<L: LeafModel>(
+        self,
+        nodes: &Nodes<'_, L>,
+        id: NodeId,
+        retained: Option<Decision>,
+        stream: &mut Stream,
+    ) -> Considered {
+        let extents = nodes.get(id).extents();
+        let n = match self {
+            Self::Prior | Self::Empirical => 1,
+            Self::Optimal => return Considered::All,
+            Self::OptimalSubset(n) => n,
+        };
+        let all: Vec<usize> = (0..extents.len()).collect();
+        let first = match retained {
+            Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.dimension == cut.dimension),
+            _ => None,
+        };
+        Considered::These(subset(all, n, first, stream))
+    }
+
+    /// Decides at a node (or takes the retained decision), and gives the logarithm of
+    /// `P(decision) / Q(decision)` of eq. 3.7, times the ratio of likelihoods if it sees them.
+    pub(crate) fn decide<L: LeafModel>(
+        self,
+        (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
+        considered: &Considered,
+        retained: Option<Decision>,
+        stream: &mut Stream,
+    ) -> (Decision, f64) {
+        if nodes.get(id).extents().is_empty() {
+            return (Decision::Stop, 0.0);
+        }
+        match (self, considered) {
+            (Self::Prior, Considered::These(these)) => {
+                (retained.unwrap_or_else(|| draw_prior(target, nodes, id, these[0], stream)), 0.0)
+            }
+            (Self::Empirical, Considered::These(these)) => {
+                let decision =
+                    retained.unwrap_or_else(|| draw_empirical(target, nodes, id, these[0], stream));
+                (decision, empirical_weight(target, nodes, id, these[0], decision))
+            }
+            (_, Considered::All) => {
+                let choices = nodes.get(id).choices();
+                let decision =
+                    retained.unwrap_or_else(|| draw_likely((target, nodes, id), choices, |i| i, stream));
+                (decision, choices.log_total() - nodes.get(id).log_likelihood)
+            }
+            (_, Considered::These(these)) => {
+                // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
+                // those that have the dimension of the cut. With every subset's split weighing P(split) in
+                // all, the ratio is the normaliser, whatever is decided.
+                let choices = Choices::new(nodes.choice_logs(id, these.iter().copied()));
+                let decision = retained
+                    .unwrap_or_else(|| draw_likely((target, nodes, id), &choices, |i| these[i], stream));
+                (decision, choices.log_total() - nodes.get(id).log_likelihood)
+            }
+        }
+    }
+}
+
+/// `n` of some things, uniformly; with `first`, uniformly among the sets that have it.
+fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stream) -> Vec<usize> {
+    let n = n.min(all.len());
+    let mut drawn = 0;
+    if let Some(first) = first {
+        all.swap(0, first);
+        drawn = 1;
+    }
+    for i in drawn..n {
+        let other = i + stream.below(all.len() - i);
+        all.swap(i, other);
+    }
+    all.truncate(n);
+    all
+}
+
+fn draw_prior<L: LeafModel>(
+    target: &Target<'_, L>,
+    nodes: &Nodes<'_, L>,
+    id: NodeId,
+    extent: usize,
+    stream: &mut Stream,
+) -> Decision {
+    let node = nodes.get(id);
+    if stream.unit() >= target.prior.split_probability(node.depth) {
+        return Decision::Stop;
+    }
+    let extent = node.extents()[extent];
+    let column = target.table.column(extent.dimension);
+    let threshold = column.threshold((extent.low, extent.high), stream.unit());
+    let cut = Cut { dimension: extent.dimension, rank: column.last_rank_below(threshold) };
+    Decision::Split { cut, threshold }
+}
+
+fn draw_empirical<L: LeafModel>(
+    target: &Target<'_, L>,
+    nodes: &Nodes<'_, L>,
+    id: NodeId,
+    extent: usize,
+    stream: &mut Stream,
+) -> Decision {
+    if stream.unit() >= target.prior.split_probability(nodes.get(id).depth) {
+        return Decision::Stop;
+    }
+    split_in_gap(target, nodes, id, extent, stream)
+}
+
+/// `(gap / extent) / (1 / number of gaps)`: the densities of the cut under prior and proposal.
+fn empirical_weight<L: LeafModel>(
+    target: &Target<'_, L>,
+    nodes: &Nodes<'_, L>,
+    id: NodeId,
+    extent: usize,
+    decision: Decision,
+) -> f64 {
+    let Decision::Split { cut, .. } = decision else {
+        return 0.0;
+    };
+    let (ends, gaps) = (nodes.get(id).extents()[extent], nodes.get(id).gaps(extent));
+    let gap = gaps.around(cut.rank);
+    let share = target.table.column(cut.dimension).share((gap.left, gap.right), (ends.low, ends.high));
+    libm::log(share * gaps.len() as f64)
+}
+
+fn draw_likely<L: LeafModel>(
+    (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
+    choices: &Choices,
+    extent: impl Fn(usize) -> usize,
+    stream: &mut Stream,
+) -> Decision {
+    match choices.at(stream.unit()) {
+        0 => Decision::Stop,
+        i => split_in_gap(target, nodes, id, extent(i - 1), stream),
+    }
+}
+
+/// A gap by its weight, and a threshold uniform in it.
+fn split_in_gap<L: LeafModel>(
+    target: &Target<'_, L>,
+    nodes: &Nodes<'_, L>,
+    id: NodeId,
+    extent: usize,
+    stream: &mut Stream,
+) -> Decision {
+    let dimension = nodes.get(id).extents()[extent].dimension;
+    let gap = nodes.get(id).gaps(extent).at(stream.unit());
+    let threshold = target.table.column(dimension).threshold((gap.left, gap.right), stream.unit());
+    Decision::Split { cut: Cut { dimension, rank: gap.left }, threshold }
+}

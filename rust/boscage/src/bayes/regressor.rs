@@ -1,0 +1,179 @@
+//! Bayesian decision trees for numbers.
+
+use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, check_lengths};
+use super::normal::{Moments, Normal, NormalPrior};
+use super::prior::ChipmanPrior;
+use super::table::Table;
+use super::target::Target;
+use crate::control::Threads;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::Run;
+
+/// A posterior over decision trees whose leaves have normal targets of unknown mean and variance.
+///
+/// ```
+/// use boscage::{BayesianTreeRegressor, ChipmanPrior, NormalPrior, Rows, Run, Sampler, SmcSettings};
+///
+/// let x: Vec<f64> = (0..40).map(f64::from).collect();
+/// let y: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x >= 20.0)) + 0.01 * (x % 3.0)).collect();
+/// let trees = BayesianTreeRegressor::fit(
+///     ChipmanPrior::default(),
+///     NormalPrior::of_targets(&y, 0.1, 1.5, 0.1)?,
+///     &Sampler::Smc(SmcSettings::default()),
+///     Rows::from_f64(&x, 1)?,
+///     &y,
+///     &Run::default(),
+/// )?;
+/// let mean = trees.predict(Rows::from_f64(&[3.0], 1)?, &Run::default())?;
+/// assert!(mean[0].abs() < 0.1);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BayesianTreeRegressor {
+    pub(crate) ensemble: Ensemble<Moments>,
+    pub(crate) prior: ChipmanPrior,
+    pub(crate) leaf_prior: NormalPrior,
+    pub(crate) annotation: String,
+}
+
+/// Predictive distributions: for each row one Student distribution a tree, row after row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Students {
+    /// Degrees of freedom.
+    pub df: Vec<f64>,
+    /// Location.
+    pub location: Vec<f64>,
+    /// Scale.
+    pub scale: Vec<f64>,
+}
+
+impl BayesianTreeRegressor {
+    /// Samples the posterior.
+    ///
+    /// # Errors
+    /// Settings, lengths or values that are not as they should be; an interrupt.
+    pub fn fit(
+        prior: ChipmanPrior,
+        leaf_prior: NormalPrior,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        targets: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        check_lengths(rows, targets.len())?;
+        if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
+            return Err(Error::NonFiniteTarget { row, value: targets[row] });
+        }
+        let leaf = Normal::new(targets, leaf_prior)?;
+        let table = Table::new(rows, &Threads::new(run.n_threads));
+        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let ensemble = Ensemble::sample(&target, sampler, run)?;
+        Ok(Self { ensemble, prior, leaf_prior, annotation: String::new() })
+    }
+
+    /// The predictive mean of every row.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        let of_nodes = self.predictives();
+        self.ensemble.predict(rows, run, 1, |leaves, out| {
+            let trees = leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights);
+            out[0] = trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum();
+        })
+    }
+
+    /// The predictive distribution of every row: a mixture of Student distributions, one a tree, which weigh
+    /// what the trees do.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeRegressor::predict`].
+    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Students> {
+        let of_nodes = self.predictives();
+        let n_trees = of_nodes.len();
+        let numbers = self.ensemble.predict(rows, run, 3 * n_trees, |leaves, out| {
+            for (tree, (&leaf, of_nodes)) in leaves.iter().zip(&of_nodes).enumerate() {
+                let (df, location, scale) = of_nodes[leaf];
+                [out[tree], out[n_trees + tree], out[2 * n_trees + tree]] = [df, location, scale];
+            }
+        })?;
+        let mut students = Students::default();
+        for row in numbers.chunks_exact(3 * n_trees) {
+            students.df.extend_from_slice(&row[..n_trees]);
+            students.location.extend_from_slice(&row[n_trees..2 * n_trees]);
+            students.scale.extend_from_slice(&row[2 * n_trees..]);
+        }
+        Ok(students)
+    }
+
+    /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeRegressor::predict`].
+    pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, out| {
+            out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as f64);
+        })
+    }
+
+    /// Weights of the trees; they sum to one.
+    #[must_use]
+    pub fn weights(&self) -> &[f64] {
+        &self.ensemble.weights
+    }
+
+    /// Every tree as arrays; its values are degrees of freedom, location and scale of a node's predictive.
+    #[must_use]
+    pub fn trees(&self) -> Vec<PosteriorTree> {
+        self.ensemble.export(
+            |moments| u64::from(moments.n),
+            |moments, values| {
+                let (df, location, scale) = moments.predictive(&self.leaf_prior);
+                values.extend([df, location, scale]);
+            },
+        )
+    }
+
+    /// What the sampler reported.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.ensemble.report
+    }
+
+    /// The prior of trees.
+    #[must_use]
+    pub fn prior(&self) -> ChipmanPrior {
+        self.prior
+    }
+
+    /// The prior of a leaf's mean and variance.
+    #[must_use]
+    pub fn leaf_prior(&self) -> NormalPrior {
+        self.leaf_prior
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn n_features(&self) -> usize {
+        self.ensemble.n_features
+    }
+
+    /// Text kept with the model and in its file.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.annotation = text.into();
+    }
+
+    fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
+        let of_tree = |tree: &super::tree::Tree<Moments>| {
+            tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf_prior)).collect()
+        };
+        self.ensemble.trees.iter().map(of_tree).collect()
+    }
+}

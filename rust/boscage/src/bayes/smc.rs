@@ -1,0 +1,459 @@
+//! Sequential Monte Carlo over trees that grow from the root (Algorithm 3.1), plain and conditional.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::leaf::LeafModel;
+use super::nodes::{Cut, NodeId, Nodes};
+use super::particle::{History, Open, Particle};
+use super::proposals::{Considered, Decision, Proposal};
+use super::target::Target;
+use super::tree::Tree;
+use super::weights::{Resampling, effective_size, log_mean_exp, multinomial, normalised};
+use crate::control::{Control, Threads};
+use crate::error::{Error, Result};
+use crate::mondrian::Stream;
+
+/// How many nodes a particle decides about in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Expansion {
+    /// One.
+    #[default]
+    Nodewise,
+    /// All that are eligible.
+    Layerwise,
+}
+
+/// Which node is decided about first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CandidateOrder {
+    /// The oldest.
+    #[default]
+    BreadthFirst,
+    /// The one with the lowest marginal likelihood.
+    MarginalLikelihood,
+}
+
+/// How much say each island has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IslandWeights {
+    /// All the same.
+    #[default]
+    Uniform,
+    /// By their estimates of the evidence.
+    Evidence,
+}
+
+/// How Sequential Monte Carlo is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmcSettings {
+    /// Particles, on each island.
+    pub n_particles: usize,
+    /// Independent runs.
+    pub n_islands: usize,
+    /// The proposal kernel.
+    pub proposal: Proposal,
+    /// How many nodes are decided about in a stage.
+    pub expansion: Expansion,
+    /// Which node comes first.
+    pub order: CandidateOrder,
+    /// How particles are drawn anew.
+    pub resampling: Resampling,
+    /// They are when the effective sample size is below this share of `n_particles`.
+    pub ess_threshold: f64,
+    /// Trees that are not finished after so many stages stay as they are.
+    pub max_stages: usize,
+    /// How islands are combined.
+    pub island_weights: IslandWeights,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for SmcSettings {
+    fn default() -> Self {
+        Self {
+            n_particles: 10,
+            n_islands: 5,
+            proposal: Proposal::default(),
+            expansion: Expansion::default(),
+            order: CandidateOrder::default(),
+            resampling: Resampling::default(),
+            ess_threshold: 0.1,
+            max_stages: 5000,
+            island_weights: IslandWeights::default(),
+            seed: 0,
+        }
+    }
+}
+
+impl SmcSettings {
+    /// # Errors
+    /// [`Error::InvalidSetting`].
+    pub fn check(&self) -> Result<()> {
+        let at_least_one = |name, value: usize| match value {
+            0 => Err(Error::InvalidSetting { name, expected: "at least 1", found: value.to_string() }),
+            _ => Ok(()),
+        };
+        at_least_one("n_particles", self.n_particles)?;
+        at_least_one("n_islands", self.n_islands)?;
+        at_least_one("max_stages", self.max_stages)?;
+        if let Proposal::OptimalSubset(n) = self.proposal {
+            at_least_one("the number of dimensions that a proposal considers", n)?;
+        }
+        if !(0.0..=1.0).contains(&self.ess_threshold) {
+            return Err(Error::InvalidSetting {
+                name: "ess_threshold",
+                expected: "from 0 to 1",
+                found: self.ess_threshold.to_string(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What is known of a stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// Effective sample size of the weights.
+    pub ess: f64,
+    /// Logarithm of the mean weight, the estimate of the evidence of trees cut off here.
+    pub log_evidence: f64,
+    /// Each particle's ancestor among those before, if particles were resampled.
+    pub ancestors: Option<Vec<u32>>,
+}
+
+/// The end of an independent run.
+#[derive(Debug, Clone)]
+pub(crate) struct Island<S> {
+    pub(crate) trees: Vec<Tree<S>>,
+    /// Normalised.
+    pub(crate) weights: Vec<f64>,
+    /// Logarithm of an unbiased estimate of the marginal likelihood.
+    pub(crate) log_evidence: f64,
+    pub(crate) stages: Vec<Stage>,
+}
+
+/// Runs Algorithm 3.1 on every island.
+///
+/// # Errors
+/// Settings outside their domain; an interrupt.
+pub(crate) fn sample<L: LeafModel>(
+    target: &Target<'_, L>,
+    settings: &SmcSettings,
+    threads: &Threads,
+    control: &Control,
+) -> Result<Vec<Island<L::Stats>>> {
+    settings.check()?;
+    let mut cloud = Cloud::new(target, settings, threads, None);
+    cloud.run(control)?;
+    Ok(cloud.finish())
+}
+
+/// Runs Algorithm 3.1 with the first particle of each island held to a given tree (Algorithm 4.2): drawing one of
+/// the resulting trees by weight leaves the posterior invariant. Particles are resampled independently, whatever
+/// the settings say.
+///
+/// # Errors
+/// As [`sample`].
+#[cfg_attr(not(test), expect(dead_code, reason = "the sweeps of additive trees are to come"))]
+pub(crate) fn sample_conditionally<L: LeafModel>(
+    target: &Target<'_, L>,
+    settings: &SmcSettings,
+    retained: &Tree<L::Stats>,
+    threads: &Threads,
+    control: &Control,
+) -> Result<Vec<Island<L::Stats>>> {
+    settings.check()?;
+    let mut cloud = Cloud::new(target, settings, threads, Some(retained));
+    cloud.run(control)?;
+    Ok(cloud.finish())
+}
+
+/// All particles of all islands, which go on stage by stage together so that they share nodes.
+struct Cloud<'a, L: LeafModel> {
+    target: &'a Target<'a, L>,
+    settings: &'a SmcSettings,
+    nodes: Nodes<'a, L>,
+    history: History<L::Stats>,
+    islands: Vec<Group>,
+    retained: Option<&'a Tree<L::Stats>>,
+}
+
+/// The particles of an island.
+struct Group {
+    particles: Vec<Particle>,
+    /// One for each particle's decisions.
+    streams: Vec<Stream>,
+    resampling: Stream,
+    stages: Vec<Stage>,
+    /// The retained tree's nodes by number in the first particle's tree.
+    retained: Vec<u32>,
+}
+
+/// A node that a particle is about to decide about.
+struct Job {
+    island: usize,
+    particle: usize,
+    open: Open,
+    retained: Option<Decision>,
+}
+
+impl<'a, L: LeafModel> Cloud<'a, L> {
+    fn new(
+        target: &'a Target<'a, L>,
+        settings: &'a SmcSettings,
+        threads: &'a Threads,
+        retained: Option<&'a Tree<L::Stats>>,
+    ) -> Self {
+        let nodes = Nodes::new(target, threads);
+        let root = nodes.get(Nodes::<L>::ROOT);
+        let islands = (0..settings.n_islands).map(|island| Group {
+            particles: vec![Particle::new(Nodes::<L>::ROOT, root.log_likelihood); settings.n_particles],
+            streams: (0..settings.n_particles).map(|i| stream(settings.seed, island, i + 1)).collect(),
+            resampling: stream(settings.seed, island, 0),
+            stages: Vec::new(),
+            retained: vec![0],
+        });
+        let islands = islands.collect();
+        let history = History::new(Arc::clone(&root.stats));
+        Self { target, settings, nodes, history, islands, retained }
+    }
+
+    /// All stages.
+    fn run(&mut self, control: &Control) -> Result<()> {
+        for _ in 0..self.settings.max_stages {
+            control.check()?;
+            let jobs = self.pop();
+            if jobs.is_empty() {
+                break;
+            }
+            control.expect(1);
+            self.expand(&jobs, control)?;
+            self.islands
+                .iter_mut()
+                .for_each(|island| island.end_stage(self.settings, self.retained.is_some()));
+            if self.nodes.is_full() {
+                let open = self.islands.iter().flat_map(|island| &island.particles);
+                self.nodes.keep(open.flat_map(|particle| particle.open.iter().map(|open| open.node)));
+            }
+            control.advance(1);
+        }
+        Ok(())
+    }
+
+    /// The nodes of this stage, `C_(t)`, taken from those eligible.
+    fn pop(&mut self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (i, island) in self.islands.iter_mut().enumerate() {
+            for (k, particle) in island.particles.iter_mut().enumerate() {
+                let n = match self.settings.expansion {
+                    Expansion::Nodewise => 1.min(particle.open.len()),
+                    Expansion::Layerwise => particle.open.len(),
+                };
+                for _ in 0..n {
+                    let open = next(particle, self.settings.order, &self.nodes);
+                    let retained = (k == 0)
+                        .then(|| {
+                            self.retained.map(|tree| decision(tree, &island.retained, open, self.target))
+                        })
+                        .flatten();
+                    jobs.push(Job { island: i, particle: k, open, retained });
+                }
+            }
+        }
+        jobs
+    }
+
+    /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
+    fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
+        let mut ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        self.nodes.open(&ids);
+        let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
+        for batch in self.batches(jobs) {
+            control.check()?;
+            let considered = self.consider(jobs, &batch);
+            for (&i, considered) in batch.iter().zip(&considered) {
+                let job = &jobs[i];
+                let at = (self.target, &self.nodes, job.open.node);
+                let stream = &mut self.islands[job.island].streams[job.particle];
+                decisions[i] = self.settings.proposal.decide(at, considered, job.retained, stream);
+            }
+            self.nodes.forget_large(batch.iter().map(|&i| jobs[i].open.node));
+        }
+        let cuts = jobs.iter().zip(&decisions).filter_map(|(job, (decision, _))| match decision {
+            Decision::Stop => None,
+            Decision::Split { cut, .. } => Some((job.open.node, *cut)),
+        });
+        self.nodes.split(cuts.collect());
+        for (job, (decision, log_weight)) in jobs.iter().zip(decisions) {
+            self.apply(job, decision, log_weight);
+        }
+        Ok(())
+    }
+
+    /// Jobs by node, in batches whose nodes have no more rows than there are in all, so that the gaps weighed at a
+    /// time take no more memory than those of the root.
+    fn batches(&self, jobs: &[Job]) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        order.sort_by_key(|&i| jobs[i].open.node);
+        let mut batches: Vec<Vec<usize>> = Vec::new();
+        let mut left = 0;
+        for same in order.chunk_by(|&a, &b| jobs[a].open.node == jobs[b].open.node) {
+            let n_rows = self.nodes.get(jobs[same[0]].open.node).n_rows as usize;
+            match batches.last_mut() {
+                Some(batch) if n_rows <= left => {
+                    batch.extend(same);
+                    left -= n_rows;
+                }
+                _ => {
+                    batches.push(same.to_vec());
+                    left = self.target.table.n_rows() - n_rows;
+                }
+            }
+        }
+        batches
+    }
+
+    /// The extents that particles consider, with their gaps weighed as the proposal needs them.
+    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Vec<Considered> {
+        let proposal = self.settings.proposal;
+        let mut considered = Vec::with_capacity(batch.len());
+        let mut wanted = Vec::new();
+        for job in batch.iter().map(|&i| &jobs[i]) {
+            let id = job.open.node;
+            let stream = &mut self.islands[job.island].streams[job.particle];
+            let own = proposal.consider(&self.nodes, id, job.retained, stream);
+            match &own {
+                Considered::All => {
+                    wanted.extend((0..self.nodes.get(id).extents().len()).map(|extent| (id, extent)));
+                }
+                Considered::These(these) => wanted.extend(these.iter().map(|&extent| (id, extent))),
+            }
+            considered.push(own);
+        }
+        if let Some(weighing) = proposal.weighing() {
+            self.nodes.weigh(wanted, weighing);
+        }
+        if proposal == Proposal::Optimal {
+            self.nodes.weigh_choices(batch.iter().map(|&i| jobs[i].open.node));
+        }
+        considered
+    }
+
+    fn apply(&mut self, job: &Job, decision: Decision, log_weight: f64) {
+        let island = &mut self.islands[job.island];
+        let particle = &mut island.particles[job.particle];
+        particle.log_weight += log_weight;
+        let Decision::Split { cut, threshold } = decision else {
+            return;
+        };
+        let node = self.nodes.get(job.open.node);
+        let (left, right) = node.children(cut);
+        let children = [left, right].map(|id| self.nodes.get(id));
+        if !self.settings.proposal.sees_likelihood() {
+            let likelihood = children[0].log_likelihood + children[1].log_likelihood;
+            particle.log_weight += likelihood - node.log_likelihood;
+        }
+        let stats = children.map(|child| Arc::clone(&child.stats));
+        let slots = self.history.split(particle, job.open.slot, (cut.dimension, threshold), stats);
+        for ((node, slot), child) in [left, right].into_iter().zip(slots).zip(children) {
+            // A single row cannot be split: its node stops, with certainty.
+            if child.n_rows > 1 {
+                particle.open.push_back(Open { node, slot });
+            }
+        }
+        if let (Some(tree), 0) = (self.retained, job.particle) {
+            let at = island.retained[job.open.slot as usize];
+            let split = tree.nodes[at as usize].split.expect("the retained particle splits as its tree does");
+            island.retained.extend([at + 1, split.right]);
+        }
+    }
+
+    fn finish(self) -> Vec<Island<L::Stats>> {
+        let history = &self.history;
+        self.islands.into_iter().map(|group| group.finish(history)).collect()
+    }
+}
+
+impl Group {
+    /// Lines 11 to 15 of Algorithm 3.1 (16 of Algorithm 4.2): resamples if weights have become too uneven.
+    fn end_stage(&mut self, settings: &SmcSettings, conditional: bool) {
+        let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
+        let (weights, log_evidence) = (normalised(&logs), log_mean_exp(&logs));
+        let ess = effective_size(&weights);
+        let n = weights.len();
+        let ancestors = (ess < settings.ess_threshold * n as f64).then(|| {
+            if conditional {
+                // The retained particle stays; the others may also descend from it.
+                let mut others = multinomial(&weights, n - 1, &mut self.resampling);
+                others.insert(0, 0);
+                others
+            } else {
+                settings.resampling.draw(&weights, &mut self.resampling)
+            }
+        });
+        if let Some(ancestors) = &ancestors {
+            self.particles = ancestors.iter().map(|&a| self.particles[a as usize].clone()).collect();
+            self.particles.iter_mut().for_each(|particle| particle.log_weight = log_evidence);
+        }
+        self.stages.push(Stage { ess, log_evidence, ancestors });
+    }
+
+    /// The trees, those of particles that made the same cuts together as one.
+    fn finish<S>(self, history: &History<S>) -> Island<S> {
+        let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
+        let mut place = BTreeMap::new();
+        let (mut trees, mut weights) = (Vec::new(), Vec::new());
+        for (particle, weight) in self.particles.iter().zip(normalised(&logs)) {
+            let at = *place.entry(particle.last()).or_insert(trees.len());
+            if at == trees.len() {
+                trees.push(history.tree(particle));
+                weights.push(0.0);
+            }
+            weights[at] += weight;
+        }
+        Island { trees, weights, log_evidence: log_mean_exp(&logs), stages: self.stages }
+    }
+}
+
+/// A stream of its own for each purpose, the same for any number of islands and particles.
+fn stream(seed: u64, island: usize, purpose: usize) -> Stream {
+    Stream::new(seed, island << 32 | purpose)
+}
+
+/// Takes the node that is decided about first.
+fn next<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Open {
+    let first = match order {
+        CandidateOrder::BreadthFirst => 0,
+        CandidateOrder::MarginalLikelihood => {
+            let likelihood = |i: usize| nodes.get(particle.open[i].node).log_likelihood;
+            // The oldest of equals.
+            (1..particle.open.len())
+                .fold(0, |best, i| if likelihood(i) < likelihood(best) { i } else { best })
+        }
+    };
+    particle.open.remove(first).expect("a node is eligible")
+}
+
+/// What the retained tree does at a node.
+fn decision<L: LeafModel>(
+    tree: &Tree<L::Stats>,
+    node_of: &[u32],
+    open: Open,
+    target: &Target<'_, L>,
+) -> Decision {
+    match tree.nodes[node_of[open.slot as usize] as usize].split {
+        None => Decision::Stop,
+        Some(split) => {
+            let rank = target.table.column(split.dimension).last_rank_below(split.threshold);
+            let cut = Cut { dimension: split.dimension, rank };
+            Decision::Split { cut, threshold: split.threshold }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "smc_tests.rs"]
+mod tests;

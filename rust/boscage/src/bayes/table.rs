@@ -1,0 +1,116 @@
+//! The training features, sorted once for all trees.
+
+use crate::control::Threads;
+use crate::data::Rows;
+
+/// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
+/// order. Trees work on ranks; thresholds are in the user's units.
+#[derive(Debug)]
+pub(crate) struct Table {
+    n_rows: usize,
+    columns: Vec<Column>,
+}
+
+/// One feature.
+#[derive(Debug)]
+pub(crate) struct Column {
+    /// The distinct values, ascending.
+    values: Vec<f64>,
+    /// Each row's rank.
+    ranks: Vec<u32>,
+    /// Rows by rank.
+    order: Vec<u32>,
+}
+
+impl Table {
+    /// Sorts every column.
+    pub(crate) fn new(rows: Rows<'_>, threads: &Threads) -> Self {
+        let n_rows = rows.n_rows();
+        let columns = threads.map(rows.n_features(), |d| Column::new((0..n_rows).map(|i| rows.at(i, d))));
+        Self { n_rows, columns }
+    }
+
+    /// Number of rows.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Number of features.
+    pub(crate) fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// A feature.
+    pub(crate) fn column(&self, dimension: u32) -> &Column {
+        &self.columns[dimension as usize]
+    }
+}
+
+impl Column {
+    fn new(column: impl Iterator<Item = f64>) -> Self {
+        // Negative zero is zero.
+        let mut sorted: Vec<(u64, u32)> =
+            column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
+        sorted.sort_unstable();
+        let mut values: Vec<u64> = Vec::new();
+        let mut ranks = vec![0; sorted.len()];
+        for &(value, row) in &sorted {
+            if values.last() != Some(&value) {
+                values.push(value);
+            }
+            ranks[row as usize] = values.len() as u32 - 1;
+        }
+        let order = sorted.into_iter().map(|(_, row)| row).collect();
+        Self { values: values.into_iter().map(from_ordered).collect(), ranks, order }
+    }
+
+    /// A row's rank.
+    pub(crate) fn rank(&self, row: u32) -> u32 {
+        self.ranks[row as usize]
+    }
+
+    /// All rows in order of rank.
+    pub(crate) fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// The highest rank whose value is not above a threshold, if there is one.
+    pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
+        (self.values.partition_point(|&value| value <= threshold) as u32).checked_sub(1)
+    }
+
+    /// The same for a threshold that is not below the lowest value.
+    pub(crate) fn last_rank_below(&self, threshold: f64) -> u32 {
+        self.rank_at(threshold).expect("a threshold in the column's range")
+    }
+
+    /// The share of the way from rank `low` to rank `high` that lies between two ranks.
+    pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
+        // Halved, so that differences of large numbers stay finite.
+        let way = |a: u32, b: u32| 0.5 * self.values[b as usize] - 0.5 * self.values[a as usize];
+        way(left, right) / way(low, high)
+    }
+
+    /// Logarithm of the way from rank `low` to rank `high`.
+    pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
+        libm::log(0.5 * self.values[high as usize] - 0.5 * self.values[low as usize]) + std::f64::consts::LN_2
+    }
+
+    /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
+    /// above it, rows of rank `right` are.
+    pub(crate) fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
+        let (low, high) = (self.values[left as usize], self.values[right as usize]);
+        let at = (1.0 - u) * low + u * high;
+        if at >= high || at < low { low } else { at }
+    }
+}
+
+/// Bits that order as finite numbers do.
+fn to_ordered(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+fn from_ordered(bits: u64) -> f64 {
+    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}

@@ -1,0 +1,206 @@
+//! What stands in the file of Bayesian trees: the trees themselves, with the statistics of their nodes.
+
+use std::sync::Arc;
+
+use super::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
+use crate::bayes::{
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Counts, Draw,
+    Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
+};
+use crate::error::Result;
+
+pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier) {
+    writer.f64(model.alpha);
+    writer.list(&model.labels, write_label);
+    write_prior(writer, &model.prior);
+    writer.text(&model.annotation);
+    write_ensemble(writer, &model.ensemble, |writer, counts| {
+        counts.by_class.iter().for_each(|&count| writer.u32(count));
+    });
+}
+
+pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeClassifier> {
+    let alpha = reader.f64()?;
+    as_file(check_alpha(alpha))?;
+    let labels = reader.list(8, read_label)?;
+    if labels.is_empty() || labels.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(wrong("labels that are not sorted, or none"));
+    }
+    let prior = read_prior(reader)?;
+    let annotation = reader.text()?;
+    let ensemble = read_ensemble(reader, |reader| {
+        let by_class: Box<[u32]> = labels.iter().map(|_| reader.u32()).collect::<Result<_>>()?;
+        match by_class.iter().try_fold(0u32, |sum, &count| sum.checked_add(count)) {
+            Some(_) => Ok(Counts { by_class }),
+            None => Err(wrong("a node of more rows than there can be")),
+        }
+    })?;
+    Ok(BayesianTreeClassifier { ensemble, prior, alpha, labels, annotation })
+}
+
+pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor) {
+    let leaf = &model.leaf_prior;
+    for value in [leaf.mean, leaf.kappa, leaf.shape, leaf.scale] {
+        writer.f64(value);
+    }
+    write_prior(writer, &model.prior);
+    writer.text(&model.annotation);
+    write_ensemble(writer, &model.ensemble, |writer, moments| {
+        writer.u32(moments.n);
+        writer.f64(moments.sum);
+        writer.f64(moments.squares);
+    });
+}
+
+pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
+    let [mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
+    let leaf_prior = NormalPrior { mean, kappa, shape, scale };
+    as_file(leaf_prior.check())?;
+    let prior = read_prior(reader)?;
+    let annotation = reader.text()?;
+    let ensemble = read_ensemble(reader, |reader| {
+        let moments = Moments { n: reader.u32()?, sum: reader.f64()?, squares: reader.f64()? };
+        let is_number = moments.sum.is_finite() && moments.squares.is_finite();
+        if is_number { Ok(moments) } else { Err(wrong("sums that are not finite")) }
+    })?;
+    Ok(BayesianTreeRegressor { ensemble, prior, leaf_prior, annotation })
+}
+
+fn write_prior(writer: &mut Writer, prior: &ChipmanPrior) {
+    writer.f64(prior.alpha_s());
+    writer.f64(prior.beta_s());
+}
+
+fn read_prior(reader: &mut Reader<'_>) -> Result<ChipmanPrior> {
+    as_file(ChipmanPrior::new(reader.f64()?, reader.f64()?))
+}
+
+fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn(&mut Writer, &S)) {
+    writer.u64(ensemble.n_features as u64);
+    writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
+    writer.list(&ensemble.trees, |writer, tree| {
+        writer.list(&tree.nodes, |writer, node| {
+            match node.split {
+                None => writer.u8(0),
+                Some(split) => {
+                    writer.u8(1);
+                    writer.u32(split.dimension);
+                    writer.f64(split.threshold);
+                }
+            }
+            stats(writer, &node.stats);
+        });
+    });
+    write_report(writer, &ensemble.report);
+}
+
+fn read_ensemble<S>(
+    reader: &mut Reader<'_>,
+    stats: impl Fn(&mut Reader<'_>) -> Result<S>,
+) -> Result<Ensemble<S>> {
+    let n_features = usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"))?;
+    let weights = reader.list(8, Reader::f64)?;
+    let sum: f64 = weights.iter().sum();
+    if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
+        return Err(wrong("weights that do not sum to one"));
+    }
+    let trees = reader.list(8, |reader| read_tree(reader, n_features, &stats))?;
+    if trees.len() != weights.len() {
+        return Err(wrong("more or fewer weights than trees"));
+    }
+    Ok(Ensemble { trees, weights, n_features, report: read_report(reader)? })
+}
+
+fn read_tree<S>(
+    reader: &mut Reader<'_>,
+    n_features: usize,
+    stats: impl Fn(&mut Reader<'_>) -> Result<S>,
+) -> Result<Tree<S>> {
+    let mut nodes = reader.list(1, |reader| {
+        let split = match reader.u8()? {
+            0 => None,
+            1 => Some(Split { dimension: reader.u32()?, threshold: reader.f64()?, right: 0 }),
+            _ => return Err(wrong("a node that is neither leaf nor split")),
+        };
+        if split.is_some_and(|split| split.dimension as usize >= n_features || !split.threshold.is_finite()) {
+            return Err(wrong("a cut of a feature that does not exist, or nowhere"));
+        }
+        Ok(TreeNode { split, stats: Arc::new(stats(reader)?) })
+    })?;
+    // Nodes come in preorder: a right child is the first that no left subtree takes.
+    let mut waiting: Vec<usize> = Vec::new();
+    for i in 0..nodes.len() {
+        if nodes[i].split.is_some() {
+            waiting.push(i);
+        } else if i + 1 < nodes.len() {
+            let parent = waiting.pop().ok_or_else(|| wrong("nodes after the end of a tree"))?;
+            nodes[parent].split.as_mut().expect("only splits wait").right = i as u32 + 1;
+        }
+    }
+    if nodes.last().is_none_or(|node| node.split.is_some()) || !waiting.is_empty() {
+        return Err(wrong("a tree that does not end"));
+    }
+    Ok(Tree { nodes })
+}
+
+fn write_report(writer: &mut Writer, report: &Report) {
+    match report {
+        Report::Smc(islands) => {
+            writer.u8(0);
+            writer.list(islands, |writer, island| {
+                writer.f64(island.log_evidence);
+                writer.list(&island.stages, |writer, stage| {
+                    writer.f64(stage.ess);
+                    writer.f64(stage.log_evidence);
+                    let ancestors = stage.ancestors.as_deref().unwrap_or_default();
+                    writer.list(ancestors, |writer, ancestor| writer.u32(*ancestor));
+                });
+            });
+        }
+        Report::Mcmc(chains) => {
+            writer.u8(1);
+            writer.list(chains, |writer, chain| {
+                for acceptance in chain.acceptance {
+                    writer.u64(acceptance.tried);
+                    writer.u64(acceptance.made);
+                }
+                writer.list(&chain.draws, |writer, draw| {
+                    writer.f64(draw.log_prior);
+                    writer.f64(draw.log_likelihood);
+                    writer.u32(draw.n_leaves);
+                    writer.u32(draw.depth);
+                });
+            });
+        }
+    }
+}
+
+fn read_report(reader: &mut Reader<'_>) -> Result<Report> {
+    if reader.choice(&[true, false])? {
+        return Ok(Report::Smc(reader.list(16, |reader| {
+            let log_evidence = reader.f64()?;
+            let stages = reader.list(24, |reader| {
+                let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
+                let ancestors = reader.list(4, Reader::u32)?;
+                Ok(Stage { ess, log_evidence, ancestors: (!ancestors.is_empty()).then_some(ancestors) })
+            })?;
+            Ok(IslandReport { log_evidence, stages })
+        })?));
+    }
+    let chains = reader.list(72, |reader| {
+        let mut acceptance = [Acceptance::default(); 4];
+        for of_move in &mut acceptance {
+            *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
+        }
+        let draws = reader.list(24, |reader| {
+            Ok(Draw {
+                log_prior: reader.f64()?,
+                log_likelihood: reader.f64()?,
+                n_leaves: reader.u32()?,
+                depth: reader.u32()?,
+            })
+        })?;
+        Ok(ChainReport { draws, acceptance })
+    })?;
+    Ok(Report::Mcmc(chains))
+}
