@@ -88,7 +88,7 @@ impl Skip {
     }
 }
 
-/// A split, 32 bytes.
+/// A split, 40 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Split {
     threshold: f64,
@@ -96,6 +96,8 @@ struct Split {
     feature: u32,
     children: [NodeId; 2],
     n_rows: u32,
+    /// The skipped cuts above.
+    run: Run,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,8 +128,6 @@ impl Run {
 pub(crate) struct Arena {
     root: NodeId,
     splits: Vec<Split>,
-    /// The skipped cuts above every split.
-    runs: Vec<Run>,
     leaves: Vec<Leaf>,
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
@@ -144,7 +144,6 @@ impl Arena {
         Self {
             root: NodeId::NONE,
             splits: Vec::new(),
-            runs: Vec::new(),
             leaves: Vec::new(),
             free_splits: Vec::new(),
             free_leaves: Vec::new(),
@@ -257,14 +256,14 @@ impl Arena {
     }
 
     fn run(&self, node: NodeId) -> Run {
-        if node.is_leaf() { self.leaves[node.rank()].run.unwrap_or_default() } else { self.runs[node.rank()] }
+        if node.is_leaf() { self.leaves[node.rank()].run.unwrap_or_default() } else { self.splits[node.rank()].run }
     }
 
     fn set_run(&mut self, node: NodeId, run: Run) {
         if node.is_leaf() {
             self.leaves[node.rank()].run = Some(run);
         } else {
-            self.runs[node.rank()] = run;
+            self.splits[node.rank()].run = run;
         }
     }
 
@@ -302,7 +301,7 @@ impl Arena {
             let skip = Skip::of(self.cut(split), side);
             let run = self.join_runs(self.run(split), skip, self.run(child));
             self.set_run(child, run);
-            self.runs[split.rank()] = Run::default();
+            self.splits[split.rank()].run = Run::default();
         }
         self.set(link, Some(child));
         self.remove(split);
@@ -350,14 +349,13 @@ impl Arena {
         run: Run,
         n_rows: usize,
     ) -> NodeId {
-        let split = Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32 };
+        let split =
+            Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
         if let Some(at) = self.free_splits.pop() {
             self.splits[at.rank()] = split;
-            self.runs[at.rank()] = run;
             return at;
         }
         self.splits.push(split);
-        self.runs.push(run);
         NodeId::split(self.splits.len() - 1)
     }
 
@@ -442,7 +440,7 @@ impl Arena {
             self.leaves[node.rank()].run = None;
             self.free_leaves.push(node);
         } else {
-            self.runs[node.rank()] = Run::default();
+            self.splits[node.rank()].run = Run::default();
             self.free_splits.push(node);
         }
     }
@@ -490,14 +488,13 @@ impl Arena {
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.splits.shrink_to_fit();
-        self.runs.shrink_to_fit();
         self.leaves.shrink_to_fit();
         self.skips.shrink_to_fit();
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.splits.capacity() * (size_of::<Split>() + size_of::<Run>())
+        self.splits.capacity() * size_of::<Split>()
             + self.leaves.capacity() * size_of::<Leaf>()
             + self.skips.capacity() * size_of::<Skip>()
             + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
