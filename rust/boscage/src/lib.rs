@@ -4,6 +4,7 @@
 //! chapters 5 and 6, on a keyed Mondrian process: a forest is a function of its seed, its settings and its
 //! set of rows, whatever the order in which the rows came.
 
+mod bart;
 mod bayes;
 mod control;
 mod data;
@@ -12,6 +13,7 @@ mod model_file;
 mod mondrian;
 mod tree;
 
+pub use bart::{BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Kernels};
 pub use bayes::{
     Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
     Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,

@@ -69,6 +69,11 @@ impl Column {
         self.ranks[row as usize]
     }
 
+    /// The rank of every row.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
     /// All rows in order of rank.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order
