@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 __all__ = [
+    "BayesianTreeClassifier",
+    "BayesianTreeRegressor",
+    "McmcSettings",
     "MondrianClassifier",
     "MondrianRegressor",
+    "SmcSettings",
     "__version__",
     "model_kind",
     "pilot_rates",
@@ -20,6 +24,124 @@ __version__: str
 _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
+
+@final
+class SmcSettings:
+    def __new__(
+        cls,
+        *,
+        n_particles: int = 10,
+        n_islands: int = 5,
+        proposal: str = "optimal",
+        n_dimensions: int | None = None,
+        expansion: str = "node",
+        candidate_order: str = "breadth_first",
+        resampling: str = "systematic",
+        ess_threshold: float = 0.1,
+        max_stages: int = 5000,
+        island_weights: str = "uniform",
+        seed: int = 0,
+    ) -> Self: ...
+
+@final
+class McmcSettings:
+    def __new__(
+        cls,
+        *,
+        n_chains: int = 4,
+        n_draws: int = 250,
+        thin: int = 20,
+        n_burn_in: int = 5000,
+        moves: list[float] = ...,
+        seed: int = 0,
+    ) -> Self: ...
+    @property
+    def moves(self) -> tuple[float, float, float, float]: ...
+
+@final
+class BayesianTreeClassifier:
+    @staticmethod
+    def fit(
+        X: _Rows,
+        codes: NDArray[np.uint32],
+        labels: list[_Label],
+        sampler: SmcSettings | McmcSettings,
+        *,
+        alpha: float = 5.0,
+        alpha_s: float = 0.95,
+        beta_s: float = 0.5,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> BayesianTreeClassifier: ...
+    def predict_proba(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def apply(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def classes(self) -> list[_Label]: ...
+    def trees(self) -> list[dict[str, Any]]: ...
+    def report(self) -> list[dict[str, Any]]: ...
+    def log_evidence(self) -> tuple[float, float] | None: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> BayesianTreeClassifier: ...
+    def save(self, path: str) -> None: ...
+    @property
+    def annotation(self) -> str: ...
+    @annotation.setter
+    def annotation(self, value: str) -> None: ...
+    @property
+    def weights(self) -> NDArray[np.float64]: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def alpha_s(self) -> float: ...
+    @property
+    def beta_s(self) -> float: ...
+
+@final
+class BayesianTreeRegressor:
+    @staticmethod
+    def fit(
+        X: _Rows,
+        y: NDArray[np.float64],
+        sampler: SmcSettings | McmcSettings,
+        *,
+        kappa: float = 0.1,
+        shape: float = 1.5,
+        noise: float = 0.1,
+        mean: float | None = None,
+        scale: float | None = None,
+        alpha_s: float = 0.95,
+        beta_s: float = 0.5,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> BayesianTreeRegressor: ...
+    def predict(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def predict_dist(
+        self, X: _Rows, *, n_threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+    def apply(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def trees(self) -> list[dict[str, Any]]: ...
+    def report(self) -> list[dict[str, Any]]: ...
+    def log_evidence(self) -> tuple[float, float] | None: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> BayesianTreeRegressor: ...
+    def save(self, path: str) -> None: ...
+    @property
+    def annotation(self) -> str: ...
+    @annotation.setter
+    def annotation(self, value: str) -> None: ...
+    @property
+    def weights(self) -> NDArray[np.float64]: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def leaf_prior(self) -> tuple[float, float, float, float]: ...
+    @property
+    def alpha_s(self) -> float: ...
+    @property
+    def beta_s(self) -> float: ...
 
 @final
 class MondrianClassifier:

@@ -323,6 +323,16 @@ def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = F
     return number
 
 
+def check_real(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, found {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, found {value!r}")
+    return number
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of several words."""
     if not isinstance(value, str) or value not in choices:

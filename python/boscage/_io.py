@@ -6,25 +6,33 @@ import os
 from typing import BinaryIO
 
 from boscage import _boscage, _inputs
+from boscage._bayes_classifier import BayesianTreeClassifier
+from boscage._bayes_regressor import BayesianTreeRegressor
 from boscage._classifier import MondrianForestClassifier
 from boscage._regressor import MondrianForestRegressor
 
 
 def load(
     file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
-) -> MondrianForestClassifier | MondrianForestRegressor:
-    """Read whichever model a file holds; it goes on learning as if it had never been saved.
+) -> (
+    MondrianForestClassifier
+    | MondrianForestRegressor
+    | BayesianTreeClassifier
+    | BayesianTreeRegressor
+):
+    """Read whichever model a file holds; a forest goes on learning as if it had never been saved.
 
     Parameters
     ----------
     file : path-like or binary file
         What was written by ``save``, from Python or from Rust. Reading one never runs code.
     n_jobs : int, default=None
-        Threads to load with; the forest's ``n_jobs``.
+        Threads to load with; the model's ``n_jobs``.
 
     Returns
     -------
-    MondrianForestClassifier or MondrianForestRegressor
+    estimator
+        Of the class that was saved: a Mondrian forest or a Bayesian decision tree.
 
     Raises
     ------
@@ -39,7 +47,14 @@ def load(
     else:
         data = file.read()
     n_threads = _inputs.n_threads(n_jobs)
-    if _boscage.model_kind(data) == "classifier":
+    kind = _boscage.model_kind(data)
+    if kind == "Bayesian tree classifier":
+        classes = _boscage.BayesianTreeClassifier.from_bytes(data)
+        return BayesianTreeClassifier._from_model(classes, n_jobs)
+    if kind == "Bayesian tree regressor":
+        trees = _boscage.BayesianTreeRegressor.from_bytes(data)
+        return BayesianTreeRegressor._from_model(trees, n_jobs)
+    if kind == "classifier":
         labels = _boscage.MondrianClassifier.from_bytes(data, n_threads=n_threads)
         return MondrianForestClassifier._from_model(labels, n_jobs)
     numbers = _boscage.MondrianRegressor.from_bytes(data, n_threads=n_threads)

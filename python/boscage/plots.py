@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from boscage._posterior_tree import PosteriorTree
 from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray
 from boscage.metrics import TENTHS, Prediction, calibration_table, reliability_bins
@@ -20,7 +21,14 @@ from boscage.metrics import TENTHS, Prediction, calibration_table, reliability_b
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_calibration", "plot_partition", "plot_reliability", "plot_tree"]
+__all__ = [
+    "plot_calibration",
+    "plot_disagreement",
+    "plot_partition",
+    "plot_posterior_tree",
+    "plot_reliability",
+    "plot_tree",
+]
 
 
 def plot_reliability(
@@ -294,6 +302,177 @@ def plot_partition(
         ylim=(up[0], up[-1]),
     )
     return ax
+
+
+def plot_posterior_tree(
+    tree: PosteriorTree,
+    *,
+    max_depth: int | None = None,
+    feature_names: Sequence[str] | AnyArray | None = None,
+    class_names: Sequence[object] | AnyArray | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a tree of a posterior, level by level.
+
+    The lines are as thick as the share of the training rows that goes along them. Cuts and leaves
+    are described as long as the tree is small.
+
+    Parameters
+    ----------
+    tree : PosteriorTree
+        For example ``model.best_tree_``.
+    max_depth : int, default=None
+        Draw only so many levels of cuts; what is below is drawn as a triangle.
+    feature_names : sequence of str, default=None
+        For example ``model.feature_names_in_``.
+    class_names : sequence, default=None
+        For example ``model.classes_``.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; by default on new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    depth = tree.depth
+    lowest = int(depth.max())
+    if max_depth is not None:
+        if max_depth < 0:
+            raise ValueError(f"max_depth must be >= 0, found {max_depth}")
+        lowest = min(lowest, max_depth)
+    shown = depth <= lowest
+    ends = shown & (tree.is_leaf | (depth == lowest))
+    inner = np.flatnonzero(shown & ~ends)
+    x = np.full(tree.n_nodes, np.nan)
+    x[ends] = np.arange(np.count_nonzero(ends))  # preorder: from left to right
+    for node in inner[::-1]:
+        x[node] = 0.5 * (x[tree.children_left[node]] + x[tree.children_right[node]])
+
+    ax = _axes(ax)
+    share = tree.n_rows / tree.n_rows[0]
+    for node in np.flatnonzero(shown)[1:]:
+        parent = tree.parent[node]
+        width = 0.5 + 4.0 * float(share[node])
+        line = ([x[parent], x[node]], [depth[parent], depth[node]])
+        ax.plot(*line, color="0.7", linewidth=width, zorder=1)
+    cut_off = ends & ~tree.is_leaf
+    for which, marker in ((ends & tree.is_leaf, "o"), (cut_off, "^")):
+        ax.scatter(x[which], depth[which], s=24, color="tab:blue", marker=marker, zorder=3)
+    if len(inner) <= 15:
+        texts = [
+            (node, f"{_name(feature_names, int(tree.feature[node]))} ≤ {tree.threshold[node]:.4g}")
+            for node in inner
+        ]
+        texts += [
+            (node, tree.describe(int(node), class_names).replace(" (", "\n("))
+            for node in np.flatnonzero(ends)
+        ]
+        for node, text in texts:
+            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.7"}
+            ax.text(x[node], depth[node], text, ha="center", va="center", size=7, bbox=box)
+    ax.set(xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(lowest + 0.5, -0.5), xticks=[])
+    ax.set_ylabel("depth")
+    for side in ("top", "right", "bottom"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def plot_disagreement(
+    model: Any,
+    X: Any,
+    *,
+    features: tuple[int, int] = (0, 1),
+    margin: float = 0.1,
+    resolution: int = 100,
+    ax: Axes | None = None,
+) -> Axes:
+    """How far the trees of a posterior disagree, over two features.
+
+    The shade is the standard deviation, over the trees by weight, of what they predict: of the
+    mean for numbers, of the probability of the class that is then the likeliest for classes. It
+    shows what the posterior does not know about the tree; noise within leaves is left out. The
+    root cuts of the trees are drawn across, the heavier the plainer.
+
+    Parameters
+    ----------
+    model : BayesianTreeClassifier or BayesianTreeRegressor
+        A fitted posterior.
+    X : array-like of shape (n_samples, n_features)
+        Rows to draw as points; their ranges are the plot's, and their medians stand for the
+        features that are not on the axes.
+    features : tuple of two int, default=(0, 1)
+        The features on the axes.
+    margin : float, default=0.1
+        How far to go beyond the rows, as a fraction of their range.
+    resolution : int, default=100
+        Points of the grid in each direction.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; by default on new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    a, b = features
+    n_features = model.n_features_in_
+    if a == b or not (0 <= a < n_features and 0 <= b < n_features):
+        raise ValueError(
+            f"features must be two different numbers below {n_features}, found {features}"
+        )
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    across, up = (
+        np.linspace(low[d] - margin * span[d], high[d] + margin * span[d], resolution)
+        for d in (a, b)
+    )
+    grid = np.tile(np.median(rows, axis=0), (resolution * resolution, 1))
+    grid[:, a], grid[:, b] = (part.ravel() for part in np.meshgrid(across, up))
+    trees, weights = model.trees_, model.weights_
+    shade = _disagreement(trees, weights, grid, getattr(model, "alpha", 0.0))
+
+    ax = _axes(ax)
+    mesh = ax.pcolormesh(
+        across, up, shade.reshape(resolution, resolution), cmap="magma", shading="nearest"
+    )
+    ax.figure.colorbar(mesh, ax=ax, label="disagreement of trees")
+    for tree, weight in zip(trees, weights, strict=True):
+        alpha = float(min(1.0, 0.1 + weight / weights.max()))
+        if tree.feature[0] == a:
+            ax.axvline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
+        elif tree.feature[0] == b:
+            ax.axhline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
+    ax.scatter(rows[:, a], rows[:, b], s=6, color="tab:cyan", linewidths=0)
+    names = getattr(model, "feature_names_in_", None)
+    ax.set(
+        xlabel=_name(names, a),
+        ylabel=_name(names, b),
+        xlim=(across[0], across[-1]),
+        ylim=(up[0], up[-1]),
+    )
+    return ax
+
+
+def _disagreement(
+    trees: Sequence[PosteriorTree], weights: FloatArray, grid: FloatArray, alpha: float
+) -> FloatArray:
+    """The standard deviation over trees of the likeliest class's probability, or of the mean."""
+    first: Any = 0.0
+    second: Any = 0.0
+    for tree, weight in zip(trees, weights, strict=True):
+        if tree.counts is not None:
+            smooth = tree.counts + alpha / tree.counts.shape[1]
+            values = smooth / smooth.sum(axis=1, keepdims=True)
+        else:
+            assert tree.location is not None
+            values = tree.location[:, None]
+        own = values[tree.apply(grid)]
+        first = first + weight * own
+        second = second + weight * own**2
+    likeliest = first.argmax(axis=1)[:, None]
+    spread = np.maximum(second - first**2, 0.0)
+    chosen: FloatArray = np.sqrt(np.take_along_axis(spread, likeliest, axis=1)[:, 0])
+    return chosen
 
 
 def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:

@@ -18,8 +18,10 @@ def load(path: str, n_jobs: int | None) -> Model:
     """Load whatever model a file holds."""
     with blaming(path):
         model: Any = boscage.load(path)
+    if not isinstance(model, (MondrianForestClassifier, MondrianForestRegressor)):
+        raise UserError(f"{path}: holds a {type(model).__name__}; the commands are for forests")
     model.set_params(n_jobs=n_jobs)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def feature_columns(

@@ -20,7 +20,7 @@ pub(crate) struct BayesianTreeClassifier(boscage::BayesianTreeClassifier);
 #[allow(non_snake_case)]
 impl BayesianTreeClassifier {
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=1.0, alpha_s=0.95, beta_s=0.5, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=5.0, alpha_s=0.95, beta_s=0.5, n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,

@@ -95,6 +95,12 @@ impl McmcSettings {
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }
+
+    /// Probabilities of the moves.
+    #[getter]
+    fn moves(&self) -> (f64, f64, f64, f64) {
+        self.0.moves.into()
+    }
 }
 
 /// Either sampler.

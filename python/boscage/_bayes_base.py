@@ -1,0 +1,425 @@
+"""What Bayesian decision trees for classes and for numbers share: samplers and their results."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from boscage import _boscage, _inputs
+from boscage._posterior_tree import PosteriorTree
+from boscage._progress import progress_bar
+from boscage._types import AnyArray, FloatArray, IntArray, Progress, Rows
+
+Self = TypeVar("Self", bound="BayesianTree")
+
+_ANNOTATION = "boscage-python"
+_COUNTS = {
+    "smc": ("n_particles", "n_islands", "max_stages"),
+    "mcmc": ("n_chains", "n_draws", "thin"),
+}
+_MOVES = ("grow", "prune", "change", "swap")
+
+
+class BayesianTree(BaseEstimator):  # type: ignore[misc]
+    """Base of the Bayesian decision trees; not for direct use."""
+
+    # The compiled model, once there is one: trees, weights and what the sampler reported.
+    _model: Any
+
+    sampler: str
+    n_particles: int
+    n_islands: int
+    proposal: str
+    n_dimensions: int | None
+    expansion: str
+    candidate_order: str
+    resampling: str
+    ess_threshold: float
+    max_stages: int
+    island_weights: str
+    n_chains: int
+    n_draws: int
+    thin: int
+    n_burn_in: int
+    moves: tuple[float, float, float, float]
+    alpha_s: float
+    beta_s: float
+    random_state: Any
+    n_jobs: int | None
+    verbose: int | bool
+    n_features_in_: int
+    feature_names_in_: AnyArray
+
+    # -- what the subclasses say ------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        """``y`` as a checked vector."""
+
+    @abstractmethod
+    def _sample(self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]) -> Any:
+        """A compiled model of the rows."""
+
+    @abstractmethod
+    def _values(self, values: FloatArray) -> dict[str, AnyArray]:
+        """The numbers of a tree's nodes by name."""
+
+    @classmethod
+    @abstractmethod
+    def _model_class(cls) -> Any:
+        """The compiled class of the model."""
+
+    @classmethod
+    @abstractmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        """Those parameters of a model that only this class has."""
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any) -> None:
+        sampler = self._sampler(_inputs.draw_seed(self.random_state))
+        n_threads = _inputs.n_threads(self.n_jobs)
+        before = self.__dict__.copy()
+        try:
+            rows = _inputs.check_rows(self, X, reset=True)
+            target = self._check_target(y, len(rows))
+            with progress_bar("sampling", self.verbose) as progress:
+                self._model = self._sample(
+                    rows, target, sampler, self._options(n_threads, progress)
+                )
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _options(self, n_threads: int, progress: Progress | None) -> dict[str, Any]:
+        return {
+            "alpha_s": _inputs.check_positive("alpha_s", self.alpha_s),
+            "beta_s": _inputs.check_positive("beta_s", self.beta_s, zero=True),
+            "n_threads": n_threads,
+            "progress": progress,
+        }
+
+    def _sampler(self, seed: int) -> Any:
+        kind = _inputs.check_choice("sampler", self.sampler, ("smc", "mcmc"))
+        counts = {name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]}
+        if kind == "mcmc":
+            return _boscage.McmcSettings(
+                **counts,
+                n_burn_in=_inputs.check_count("n_burn_in", self.n_burn_in, 0),
+                moves=_check_moves(self.moves),
+                seed=seed,
+            )
+        n_dimensions = self.n_dimensions
+        if n_dimensions is not None:
+            n_dimensions = _inputs.check_count("n_dimensions", n_dimensions, 1)
+        return _boscage.SmcSettings(
+            **counts,
+            proposal=self.proposal,
+            n_dimensions=n_dimensions,
+            expansion=self.expansion,
+            candidate_order=self.candidate_order,
+            resampling=self.resampling,
+            ess_threshold=_inputs.check_positive("ess_threshold", self.ess_threshold, zero=True),
+            island_weights=self.island_weights,
+            seed=seed,
+        )
+
+    # -- access to the model ----------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _require_model(self) -> Any:
+        check_is_fitted(self)
+        return self._model
+
+    def _query(self, X: Any) -> tuple[Any, Rows, int]:
+        """The model, checked rows to predict for, and the threads to do it with."""
+        model = self._require_model()
+        rows = _inputs.check_rows(self, X, reset=False)
+        return model, rows, _inputs.n_threads(self.n_jobs)
+
+    def apply(self, X: Any) -> IntArray:
+        """The leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            Numbers of nodes.
+        """
+        model, rows, n_threads = self._query(X)
+        leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
+        return leaves
+
+    # -- the posterior ----------------------------------------------------------------------------
+
+    @property
+    def trees_(self) -> list[PosteriorTree]:
+        """Every tree as arrays; see `PosteriorTree`. They are built anew at each access."""
+        trees = []
+        for arrays in self._require_model().trees():
+            values = self._values(arrays.pop("values"))
+            trees.append(PosteriorTree(**arrays, **values))
+        return trees
+
+    @property
+    def weights_(self) -> FloatArray:
+        """The weight of each tree; they sum to one, and are equal for MCMC."""
+        weights: FloatArray = self._require_model().weights
+        return weights
+
+    @property
+    def best_tree_(self) -> PosteriorTree:
+        """The tree of the greatest weight, or of the greatest posterior density for MCMC."""
+        scores = self.weights_
+        if self._by_chain():
+            scores = np.concatenate([self.trace_["log_posterior"][i] for i in range(self._n())])
+        return self.trees_[int(np.argmax(scores))]
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Logarithm of the probability of the targets given the features; from SMC only.
+
+        Its exponential is an unbiased estimate, trees and leaves being integrated out.
+        """
+        return self._log_evidence()[0]
+
+    @property
+    def log_marginal_likelihood_error_(self) -> float:
+        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single one."""
+        return self._log_evidence()[1]
+
+    @property
+    def island_log_marginal_likelihood_(self) -> FloatArray:
+        """Each island's own estimate of the logarithm of the marginal likelihood."""
+        return np.array([island["log_evidence"] for island in self._report("smc")])
+
+    @property
+    def ess_(self) -> list[FloatArray]:
+        """The effective sample size of the weights at each stage, for each island."""
+        return [island["ess"] for island in self._report("smc")]
+
+    @property
+    def ancestry_(self) -> list[IntArray]:
+        """Each particle's ancestor in the stage before, of shape (n_stages, n_particles).
+
+        One array for each island; where particles were not resampled, each is its own ancestor.
+        """
+        out = []
+        for island in self._report("smc"):
+            steps = island["ancestors"]
+            n = next((len(step) for step in steps if step is not None), self.n_particles)
+            rows = [np.arange(n) if step is None else step for step in steps]
+            out.append(np.array(rows, dtype=np.int64).reshape(len(rows), n))
+        return out
+
+    @property
+    def trace_(self) -> dict[str, FloatArray]:
+        """Where the chains were at each draw, of shape (n_chains, n_draws); from MCMC only.
+
+        ``log_prior``, ``log_likelihood``, their sum ``log_posterior``, ``n_leaves`` and ``depth``.
+        """
+        chains = self._report("mcmc")
+        names = ("log_prior", "log_likelihood", "n_leaves", "depth")
+        trace = {name: np.stack([chain[name] for chain in chains]) for name in names}
+        trace["log_posterior"] = trace["log_prior"] + trace["log_likelihood"]
+        return trace
+
+    @property
+    def acceptance_(self) -> dict[str, FloatArray]:
+        """The share of steps of each kind that changed the tree, by chain; from MCMC only."""
+        chains = self._report("mcmc")
+        tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
+        shares = made / np.maximum(tried, 1)
+        return {name: shares[:, i] for i, name in enumerate(_MOVES)}
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """The probability that a cut of a tree is along each feature: the posterior's mean."""
+        return np.average(self._cut_shares(), axis=0, weights=self.weights_)
+
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """How much that share differs between trees: the posterior's standard deviation."""
+        shares = self._cut_shares()
+        away = (shares - self.feature_importances_) ** 2
+        return np.sqrt(np.average(away, axis=0, weights=self.weights_))
+
+    @property
+    def inclusion_probabilities_(self) -> FloatArray:
+        """The probability that a tree cuts each feature at all."""
+        return np.average(self._cut_shares() > 0.0, axis=0, weights=self.weights_)
+
+    def to_arviz(self) -> Any:
+        """The chains as ArviZ's data tree, for its plots and diagnostics; from MCMC only.
+
+        Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` with ``n_leaves``, ``depth`` and ``cut_share`` (by feature), group
+            ``sample_stats`` with ``lp``, ``log_prior`` and ``log_likelihood``.
+        """
+        trace = self.trace_
+        try:
+            import arviz_base
+        except ImportError as error:
+            raise ImportError(
+                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
+            ) from error
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        shares = self._cut_shares().reshape(*trace["depth"].shape, self.n_features_in_)
+        return arviz_base.from_dict(
+            {
+                "posterior": {
+                    "n_leaves": trace["n_leaves"],
+                    "depth": trace["depth"],
+                    "cut_share": shares,
+                },
+                "sample_stats": {
+                    "lp": trace["log_posterior"],
+                    "log_prior": trace["log_prior"],
+                    "log_likelihood": trace["log_likelihood"],
+                },
+            },
+            dims={"cut_share": ["feature"]},
+            coords={"feature": list(names)},
+        )
+
+    def _cut_shares(self) -> FloatArray:
+        """By tree, the share of its cuts that each feature has; all zero for a tree of none."""
+        shares = np.zeros((len(self.weights_), self.n_features_in_))
+        for row, tree in zip(shares, self._require_model().trees(), strict=True):
+            cuts = tree["feature"][tree["feature"] >= 0]
+            row += np.bincount(cuts, minlength=len(row)) / max(len(cuts), 1)
+        return shares
+
+    def _report(self, kind: str) -> list[dict[str, Any]]:
+        report: list[dict[str, Any]] = self._require_model().report()
+        if self._by_chain() != (kind == "mcmc"):
+            raise AttributeError(
+                f"this model was not sampled by {kind.upper()}; fit it with sampler={kind!r}"
+            )
+        return report
+
+    def _by_chain(self) -> bool:
+        return self._require_model().log_evidence() is None
+
+    def _n(self) -> int:
+        return len(self._require_model().report())
+
+    def _log_evidence(self) -> tuple[float, float]:
+        self._report("smc")
+        evidence: tuple[float, float] = self._model.log_evidence()
+        return evidence
+
+    # -- copies and files -------------------------------------------------------------------------
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write the trees to a model file, which Rust and Python can read.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+            A file of that name is replaced when all is written, and left as it was if that fails.
+        """
+        model = self._require_model()
+        model.annotation = self._annotation()
+        if isinstance(file, (str, os.PathLike)):
+            model.save(os.fspath(file))
+        else:
+            file.write(model.to_bytes())
+
+    @classmethod
+    def load(cls: type[Self], file: str | os.PathLike[str] | BinaryIO) -> Self:
+        """Read trees from a model file.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+
+        Returns
+        -------
+        estimator of this class
+        """
+        from boscage._io import load
+
+        model = load(file)
+        if not isinstance(model, cls):
+            raise ValueError(f"the file holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = state["_model"].to_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_model" in state:
+            state = state | {"_model": self._model_class().from_bytes(state["_model"])}
+        super().__setstate__(state)
+
+    def _annotation(self) -> str:
+        """What only Python knows of the model, as JSON: no code, and readable anywhere."""
+        notes: dict[str, Any] = {"params": _plain(self.get_params(deep=False).items())}
+        if hasattr(self, "feature_names_in_"):
+            notes["feature_names_in_"] = self.feature_names_in_.tolist()
+        return json.dumps({_ANNOTATION: notes})
+
+    @classmethod
+    def _from_model(cls: type[Self], model: Any, n_jobs: int | None) -> Self:
+        """The estimator around a model read from a file."""
+        try:
+            notes = json.loads(model.annotation)[_ANNOTATION]
+            params = {name: notes["params"][name] for name in cls._get_param_names()}
+            params["moves"] = tuple(params["moves"])
+        except (KeyError, TypeError, ValueError, RecursionError):
+            notes, params = {}, {}
+        found = {"alpha_s": model.alpha_s, "beta_s": model.beta_s} | cls._params_of(model)
+        estimator = cls(**(found | params | {"n_jobs": n_jobs}))
+        estimator._model = model
+        estimator.n_features_in_ = int(model.n_features)
+        names = notes.get("feature_names_in_")
+        if (
+            isinstance(names, list)
+            and len(names) == model.n_features
+            and all(isinstance(name, str) for name in names)
+        ):
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        return estimator
+
+
+def _check_moves(moves: Any) -> list[float]:
+    try:
+        chances = [float(p) for p in moves]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"moves must be four probabilities, found {moves!r}") from error
+    if len(chances) != 4:
+        raise ValueError(f"moves must be four probabilities, found {moves!r}")
+    return chances
+
+
+def _plain(params: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Parameters as JSON knows them; what it does not know is left out as None."""
+    out: dict[str, Any] = {}
+    for name, value in params:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, (tuple, list)):
+            value = [float(part) for part in value]
+        out[name] = value if isinstance(value, (bool, int, float, str, list)) else None
+    return out

@@ -1,0 +1,254 @@
+"""Bayesian decision trees for classification, chapter 3 of the thesis."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+
+from boscage import _boscage, _inputs
+from boscage._bayes_base import BayesianTree
+from boscage._types import AnyArray, FloatArray, Rows
+
+
+class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[misc]
+    """The posterior over decision trees for classification, by SMC or MCMC.
+
+    A priori a node splits with probability ``alpha_s / (1 + depth) ** beta_s``, along a feature
+    drawn uniformly among those that vary in it, anywhere in its rows' range; classes in a leaf have
+    a Dirichlet-multinomial distribution of concentration `alpha`. What comes out are weighted
+    trees and, by SMC, the marginal likelihood of the data.
+
+    Parameters
+    ----------
+    n_particles : int, default=10
+        Particles of each island (SMC).
+    sampler : {"smc", "mcmc"}, default="smc"
+        Sequential Monte Carlo (Algorithm 3.1), or the Markov chain of Chipman et al. (1998).
+    n_islands : int, default=5
+        Independent runs of SMC, averaged.
+    proposal : {"optimal", "prior", "empirical"}, default="optimal"
+        How SMC decides at a node: by prior times likelihood, by the prior, or by the prior with
+        cuts spread evenly over the gaps between rows.
+    n_dimensions : int or None, default=None
+        With the optimal proposal: consider only so many features, drawn anew at each node. Faster,
+        and more diverse trees.
+    expansion : {"node", "layer"}, default="node"
+        Decide about one node or about all open nodes in a stage.
+    candidate_order : {"breadth_first", "marginal_likelihood"}, default="breadth_first"
+        Which node comes first: the oldest, or that of the lowest marginal likelihood.
+    resampling : {"systematic", "multinomial", "stratified", "residual"}, default="systematic"
+    ess_threshold : float, default=0.1
+        Resample when the effective sample size is below this share of `n_particles`.
+    max_stages : int, default=5000
+        Trees that are not finished after so many stages stay as they are.
+    island_weights : {"uniform", "evidence"}, default="uniform"
+        Whether islands count alike or by their estimates of the marginal likelihood.
+    n_chains : int, default=4
+        Chains of MCMC, which start from trees drawn from the prior.
+    n_draws : int, default=250
+        Trees kept of each chain.
+    thin : int, default=20
+        Steps of a chain from one tree that is kept to the next.
+    n_burn_in : int, default=5000
+        Steps of a chain before the first tree that is kept.
+    moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
+        Probabilities to try to grow, prune, change and swap.
+    alpha : float, default=5.0
+        Concentration of the Dirichlet prior of the classes in a leaf.
+    alpha_s : float, default=0.95
+        The root's probability to split; less than one.
+    beta_s : float, default=0.5
+        How fast this probability falls with depth.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same trees each time, here and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    trees_ : list of PosteriorTree
+        The trees as arrays.
+    weights_ : ndarray of shape (n_trees,)
+        Their weights.
+    best_tree_ : PosteriorTree
+        The tree of the greatest weight.
+    log_marginal_likelihood_ : float
+        Logarithm of the marginal likelihood (SMC).
+    log_marginal_likelihood_error_ : float
+        Its standard error over islands (SMC).
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The probability that a cut is along each feature.
+    feature_importances_std_ : ndarray of shape (n_features_in_,)
+        How much that differs between trees.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if they came with names that are all strings.
+
+    See Also
+    --------
+    BayesianTreeRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BayesianTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    >>> bool(model.log_marginal_likelihood_ < 0.0)
+    True
+    """
+
+    _model: _boscage.BayesianTreeClassifier
+
+    def __init__(
+        self,
+        n_particles: int = 10,
+        *,
+        sampler: Literal["smc", "mcmc"] = "smc",
+        n_islands: int = 5,
+        proposal: Literal["optimal", "prior", "empirical"] = "optimal",
+        n_dimensions: int | None = None,
+        expansion: Literal["node", "layer"] = "node",
+        candidate_order: Literal["breadth_first", "marginal_likelihood"] = "breadth_first",
+        resampling: Literal["systematic", "multinomial", "stratified", "residual"] = "systematic",
+        ess_threshold: float = 0.1,
+        max_stages: int = 5000,
+        island_weights: Literal["uniform", "evidence"] = "uniform",
+        n_chains: int = 4,
+        n_draws: int = 250,
+        thin: int = 20,
+        n_burn_in: int = 5000,
+        moves: tuple[float, float, float, float] = (0.25, 0.25, 0.25, 0.25),
+        alpha: float = 5.0,
+        alpha_s: float = 0.95,
+        beta_s: float = 0.5,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_particles = n_particles
+        self.sampler = sampler
+        self.n_islands = n_islands
+        self.proposal = proposal
+        self.n_dimensions = n_dimensions
+        self.expansion = expansion
+        self.candidate_order = candidate_order
+        self.resampling = resampling
+        self.ess_threshold = ess_threshold
+        self.max_stages = max_stages
+        self.island_weights = island_weights
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_burn_in = n_burn_in
+        self.moves = moves
+        self.alpha = alpha
+        self.alpha_s = alpha_s
+        self.beta_s = beta_s
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike) -> BayesianTreeClassifier:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Labels: integers, strings, booleans, or whole floats.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y)
+        return self
+
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        return _inputs.check_labels(self, y, n_rows)
+
+    def _sample(
+        self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]
+    ) -> _boscage.BayesianTreeClassifier:
+        alpha = _inputs.check_positive("alpha", self.alpha)
+        codes, labels = _inputs.encode(target, [])
+        return _boscage.BayesianTreeClassifier.fit(
+            rows, codes, labels, sampler, alpha=alpha, **options
+        )
+
+    def _values(self, values: FloatArray) -> dict[str, AnyArray]:
+        return {"counts": values.astype(np.int64)}
+
+    @classmethod
+    def _model_class(cls) -> type[_boscage.BayesianTreeClassifier]:
+        return _boscage.BayesianTreeClassifier
+
+    @classmethod
+    def _params_of(cls, model: _boscage.BayesianTreeClassifier) -> dict[str, Any]:
+        return {"alpha": model.alpha}
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class: the mean over trees of what their leaves predict.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; each row sums to one.
+        """
+        model, rows, n_threads = self._query(X)
+        return model.predict_proba(rows, n_threads=n_threads)  # type: ignore[no-any-return]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> AnyArray:
+        """The most probable class; of equals the first.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        labels: AnyArray = self.classes_[proba.argmax(axis=1)]
+        return labels
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The labels, sorted."""
+        return np.array(self._require_model().classes())
+
+    @property
+    def n_classes_(self) -> int:
+        """The number of classes."""
+        return len(self._require_model().classes())

@@ -1,0 +1,150 @@
+"""Comparing hyperparameters, or sets of features, by the marginal likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from boscage._bayes_base import BayesianTree
+from boscage._types import FloatArray
+
+__all__ = ["EvidenceTable", "compare_features", "compare_parameters"]
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTable:
+    """Models side by side, the one of the greatest marginal likelihood first.
+
+    Attributes
+    ----------
+    models : list
+        What each was fitted with: a dictionary of parameters, or the name of a set of features.
+    log_evidence : ndarray of shape (n_models,)
+        Logarithm of the marginal likelihood.
+    error : ndarray of shape (n_models,)
+        Its standard error.
+    log_bayes_factor : ndarray of shape (n_models,)
+        Against the first: zero, then negative.
+    bayes_factor_error : ndarray of shape (n_models,)
+        Standard error of ``log_bayes_factor``.
+    """
+
+    models: list[Any]
+    log_evidence: FloatArray
+    error: FloatArray
+
+    @property
+    def log_bayes_factor(self) -> FloatArray:
+        """Logarithm of the Bayes factor of each model against the first."""
+        factors: FloatArray = self.log_evidence - self.log_evidence[0]
+        return factors
+
+    @property
+    def bayes_factor_error(self) -> FloatArray:
+        """Standard error of ``log_bayes_factor``, the models' errors being independent."""
+        error: FloatArray = np.hypot(self.error, self.error[0])
+        error[0] = 0.0
+        return error
+
+    def __str__(self) -> str:
+        lines = [f"{'log evidence':>22}  {'log Bayes factor':>22}  model"]
+        columns = (self.log_evidence, self.error, self.log_bayes_factor, self.bayes_factor_error)
+        for model, *numbers in zip(self.models, *columns, strict=True):
+            evidence, error, factor, spread = numbers
+            left, right = f"{evidence:.2f} ± {error:.2f}", f"{factor:.2f} ± {spread:.2f}"
+            lines.append(f"{left:>22}  {right:>22}  {model}")
+        return "\n".join(lines)
+
+
+def compare_parameters(
+    model: BayesianTree,
+    X: Any,
+    y: ArrayLike,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+) -> EvidenceTable:
+    """Fit a model with every combination of some parameters, and compare their evidence.
+
+    Parameters
+    ----------
+    model : BayesianTreeClassifier or BayesianTreeRegressor
+        With ``sampler="smc"`` and at least two islands, which give the errors. It stays as it is.
+    X : array-like or table of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    grid : dict or list of dict
+        Lists of values by parameter, as in `sklearn.model_selection.GridSearchCV`.
+
+    Returns
+    -------
+    EvidenceTable
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from boscage import BayesianTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BayesianTreeClassifier(20, random_state=0)
+    >>> table = compare_parameters(model, X, y, {"alpha_s": [0.01, 0.95]})
+    >>> table.models[0]
+    {'alpha_s': 0.95}
+    """
+    _check_sampler(model)
+    settings = list(ParameterGrid(grid))
+    return _ranked(
+        settings, [_fitted(clone(model).set_params(**setting), X, y) for setting in settings]
+    )
+
+
+def compare_features(
+    model: BayesianTree, X: Any, y: ArrayLike, subsets: Mapping[str, Sequence[int]]
+) -> EvidenceTable:
+    """Fit a model on several sets of features, and compare their evidence.
+
+    Parameters
+    ----------
+    model : BayesianTreeClassifier or BayesianTreeRegressor
+        With ``sampler="smc"`` and at least two islands, which give the errors. It stays as it is.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    subsets : dict
+        Columns of X by name of the set.
+
+    Returns
+    -------
+    EvidenceTable
+    """
+    _check_sampler(model)
+    rows = np.asarray(X)
+    return _ranked(
+        list(subsets),
+        [_fitted(clone(model), rows[:, list(columns)], y) for columns in subsets.values()],
+    )
+
+
+def _check_sampler(model: BayesianTree) -> None:
+    if not isinstance(model, BayesianTree):
+        raise TypeError(f"expected a Bayesian decision tree, found {type(model).__name__}")
+    if model.sampler != "smc":
+        raise ValueError("only sampler='smc' estimates the marginal likelihood")
+
+
+def _fitted(model: Any, X: Any, y: ArrayLike) -> tuple[float, float]:
+    model.fit(X, y)
+    return model.log_marginal_likelihood_, model.log_marginal_likelihood_error_
+
+
+def _ranked(models: list[Any], found: list[tuple[float, float]]) -> EvidenceTable:
+    if not models:
+        raise ValueError("there is nothing to compare")
+    order = sorted(range(len(models)), key=lambda i: -found[i][0])
+    numbers = np.array([found[i] for i in order], dtype=np.float64).reshape(-1, 2)
+    if math.isnan(numbers[0, 1]):
+        # A single island says nothing of errors.
+        numbers[:, 1] = np.nan
+    return EvidenceTable([models[i] for i in order], numbers[:, 0].copy(), numbers[:, 1].copy())

@@ -1,0 +1,140 @@
+"""The exact posterior over decision trees on small data, by recursion over sets of rows.
+
+Given its rows, what happens on the two sides of a cut is independent. With V the features along
+which rows vary, ``Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent)
+Z(left) Z(right)``; only the sets that cuts can make are visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+Rows = tuple[int, ...]
+
+
+@dataclass
+class Posterior:
+    """X and a function from sets of rows to the logarithm of their likelihood."""
+
+    X: NDArray[Any]
+    log_likelihood: Callable[[list[int]], float]
+    alpha_s: float = 0.95
+    beta_s: float = 0.5
+    known: dict[tuple[Rows, int], float] = field(default_factory=dict)
+    known_leaves: dict[tuple[Rows, int], float] = field(default_factory=dict)
+
+    @property
+    def all_rows(self) -> Rows:
+        return tuple(range(len(self.X)))
+
+    def cuts(self, rows: Rows) -> Iterator[tuple[int, float, float, Rows, Rows]]:
+        """Feature, ends of the gap, probability given a split, and both sides."""
+        part = self.X[list(rows)]
+        low, high = part.min(axis=0), part.max(axis=0)
+        valid = np.flatnonzero(high > low)
+        for d in valid:
+            values = np.unique(part[:, d])
+            for a, b in pairwise(values):
+                left = tuple(i for i in rows if self.X[i, d] <= a)
+                right = tuple(i for i in rows if self.X[i, d] > a)
+                yield int(d), a, (b - a) / (high[d] - low[d]) / len(valid), left, right
+
+    def split_probability(self, depth: int) -> float:
+        return float(self.alpha_s / (1 + depth) ** self.beta_s)
+
+    def log_evidence(self, rows: Rows | None = None, depth: int = 0) -> float:
+        """Logarithm of Z(rows, depth)."""
+        rows = self.all_rows if rows is None else rows
+        if (rows, depth) not in self.known:
+            own = self.log_likelihood(list(rows))
+            cuts = list(self.cuts(rows))
+            terms = [own]
+            if cuts:
+                p = self.split_probability(depth)
+                terms = [np.log1p(-p) + own]
+                terms += [np.log(p) + self.log_weight(cut, depth) for cut in cuts]
+            self.known[rows, depth] = float(logsumexp(terms))
+        return self.known[rows, depth]
+
+    def log_weight(self, cut: tuple[int, float, float, Rows, Rows], depth: int) -> float:
+        _, _, probability, left, right = cut
+        below = self.log_evidence(left, depth + 1) + self.log_evidence(right, depth + 1)
+        return float(np.log(probability) + below)
+
+    def root(self) -> dict[tuple[int, float] | None, float]:
+        """Posterior probability that the root stops (None), and of each of its gaps."""
+        cuts = list(self.cuts(self.all_rows))
+        z, p = self.log_evidence(), self.split_probability(0) if cuts else 0.0
+        found: dict[tuple[int, float] | None, float] = {
+            None: float(np.exp(np.log1p(-p) + self.log_likelihood(list(self.all_rows)) - z))
+        }
+        for cut in cuts:
+            found[cut[0], cut[1]] = float(np.exp(np.log(p) + self.log_weight(cut, 0) - z))
+        return found
+
+    def n_leaves(self, rows: Rows | None = None, depth: int = 0) -> float:
+        """The expected number of leaves."""
+        rows = self.all_rows if rows is None else rows
+        if (rows, depth) not in self.known_leaves:
+            cuts = list(self.cuts(rows))
+            z, p = self.log_evidence(rows, depth), self.split_probability(depth)
+            stop = np.log1p(-p) if cuts else 0.0
+            mean = float(np.exp(stop + self.log_likelihood(list(rows)) - z))
+            for cut in cuts:
+                weight = float(np.exp(np.log(p) + self.log_weight(cut, depth) - z))
+                mean += weight * sum(self.n_leaves(side, depth + 1) for side in cut[3:])
+            self.known_leaves[rows, depth] = mean
+        return self.known_leaves[rows, depth]
+
+
+def trees(posterior: Posterior, rows: Rows, depth: int = 0) -> Iterator[float]:
+    """Prior times likelihood of every tree over some rows, one by one."""
+    cuts = list(posterior.cuts(rows))
+    p = posterior.split_probability(depth) if cuts else 0.0
+    yield (1.0 - p) * float(np.exp(posterior.log_likelihood(list(rows))))
+    for _, _, probability, left, right in cuts:
+        for one in trees(posterior, left, depth + 1):
+            for other in trees(posterior, right, depth + 1):
+                yield p * probability * one * other
+
+
+def dirichlet(y: NDArray[Any], n_classes: int, alpha: float) -> Callable[[list[int]], float]:
+    """Equation (3.2)."""
+    share = alpha / n_classes
+
+    def log_likelihood(rows: list[int]) -> float:
+        counts = np.bincount(y[rows], minlength=n_classes)
+        each = gammaln(counts + share).sum() - n_classes * gammaln(share)
+        return float(gammaln(alpha) + each - gammaln(counts.sum() + alpha))
+
+    return log_likelihood
+
+
+def normal(
+    y: NDArray[Any], mean: float, kappa: float, shape: float, scale: float
+) -> Callable[[list[int]], float]:
+    """Normal targets of unknown mean and variance under their conjugate prior."""
+
+    def log_likelihood(rows: list[int]) -> float:
+        part = y[rows]
+        n, own = len(part), part.mean()
+        kappa_n, shape_n = kappa + n, shape + 0.5 * n
+        scale_n = scale + 0.5 * ((part - own) ** 2).sum()
+        scale_n += 0.5 * kappa * n * (own - mean) ** 2 / kappa_n
+        return float(
+            0.5 * np.log(kappa / kappa_n)
+            - 0.5 * n * np.log(2.0 * np.pi)
+            + gammaln(shape_n)
+            - gammaln(shape)
+            + shape * np.log(scale)
+            - shape_n * np.log(scale_n)
+        )
+
+    return log_likelihood

@@ -1,0 +1,222 @@
+"""Bayesian decision trees as scikit-learn's estimators; their results, files and plots."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import boscage
+from boscage import BayesianTreeClassifier, BayesianTreeRegressor, _boscage
+from boscage.evidence import compare_features, compare_parameters
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 3))
+Y = np.array(["no", "yes"])[(X[:, 0] + 0.5 * X[:, 1] > 0.0).astype(int)]
+N = X[:, 0] + 0.1 * RNG.normal(size=150)
+KINDS = [(BayesianTreeClassifier, Y), (BayesianTreeRegressor, N)]
+
+
+@parametrize_with_checks(
+    [
+        BayesianTreeClassifier(),
+        BayesianTreeClassifier(20, n_dimensions=1, expansion="layer", resampling="residual"),
+        BayesianTreeClassifier(sampler="mcmc", n_draws=50, n_burn_in=1000),
+        BayesianTreeRegressor(),
+        BayesianTreeRegressor(sampler="mcmc", n_draws=50, n_burn_in=1000),
+    ]
+)
+@pytest.mark.filterwarnings("default")
+def test_estimator_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
+    here = inspect.signature(kind).parameters
+    compared = set()
+    for there in (_boscage.SmcSettings, _boscage.McmcSettings, kind._model_class().fit):
+        for name, parameter in inspect.signature(there).parameters.items():
+            if name in here and parameter.default not in (inspect.Parameter.empty, ...):
+                compared.add(name)
+                assert here[name].default == parameter.default, name
+    assert here["moves"].default == _boscage.McmcSettings().moves
+    assert compared >= {"n_particles", "n_islands", "proposal", "n_draws", "alpha_s"}
+
+
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_the_same_trees_for_any_threads_and_after_files(
+    kind: Any, y: Any, sampler: str, tmp_path: Path
+) -> None:
+    model = kind(sampler=sampler, n_draws=20, n_burn_in=500, random_state=5).fit(X, y)
+    expected = model.predict(X)
+    twin = clone(model).set_params(n_jobs=2).fit(X, y)
+    assert twin.predict(X).tobytes() == expected.tobytes()
+    assert twin._model.to_bytes() == model._model.to_bytes()
+    other = clone(model).set_params(random_state=6).fit(X, y)
+    assert other._model.to_bytes() != model._model.to_bytes()
+    model.save(tmp_path / "trees.boscage")
+    for again in (
+        boscage.load(tmp_path / "trees.boscage"),
+        kind.load(tmp_path / "trees.boscage"),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        assert type(again) is kind
+        assert again.predict(X).tobytes() == expected.tobytes()
+        assert again._model.to_bytes() == model._model.to_bytes()
+        assert again.get_params() == model.get_params()
+        assert repr(again.trees_) == repr(model.trees_)
+
+
+def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
+    model = BayesianTreeClassifier(2, n_islands=1, random_state=0).fit(X, Y)
+    file = io.BytesIO()
+    model.save(file)
+    data = file.getvalue()
+    for bad in (data[:-1], data[:40], data[:60] + b"\xff" + data[61:], b"", data + b"x"):
+        with pytest.raises(ValueError, match="boscage model"):
+            boscage.load(io.BytesIO(bad))
+    with pytest.raises(ValueError, match="BayesianTreeClassifier"):
+        BayesianTreeRegressor.load(io.BytesIO(data))
+    with pytest.raises(ValueError, match="not a classifier"):
+        _boscage.MondrianClassifier.from_bytes(data)
+
+
+def test_results_of_smc() -> None:
+    model = BayesianTreeClassifier(8, n_islands=3, ess_threshold=0.9, random_state=0).fit(X, Y)
+    assert model.weights_.sum() == pytest.approx(1.0)
+    assert len(model.trees_) == len(model.weights_) <= 24
+    logs = model.island_log_marginal_likelihood_
+    mean = np.log(np.exp(logs - logs.max()).mean()) + logs.max()
+    assert model.log_marginal_likelihood_ == pytest.approx(mean)
+    assert 0.0 < model.log_marginal_likelihood_error_ < 10.0
+    assert [len(ess) for ess in model.ess_] == [len(steps) for steps in model.ancestry_]
+    for ess, ancestry in zip(model.ess_, model.ancestry_, strict=True):
+        assert ((ess >= 1.0 - 1e-9) & (ess <= 8.0 + 1e-9)).all()
+        assert ancestry.shape == (len(ess), 8)
+        resampled = (ancestry != np.arange(8)).any(axis=1)
+        assert not resampled[ess >= 7.2].any()
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_.argmax() == 0
+    assert (model.feature_importances_std_ >= 0.0).all()
+    assert (model.inclusion_probabilities_ <= 1.0 + 1e-9).all()
+    with pytest.raises(AttributeError, match="sampler='mcmc'"):
+        _ = model.trace_
+
+
+def test_results_of_mcmc() -> None:
+    model = BayesianTreeRegressor(sampler="mcmc", n_chains=3, n_draws=40, random_state=0)
+    model.fit(X, N)
+    assert np.ptp(model.weights_) == 0.0
+    trace = model.trace_
+    assert {part.shape for part in trace.values()} == {(3, 40)}
+    sizes = np.array([tree.n_leaves for tree in model.trees_]).reshape(3, 40)
+    np.testing.assert_array_equal(sizes, trace["n_leaves"])
+    assert set(model.acceptance_) == {"grow", "prune", "change", "swap"}
+    best = np.unravel_index(trace["log_posterior"].argmax(), (3, 40))
+    assert model.best_tree_.n_leaves == sizes[best]
+    with pytest.raises(AttributeError, match="sampler='smc'"):
+        _ = model.log_marginal_likelihood_
+
+
+def test_arviz() -> None:
+    pytest.importorskip("arviz_base")
+    model = BayesianTreeRegressor(sampler="mcmc", n_chains=2, n_draws=10, random_state=0)
+    tree = model.fit(X, N).to_arviz()
+    assert tree["posterior"]["n_leaves"].shape == (2, 10)
+    assert tree["posterior"]["cut_share"].dims == ("chain", "draw", "feature")
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"], model.trace_["log_posterior"])
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
+    bad: dict[str, Any] = {
+        "sampler": "nuts",
+        "n_particles": 0,
+        "proposal": "best",
+        "n_dimensions": 0,
+        "expansion": "all",
+        "resampling": "none",
+        "ess_threshold": 1.5,
+        "alpha_s": 1.0,
+        "beta_s": -1.0,
+        "island_weights": "none",
+    }
+    for name, value in bad.items():
+        model = kind(**{name: value})
+        with pytest.raises(ValueError, match=name):
+            model.fit(X, y)
+        assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="n_dimensions"):
+        kind(proposal="prior", n_dimensions=2).fit(X, y)
+    with pytest.raises(ValueError, match="moves"):
+        kind(sampler="mcmc", moves=(0.5, 0.5, 0.5, 0.5)).fit(X, y)
+    with pytest.raises(NotFittedError):
+        _ = kind().weights_
+
+
+def test_rows_that_cannot_be_split() -> None:
+    same = np.ones((6, 2))
+    model = BayesianTreeClassifier(random_state=0).fit(same, [0, 1, 0, 1, 1, 1])
+    assert [tree.n_nodes for tree in model.trees_] == [1] * 5
+    np.testing.assert_allclose(model.predict_proba([[5.0, 5.0]])[0, 1], 6.5 / 11.0)
+    constant = BayesianTreeRegressor(random_state=0).fit(X, np.full(150, 3.25))
+    np.testing.assert_allclose(constant.predict(X), 3.25)
+    one = BayesianTreeRegressor(random_state=0).fit(X[:1], [2.0])
+    np.testing.assert_allclose(one.predict(X[:2]), 2.0)
+
+
+def test_max_stages_cuts_trees_short() -> None:
+    model = BayesianTreeClassifier(max_stages=1, random_state=0).fit(X, Y)
+    assert {tree.n_leaves for tree in model.trees_} <= {1, 2}
+
+
+def test_works_inside_scikit_learn() -> None:
+    assert cross_val_score(BayesianTreeClassifier(random_state=0), X, Y, cv=3).mean() > 0.75
+    assert cross_val_score(BayesianTreeRegressor(random_state=0), X, N, cv=3).mean() > 0.75
+
+
+def test_evidence_prefers_what_made_the_data() -> None:
+    model = BayesianTreeClassifier(50, n_islands=5, alpha=1.0, random_state=0)
+    table = compare_parameters(model, X, Y, {"alpha_s": [0.01, 0.95], "alpha": [1.0]})
+    assert table.models[0] == {"alpha": 1.0, "alpha_s": 0.95}
+    assert table.log_bayes_factor[0] == 0.0
+    assert table.log_bayes_factor[1] < -3.0 * table.bayes_factor_error[1] < 0.0
+    assert len(str(table).splitlines()) == 3
+    named = compare_features(model, X, Y, {"all": [0, 1, 2], "noise": [2], "useful": [0, 1]})
+    assert named.models[-1] == "noise"
+    with pytest.raises(ValueError, match="smc"):
+        compare_parameters(BayesianTreeClassifier(sampler="mcmc"), X, Y, {"alpha": [1.0]})
+
+
+def test_rules_and_plots() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from boscage.plots import plot_disagreement
+
+    model = BayesianTreeClassifier(random_state=0).fit(X, Y)
+    tree = model.best_tree_
+    rules = tree.rules(class_names=model.classes_)
+    assert rules.count("rows)") + rules.count("row)") == tree.n_leaves
+    tree.plot(class_names=model.classes_).figure.canvas.draw()
+    tree.plot(max_depth=1).figure.canvas.draw()
+    shade = plot_disagreement(model, X, resolution=20)
+    shade.figure.canvas.draw()
+    numbers = BayesianTreeRegressor(random_state=0).fit(X, N)
+    plot_disagreement(numbers, X, features=(2, 0), resolution=20).figure.canvas.draw()
+    assert "±" in numbers.best_tree_.rules()
+    with pytest.raises(ValueError, match="features"):
+        plot_disagreement(model, X, features=(0, 3))
+    plt.close("all")
