@@ -27,7 +27,7 @@ pub struct BartTrace {
 
 /// All draws of all chains.
 #[derive(Debug, Clone)]
-pub(crate) struct Posterior {
+pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
     /// What the sum of trees is added to.
@@ -48,7 +48,7 @@ pub(super) struct Problem<R> {
     pub(super) response: R,
 }
 
-impl Posterior {
+impl SumsOfTrees {
     /// Runs Algorithm 4.1 on every chain.
     pub(super) fn sample<R: Response + Clone + Sync>(
         problem: &Problem<R>,

@@ -1,6 +1,6 @@
 //! BART for two classes (probit).
 
-use super::chain::{BartTrace, Posterior, Problem};
+use super::chain::{BartTrace, Problem, SumsOfTrees};
 use super::export::DrawnTree;
 use super::noise::{normal_cdf, normal_quantile};
 use super::response::Signs;
@@ -26,8 +26,8 @@ use crate::mondrian::{Label, Run};
 /// ```
 #[derive(Debug, Clone)]
 pub struct BartClassifier {
-    pub(crate) posterior: Posterior,
-    pub(crate) labels: Vec<Label>,
+    pub(crate) posterior: SumsOfTrees,
+    pub(crate) classes: Vec<Label>,
     pub(crate) annotation: String,
 }
 
@@ -39,19 +39,19 @@ impl BartClassifier {
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, labels: &[Label], run: &Run<'_>) -> Result<Self> {
         settings.check()?;
         check_lengths(rows, labels.len())?;
-        let mut distinct = labels.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() != 2 {
+        let mut classes = labels.to_vec();
+        classes.sort_unstable();
+        classes.dedup();
+        if classes.len() != 2 {
             return Err(Error::InvalidSetting {
                 name: "the number of classes",
                 expected: "2",
-                found: distinct.len().to_string(),
+                found: classes.len().to_string(),
             });
         }
-        let positive: Vec<bool> = labels.iter().map(|label| *label == distinct[1]).collect();
-        let posterior = Posterior::sample(&problem(settings, positive), settings, rows, run)?;
-        Ok(Self { posterior, labels: distinct, annotation: String::new() })
+        let positive: Vec<bool> = labels.iter().map(|label| *label == classes[1]).collect();
+        let posterior = SumsOfTrees::sample(&problem(settings, positive), settings, rows, run)?;
+        Ok(Self { posterior, classes, annotation: String::new() })
     }
 
     /// The probability of the second class for every row, averaged over draws.
@@ -73,8 +73,8 @@ impl BartClassifier {
 
     /// The two classes, ascending.
     #[must_use]
-    pub fn labels(&self) -> &[Label] {
-        &self.labels
+    pub fn classes(&self) -> &[Label] {
+        &self.classes
     }
 
     /// What each chain reports of its draws; `sigma` is 1.

@@ -1,6 +1,6 @@
 //! Drawn trees as arrays.
 
-use super::chain::Posterior;
+use super::chain::SumsOfTrees;
 use super::draws::DrawnNode;
 
 /// A tree of a sum as parallel arrays over its nodes in preorder.
@@ -20,7 +20,7 @@ pub struct DrawnTree {
     pub value: Vec<f64>,
 }
 
-impl Posterior {
+impl SumsOfTrees {
     pub(super) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let trees = draw * self.n_trees..(draw + 1) * self.n_trees;
         trees.map(|i| arrays(self.draws.tree(i))).collect()

@@ -25,6 +25,9 @@ mod whole_tree;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use chain::SumsOfTrees;
+pub(crate) use draws::{DrawnNode, Draws, LEAF};
+
 pub use chain::BartTrace;
 pub use classifier::BartClassifier;
 pub use export::DrawnTree;

@@ -1,6 +1,6 @@
 //! BART for numbers.
 
-use super::chain::{BartTrace, Posterior, Problem};
+use super::chain::{BartTrace, Problem, SumsOfTrees};
 use super::export::DrawnTree;
 use super::noise::{NoisePrior, over_estimate};
 use super::response::Numbers;
@@ -25,7 +25,7 @@ use crate::mondrian::Run;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BartRegressor {
-    pub(crate) posterior: Posterior,
+    pub(crate) posterior: SumsOfTrees,
     pub(crate) annotation: String,
 }
 
@@ -40,7 +40,7 @@ impl BartRegressor {
         if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
             return Err(Error::NonFiniteTarget { row, value: targets[row] });
         }
-        let posterior = Posterior::sample(&problem(settings, rows, targets), settings, rows, run)?;
+        let posterior = SumsOfTrees::sample(&problem(settings, rows, targets), settings, rows, run)?;
         Ok(Self { posterior, annotation: String::new() })
     }
 

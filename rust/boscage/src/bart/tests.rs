@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::chain::{Posterior, Problem};
+use super::chain::{Problem, SumsOfTrees};
 use super::context::Odds;
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::noise::NoisePrior;
@@ -348,11 +348,11 @@ fn a_single_particle_stays() {
     }
 }
 
-fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> Posterior {
+fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> SumsOfTrees {
     let response = Numbers { prior: Some(NoisePrior::new(3.0, 0.9, 0.5)) };
     let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
     let run = Run { n_threads, ..Run::default() };
-    Posterior::sample(&problem, settings, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
+    SumsOfTrees::sample(&problem, settings, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
 }
 
 #[test]
