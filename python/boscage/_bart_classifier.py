@@ -194,8 +194,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, 2)
         """
-        proba = np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)
-        return np.log(proba)
+        proba: FloatArray = np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)
+        return np.asarray(np.log(proba))
 
     def predict(self, X: Any) -> AnyArray:
         """The more probable class; of equals the first.
