@@ -253,6 +253,8 @@ def test_mixing_is_that_of_arviz() -> None:
         array = stats.base.array_stats
         expected = array.ess(draws, method="bulk", chain_axis=0, draw_axis=1)
         np.testing.assert_allclose(effective_size(draws), expected, rtol=1e-6)
+        if len(draws) == 1:  # ArviZ gives none
+            continue
         expected = array.rhat(draws, method="rank", chain_axis=0, draw_axis=1)
         np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
 

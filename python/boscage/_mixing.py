@@ -76,12 +76,12 @@ def _plain_size(draws: FloatArray) -> float:
     rho = 1.0 - (within - covariance.mean(axis=0)) / total
     rho[0] = 1.0
     # Geyer's sequence: sums of neighbours are positive and do not rise.
-    pairs = rho[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
+    most = max((n - 3) // 2, 0)
+    pairs = rho[: 2 * most + 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs <= 0.0)
-    end = int(negative[0]) if negative.size else len(pairs)
+    end = int(negative[0]) if negative.size else most
     monotone = np.minimum.accumulate(pairs[:end])
-    tail = max(rho[2 * end], 0.0) if 2 * end < n else 0.0
-    time = -1.0 + 2.0 * monotone.sum() + tail
+    time = -1.0 + 2.0 * monotone.sum() + max(rho[2 * end], 0.0)
     size = n_chains * n
     return float(size / max(time, 1.0 / np.log10(size)))
 

@@ -99,24 +99,23 @@ pub(super) fn extent(ranks: &[u32], labels: &[Label], leaf: Label) -> (u32, u32)
 
 /// Number of rows and sum of residuals of a leaf's rows that are not above a rank.
 pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Label, rank: u32) -> (u32, f64) {
-    let mut sums = [0.0; LANES];
-    let mut counts = [0u32; LANES];
-    let mut add = |lane: usize, r: f64, own: u32, at: Label| {
-        let inside = at == leaf && own <= rank;
-        sums[lane] += if inside { r } else { 0.0 };
-        counts[lane] += u32::from(inside);
-    };
-    let whole = residuals.len() / LANES * LANES;
+    let (mut sums, mut counts) = ([0.0; LANES], [0; LANES]);
     let chunks = residuals.chunks_exact(LANES).zip(ranks.chunks_exact(LANES)).zip(labels.chunks_exact(LANES));
     for ((r, own), at) in chunks {
         for lane in 0..LANES {
-            add(lane, r[lane], own[lane], at[lane]);
+            let inside = u64::from((at[lane] == leaf) & (own[lane] <= rank));
+            // The residual or zero, without a branch that nobody could predict.
+            sums[lane] += f64::from_bits(r[lane].to_bits() & inside.wrapping_neg());
+            counts[lane] += inside;
         }
     }
-    for i in whole..residuals.len() {
-        add(0, residuals[i], ranks[i], labels[i]);
+    for i in residuals.len() / LANES * LANES..residuals.len() {
+        if labels[i] == leaf && ranks[i] <= rank {
+            sums[0] += residuals[i];
+            counts[0] += 1;
+        }
     }
-    (counts.iter().sum(), (sums[0] + sums[1]) + (sums[2] + sums[3]))
+    (counts.iter().sum::<u64>() as u32, (sums[0] + sums[1]) + (sums[2] + sums[3]))
 }
 
 /// Parts a leaf's rows among two new ones.

@@ -74,6 +74,11 @@ impl Column {
         &self.ranks
     }
 
+    /// The lowest and the highest value.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.values[0], self.values[self.values.len() - 1])
+    }
+
     /// All rows in order of rank.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order
