@@ -11,7 +11,15 @@ import boscage
 from boscage import metrics, plots
 
 PAGE = Path(__file__).with_name("api.md")
-CLASSES = ["MondrianForestClassifier", "MondrianForestRegressor", "GaussianMixture", "MondrianTree"]
+CLASSES = [
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "BARTClassifier",
+    "BARTRegressor",
+    "GaussianMixture",
+    "MondrianTree",
+    "DrawnTree",
+]
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 

@@ -48,7 +48,18 @@ def test_the_api_reference_is_that_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["_classifier", "_io", "_regressor", "_tree", "metrics", "mixture", "plots"]
+    "module",
+    [
+        "_bart_classifier",
+        "_bart_regressor",
+        "_classifier",
+        "_io",
+        "_regressor",
+        "_tree",
+        "metrics",
+        "mixture",
+        "plots",
+    ],
 )
 def test_examples_in_docstrings_run(module: str) -> None:
     failed, _ = doctest.testmod(import_module(f"boscage.{module}"))
