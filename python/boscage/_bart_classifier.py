@@ -83,7 +83,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]
     >>> y = np.where(X[:, 0] < 0.5, "low", "high")
-    >>> model = BARTClassifier(20, n_chains=2, n_draws=200, thin=5, random_state=0).fit(X, y)
+    >>> model = BARTClassifier(20, n_chains=2, n_draws=99, thin=10, random_state=0).fit(X, y)
     >>> model.predict([[0.2], [0.8]]).tolist()
     ['low', 'high']
     """

@@ -95,7 +95,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]
     >>> y = np.where(X[:, 0] < 0.5, 0.0, 1.0) + 0.1 * np.sin(50.0 * X[:, 0])
-    >>> model = BARTRegressor(20, n_chains=2, n_draws=200, thin=5, random_state=0).fit(X, y)
+    >>> model = BARTRegressor(20, n_chains=2, n_draws=99, thin=10, random_state=0).fit(X, y)
     >>> mean, std = model.predict([[0.2], [0.8]], return_std=True)
     >>> bool(mean[0] < 0.2 < 0.8 < mean[1])
     True
