@@ -30,19 +30,19 @@ impl SumsOfTrees {
 fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
-        let (left, right) = match node.is_leaf() {
-            true => (-1, -1),
-            false => (i as i32 + 1, (i + node.right as usize) as i32),
+        let right = i + node.right as usize;
+        let (links, feature, numbers) = if node.is_leaf() {
+            ((-1, -1), -1, (f64::NAN, node.value))
+        } else {
+            out.parent[i + 1] = i as i32;
+            out.parent[right] = i as i32;
+            ((i as i32 + 1, right as i32), node.feature as i32, (node.value, f64::NAN))
         };
-        out.children_left.push(left);
-        out.children_right.push(right);
-        if !node.is_leaf() {
-            out.parent[left as usize] = i as i32;
-            out.parent[right as usize] = i as i32;
-        }
-        out.feature.push(if node.is_leaf() { -1 } else { node.feature as i32 });
-        out.threshold.push(if node.is_leaf() { f64::NAN } else { node.value });
-        out.value.push(if node.is_leaf() { node.value } else { f64::NAN });
+        out.children_left.push(links.0);
+        out.children_right.push(links.1);
+        out.feature.push(feature);
+        out.threshold.push(numbers.0);
+        out.value.push(numbers.1);
     }
     out
 }

@@ -44,7 +44,9 @@ pub(super) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
 /// With a largest value of one.
 fn scaled(mut column: Vec<f64>) -> Vec<f64> {
     let largest = column.iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
-    column.iter_mut().for_each(|x| *x /= largest);
+    for x in &mut column {
+        *x /= largest;
+    }
     column
 }
 
@@ -59,7 +61,9 @@ fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
         if norm < 1e-10 * (own.len() as f64).sqrt() {
             continue;
         }
-        own.iter_mut().for_each(|x| *x /= norm);
+        for x in own.iter_mut() {
+            *x /= norm;
+        }
         rank += 1;
         for other in todo.iter_mut().map(Vec::as_mut_slice).chain([&mut *rest]) {
             let share: f64 = own.iter().zip(other.iter()).map(|(a, b)| a * b).sum();

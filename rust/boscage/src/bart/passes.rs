@@ -103,7 +103,7 @@ pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
     let chunks = residuals.chunks_exact(LANES).zip(ranks.chunks_exact(LANES)).zip(labels.chunks_exact(LANES));
     for ((r, own), at) in chunks {
         for lane in 0..LANES {
-            let inside = u64::from((at[lane] == leaf) & (own[lane] <= rank));
+            let inside = u64::from(at[lane] == leaf) & u64::from(own[lane] <= rank);
             // The residual or zero, without a branch that nobody could predict.
             sums[lane] += f64::from_bits(r[lane].to_bits() & inside.wrapping_neg());
             counts[lane] += inside;

@@ -44,7 +44,7 @@ fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
 
 /// All kernels, Particle Gibbs with every proposal.
 fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
-    let pg = |proposal, n_particles| BartSettings { proposal, n_particles, ..settings(PG, n_trees) };
+    let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
     vec![
         ("growprune", settings(GROWPRUNE, n_trees)),
         ("cgm", settings(CGM, n_trees)),
@@ -70,6 +70,9 @@ fn tree_name(tree: &TreeState, table: &Table) -> String {
     name_of(&tree.to_tree(|_| Arc::new(())), table)
 }
 
+/// Means of batches that are longer than the chain's memory are as good as independent.
+const BATCH: u32 = 400;
+
 /// Shares of trees, and means of the sum of trees at every row, of a chain with given noise.
 fn run(
     settings: &BartSettings,
@@ -82,8 +85,6 @@ fn run(
     let mut stream = Stream::new(seed, 0);
     let mut forest = Forest::from_prior((table, settings, &odds), targets, (sigma, SIGMA_MU), &mut stream);
     let mut visits: HashMap<String, f64> = HashMap::new();
-    // Means of batches that are longer than the chain's memory are as good as independent.
-    const BATCH: u32 = 400;
     let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = vec![0.0; targets.len()];
