@@ -73,20 +73,14 @@ impl Draws {
     }
 
     /// Adds the values of `n_trees` trees of a draw to sums, one for each row of a block of columns.
-    fn add(&self, draw: usize, n_trees: usize, block: &Block, sums: &mut [f64]) {
+    fn add(&self, draw: usize, n_trees: usize, block: &Block, sums: &mut [f64], columns: &mut Columns) {
         for i in draw * n_trees..(draw + 1) * n_trees {
-            match self.tree(i) {
-                [leaf] => sums.iter_mut().for_each(|sum| *sum += leaf.value),
-                [root, left, right] => {
-                    let column = block.column(root.feature);
-                    for (sum, &x) in sums.iter_mut().zip(column) {
-                        *sum += if x <= root.value { left.value } else { right.value };
-                    }
-                }
-                nodes => {
-                    for (row, sum) in sums.iter_mut().enumerate() {
-                        *sum += value(nodes, |feature| block.column(feature)[row]);
-                    }
+            let nodes = self.tree(i);
+            if nodes.len() <= Columns::MOST_NODES {
+                columns.add(nodes, block, sums);
+            } else {
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum += value(nodes, |feature| block.column(feature)[row]);
                 }
             }
         }
@@ -106,7 +100,8 @@ impl Draws {
         let blocks = map(run.n_threads, rows.n_rows().div_ceil(Block::ROWS), |i| {
             run.control.check()?;
             let block = Block::new(rows, i * Block::ROWS);
-            let out = f(&mut |draw, sums| self.add(draw, n_trees, &block, sums), block.n_rows);
+            let mut columns = Columns::default();
+            let out = f(&mut |draw, sums| self.add(draw, n_trees, &block, sums, &mut columns), block.n_rows);
             run.control.advance(block.n_rows as u64);
             Ok(out)
         });
@@ -122,6 +117,74 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
             return node.value;
         }
         at += if x(node.feature) <= node.value { 1 } else { node.right as usize };
+    }
+}
+
+/// The values of a small tree for all rows of a block at once, from the leaves up and without branches.
+#[derive(Debug, Default)]
+struct Columns {
+    /// Subtrees whose parent is still to come, those further left above.
+    waiting: Vec<Subtree>,
+    spare: Vec<Vec<f64>>,
+}
+
+#[derive(Debug)]
+enum Subtree {
+    Leaf(f64),
+    Inner(Vec<f64>),
+}
+
+impl Columns {
+    /// Where walking down is faster than looking at all nodes.
+    const MOST_NODES: usize = 31;
+
+    fn add(&mut self, nodes: &[DrawnNode], block: &Block, sums: &mut [f64]) {
+        // In reverse preorder, both subtrees come before their parent, the left one last.
+        for node in nodes.iter().rev() {
+            if node.is_leaf() {
+                self.waiting.push(Subtree::Leaf(node.value));
+                continue;
+            }
+            let mut values = self.spare.pop().unwrap_or_default();
+            values.clear();
+            let (left, right) = (self.pop(), self.pop());
+            let goes_left = block.column(node.feature).iter().map(|&x| x <= node.value);
+            match (&left, &right) {
+                (Subtree::Leaf(a), Subtree::Leaf(b)) => {
+                    values.extend(goes_left.map(|left| if left { *a } else { *b }));
+                }
+                (Subtree::Inner(a), Subtree::Leaf(b)) => {
+                    values.extend(goes_left.zip(a).map(|(left, &a)| if left { a } else { *b }));
+                }
+                (Subtree::Leaf(a), Subtree::Inner(b)) => {
+                    values.extend(goes_left.zip(b).map(|(left, &b)| if left { *a } else { b }));
+                }
+                (Subtree::Inner(a), Subtree::Inner(b)) => {
+                    values.extend(
+                        goes_left.zip(a.iter().zip(b)).map(|(left, (&a, &b))| if left { a } else { b }),
+                    );
+                }
+            }
+            self.free(left);
+            self.free(right);
+            self.waiting.push(Subtree::Inner(values));
+        }
+        let root = self.pop();
+        match &root {
+            Subtree::Leaf(value) => sums.iter_mut().for_each(|sum| *sum += value),
+            Subtree::Inner(values) => sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value),
+        }
+        self.free(root);
+    }
+
+    fn pop(&mut self) -> Subtree {
+        self.waiting.pop().expect("a parent comes after its subtrees")
+    }
+
+    fn free(&mut self, subtree: Subtree) {
+        if let Subtree::Inner(values) = subtree {
+            self.spare.push(values);
+        }
     }
 }
 
@@ -158,4 +221,40 @@ fn check_features(rows: Rows<'_>, n_features: usize) -> Result<()> {
         expected: n_features,
         why: "the features that the model was fitted with",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mondrian::Stream;
+
+    /// A tree of so many cuts in preorder.
+    fn random_tree(n_cuts: usize, stream: &mut Stream) -> Vec<DrawnNode> {
+        if n_cuts == 0 {
+            return vec![DrawnNode { feature: LEAF, right: 0, value: stream.unit() }];
+        }
+        let on_left = stream.below(n_cuts);
+        let left = random_tree(on_left, stream);
+        let right = random_tree(n_cuts - 1 - on_left, stream);
+        let root =
+            DrawnNode { feature: stream.below(3) as u32, right: left.len() as u32 + 1, value: stream.unit() };
+        std::iter::once(root).chain(left).chain(right).collect()
+    }
+
+    #[test]
+    fn all_rows_at_once_are_as_one_by_one() {
+        let mut stream = Stream::new(1, 0);
+        let x: Vec<f64> = (0..3 * 100).map(|_| stream.unit()).collect();
+        let block = Block::new(Rows::from_f64(&x, 3).unwrap(), 0);
+        let mut columns = Columns::default();
+        for n_cuts in (0..16).chain([4; 20]) {
+            let tree = random_tree(n_cuts, &mut stream);
+            let mut sums = vec![1.0; 100];
+            columns.add(&tree, &block, &mut sums);
+            for (row, sum) in sums.iter().enumerate() {
+                assert_eq!(*sum, 1.0 + value(&tree, |d| x[row * 3 + d as usize]));
+            }
+            assert!(columns.waiting.is_empty());
+        }
+    }
 }
