@@ -54,7 +54,9 @@ def speed(n_trees: int, work: int) -> None:
         x, y, _ = friedman(n, p, 0)
         figures: list[Any] = []
         for name, sampler in SAMPLERS.items():
-            sweeps = max(3, work // n // (1 if name == "growprune" else 20))
+            sweeps = max(
+                20 if name == "growprune" else 3, work // n // (1 if name == "growprune" else 20)
+            )
             slow = name != "growprune" and (n > 1000 or p > 10)
             figures.append(
                 "-" if slow else sweep_seconds(x, y, sweeps, n_trees=n_trees, sampler=sampler)
