@@ -16,10 +16,13 @@ CLASSES = [
     "MondrianForestRegressor",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
+    "BARTClassifier",
+    "BARTRegressor",
     "GaussianMixture",
     "StudentMixture",
     "MondrianTree",
     "PosteriorTree",
+    "DrawnTree",
 ]
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 

@@ -50,6 +50,8 @@ def test_the_api_reference_is_that_of_the_code() -> None:
 @pytest.mark.parametrize(
     "module",
     [
+        "_bart_classifier",
+        "_bart_regressor",
         "_bayes_classifier",
         "_bayes_regressor",
         "_classifier",

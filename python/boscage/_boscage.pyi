@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 __all__ = [
+    "BartClassifier",
+    "BartRegressor",
+    "BartSettings",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
     "McmcSettings",
@@ -24,6 +27,97 @@ __version__: str
 _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
+
+@final
+class BartSettings:
+    def __new__(
+        cls,
+        *,
+        n_trees: int = 200,
+        n_chains: int = 4,
+        n_burn: int = 500,
+        n_draws: int = 500,
+        thin: int = 1,
+        kernels: list[float] = ...,
+        n_particles: int = 10,
+        proposal: str = "prior",
+        alpha_s: float = 0.95,
+        beta_s: float = 2.0,
+        k: float = 2.0,
+        nu: float = 3.0,
+        q: float = 0.9,
+        sigma: float | None = None,
+        sigma_estimate: float | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+
+@final
+class BartClassifier:
+    @staticmethod
+    def fit(
+        X: _Rows,
+        codes: NDArray[np.uint32],
+        labels: list[_Label],
+        settings: BartSettings,
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> BartClassifier: ...
+    def predict_proba(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def classes(self) -> list[_Label]: ...
+    def predict_draws(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def cuts(self) -> NDArray[np.uint32]: ...
+    def trees(self, draw: int) -> list[dict[str, Any]]: ...
+    def traces(self) -> list[dict[str, Any]]: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> BartClassifier: ...
+    def save(self, path: str) -> None: ...
+    @property
+    def annotation(self) -> str: ...
+    @annotation.setter
+    def annotation(self, value: str) -> None: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_draws(self) -> int: ...
+    @property
+    def centre(self) -> float: ...
+
+@final
+class BartRegressor:
+    @staticmethod
+    def fit(
+        X: _Rows,
+        y: NDArray[np.float64],
+        settings: BartSettings,
+        *,
+        n_threads: int = 1,
+        progress: _Progress | None = None,
+    ) -> BartRegressor: ...
+    def predict(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def predict_draws(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def cuts(self) -> NDArray[np.uint32]: ...
+    def trees(self, draw: int) -> list[dict[str, Any]]: ...
+    def traces(self) -> list[dict[str, Any]]: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> BartRegressor: ...
+    def save(self, path: str) -> None: ...
+    @property
+    def annotation(self) -> str: ...
+    @annotation.setter
+    def annotation(self, value: str) -> None: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_draws(self) -> int: ...
+    @property
+    def centre(self) -> float: ...
 
 @final
 class SmcSettings:

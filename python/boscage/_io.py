@@ -6,6 +6,8 @@ import os
 from typing import BinaryIO
 
 from boscage import _boscage, _inputs
+from boscage._bart_classifier import BARTClassifier
+from boscage._bart_regressor import BARTRegressor
 from boscage._bayes_classifier import BayesianTreeClassifier
 from boscage._bayes_regressor import BayesianTreeRegressor
 from boscage._classifier import MondrianForestClassifier
@@ -19,6 +21,8 @@ def load(
     | MondrianForestRegressor
     | BayesianTreeClassifier
     | BayesianTreeRegressor
+    | BARTClassifier
+    | BARTRegressor
 ):
     """Read whichever model a file holds; a forest goes on learning as if it had never been saved.
 
@@ -32,7 +36,7 @@ def load(
     Returns
     -------
     estimator
-        Of the class that was saved: a Mondrian forest or a Bayesian decision tree.
+        Of the class that was saved: a Mondrian forest, a Bayesian decision tree, or BART.
 
     Raises
     ------
@@ -54,6 +58,12 @@ def load(
     if kind == "Bayesian tree regressor":
         trees = _boscage.BayesianTreeRegressor.from_bytes(data)
         return BayesianTreeRegressor._from_model(trees, n_jobs)
+    if kind == "BART classifier":
+        signs = _boscage.BartClassifier.from_bytes(data)
+        return BARTClassifier._from_model(signs, n_jobs)
+    if kind == "BART regressor":
+        sums = _boscage.BartRegressor.from_bytes(data)
+        return BARTRegressor._from_model(sums, n_jobs)
     if kind == "classifier":
         labels = _boscage.MondrianClassifier.from_bytes(data, n_threads=n_threads)
         return MondrianForestClassifier._from_model(labels, n_jobs)

@@ -1,6 +1,9 @@
 //! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
 
 mod arrays;
+mod bart_classifier;
+mod bart_regressor;
+mod bart_settings;
 mod bayes_classifier;
 mod bayes_regressor;
 mod bayes_settings;
@@ -22,6 +25,9 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<regressor::MondrianRegressor>()?;
     module.add_class::<bayes_classifier::BayesianTreeClassifier>()?;
     module.add_class::<bayes_regressor::BayesianTreeRegressor>()?;
+    module.add_class::<bart_classifier::BartClassifier>()?;
+    module.add_class::<bart_regressor::BartRegressor>()?;
+    module.add_class::<bart_settings::BartSettings>()?;
     module.add_class::<bayes_settings::SmcSettings>()?;
     module.add_class::<bayes_settings::McmcSettings>()?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
@@ -29,8 +35,8 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// What kind of model some bytes claim to hold: "classifier", "regressor", "Bayesian tree classifier" or
-/// "Bayesian tree regressor".
+/// What kind of model some bytes claim to hold: "classifier", "regressor", "Bayesian tree classifier",
+/// "Bayesian tree regressor", "BART classifier" or "BART regressor".
 #[pyfunction]
 fn model_kind(data: &[u8]) -> PyResult<&'static str> {
     Ok(boscage::model_kind(data).map_err(errors::to_python)?.name())

@@ -3,7 +3,11 @@
 //! Implements B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective* (2016),
 //! chapters 5 and 6, on a keyed Mondrian process: a forest is a function of its seed, its settings and its
 //! set of rows, whatever the order in which the rows came.
+//!
+//! Chapters 3 and 4 are there too: posteriors over single trees, by SMC and MCMC, and over sums of trees (BART),
+//! by grow and prune, CGM and Particle Gibbs.
 
+mod bart;
 mod bayes;
 mod control;
 mod data;
@@ -12,6 +16,7 @@ mod model_file;
 mod mondrian;
 mod tree;
 
+pub use bart::{BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Kernels};
 pub use bayes::{
     Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
     Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,

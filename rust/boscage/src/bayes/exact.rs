@@ -13,30 +13,30 @@ use super::table::Table;
 use super::target::Target;
 use super::tree::Tree;
 
-pub(super) struct Exact<'a, L: LeafModel> {
+pub(crate) struct Exact<'a, L: LeafModel> {
     target: &'a Target<'a, L>,
     known: HashMap<(u64, u32), f64>,
 }
 
 /// A cut of a set of rows: its probability a priori given that there is one, and the rows on both sides.
-pub(super) struct Cut {
-    pub(super) dimension: u32,
-    pub(super) rank: u32,
-    pub(super) probability: f64,
-    pub(super) sides: [u64; 2],
+pub(crate) struct Cut {
+    pub(crate) dimension: u32,
+    pub(crate) rank: u32,
+    pub(crate) probability: f64,
+    pub(crate) sides: [u64; 2],
 }
 
 impl<'a, L: LeafModel> Exact<'a, L> {
-    pub(super) fn new(target: &'a Target<'a, L>) -> Self {
+    pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
         Self { target, known: HashMap::new() }
     }
 
-    pub(super) fn all_rows(&self) -> u64 {
+    pub(crate) fn all_rows(&self) -> u64 {
         (1 << self.target.table.n_rows()) - 1
     }
 
     /// `P(split)`, 0 where no cut is possible, and the cuts, one a gap.
-    pub(super) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<Cut>) {
+    pub(crate) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<Cut>) {
         let rows = rows_of(set);
         let table = self.target.table;
         let valid = extents(table, &rows, 0..table.n_features() as u32);
@@ -62,12 +62,12 @@ impl<'a, L: LeafModel> Exact<'a, L> {
         (p, cuts)
     }
 
-    pub(super) fn likelihood(&self, set: u64) -> f64 {
+    pub(crate) fn likelihood(&self, set: u64) -> f64 {
         self.target.leaf.log_likelihood(&self.target.leaf.of_rows(rows_of(set))).exp()
     }
 
     /// `Z(rows, depth)`, the marginal likelihood of a subtree.
-    pub(super) fn evidence(&mut self, set: u64, depth: u32) -> f64 {
+    pub(crate) fn evidence(&mut self, set: u64, depth: u32) -> f64 {
         if let Some(&known) = self.known.get(&(set, depth)) {
             return known;
         }
@@ -84,7 +84,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
     }
 
     /// The posterior probability that the root stops (first), and of each of its cuts.
-    pub(super) fn root(&mut self) -> (f64, Vec<(Cut, f64)>) {
+    pub(crate) fn root(&mut self) -> (f64, Vec<(Cut, f64)>) {
         let all = self.all_rows();
         let z = self.evidence(all, 0);
         let (p, cuts) = self.cuts(all, 0);
@@ -98,7 +98,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
     }
 
     /// The expected number of leaves under the posterior.
-    pub(super) fn n_leaves(&mut self, set: u64, depth: u32) -> f64 {
+    pub(crate) fn n_leaves(&mut self, set: u64, depth: u32) -> f64 {
         let z = self.evidence(set, depth);
         let (p, cuts) = self.cuts(set, depth);
         let mut sum = (1.0 - p) * self.likelihood(set);
@@ -111,7 +111,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
     }
 
     /// All trees over a set of rows: probability a priori times likelihood, and the partition as a name.
-    pub(super) fn trees(&self, set: u64, depth: u32) -> Vec<(String, f64)> {
+    pub(crate) fn trees(&self, set: u64, depth: u32) -> Vec<(String, f64)> {
         let (p, cuts) = self.cuts(set, depth);
         let mut trees = vec![("*".to_owned(), (1.0 - p) * self.likelihood(set))];
         for cut in &cuts {
@@ -132,7 +132,7 @@ fn rows_of(set: u64) -> Vec<u32> {
 }
 
 /// The partition of a tree as `Exact::trees` names it: ranks are those of neighbouring rows.
-pub(super) fn name_of<S>(tree: &Tree<S>, table: &Table) -> String {
+pub(crate) fn name_of<S>(tree: &Tree<S>, table: &Table) -> String {
     fn name<S>(tree: &Tree<S>, table: &Table, at: usize, rows: &[u32]) -> String {
         let Some(split) = tree.nodes[at].split else {
             return "*".to_owned();
@@ -151,7 +151,7 @@ pub(super) fn name_of<S>(tree: &Tree<S>, table: &Table) -> String {
 
 /// No data's say.
 #[derive(Debug)]
-pub(super) struct Flat;
+pub(crate) struct Flat;
 
 impl LeafModel for Flat {
     type Stats = ();
@@ -177,25 +177,25 @@ impl Sweep for Flat {
 
 /// A mean with its standard error.
 #[derive(Debug)]
-pub(super) struct Mean {
-    pub(super) n: f64,
-    pub(super) sum: f64,
-    pub(super) squares: f64,
+pub(crate) struct Mean {
+    pub(crate) n: f64,
+    pub(crate) sum: f64,
+    pub(crate) squares: f64,
 }
 
 impl Mean {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { n: 0.0, sum: 0.0, squares: 0.0 }
     }
 
-    pub(super) fn add(&mut self, x: f64) {
+    pub(crate) fn add(&mut self, x: f64) {
         self.n += 1.0;
         self.sum += x;
         self.squares += x * x;
     }
 
     /// Within `k` standard errors.
-    pub(super) fn check(&self, expected: f64, k: f64, what: &str) {
+    pub(crate) fn check(&self, expected: f64, k: f64, what: &str) {
         let mean = self.sum / self.n;
         let error = ((self.squares / self.n - mean * mean) / (self.n - 1.0)).sqrt();
         let off = (mean - expected).abs();

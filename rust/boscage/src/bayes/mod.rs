@@ -24,11 +24,18 @@ mod tree;
 mod weights;
 
 #[cfg(test)]
-mod exact;
+pub(crate) mod exact;
 
 pub(crate) use dirichlet::{Counts, check_alpha};
-pub(crate) use ensemble::Ensemble;
+pub(crate) use ensemble::{Ensemble, check_lengths};
+pub(crate) use leaf::{LeafModel, Sweep};
+pub(crate) use mcmc::step;
+pub(crate) use nodes::Cut;
 pub(crate) use normal::Moments;
+pub(crate) use smc::sample_conditionally;
+pub(crate) use state::{Rule, State};
+pub(crate) use table::Table;
+pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
 
 pub use classifier::BayesianTreeClassifier;

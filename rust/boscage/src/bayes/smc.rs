@@ -155,7 +155,6 @@ pub(crate) fn sample<L: LeafModel>(
 ///
 /// # Errors
 /// As [`sample`].
-#[cfg_attr(not(test), expect(dead_code, reason = "the sweeps of additive trees are to come"))]
 pub(crate) fn sample_conditionally<L: LeafModel>(
     target: &Target<'_, L>,
     settings: &SmcSettings,

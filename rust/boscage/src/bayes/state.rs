@@ -73,7 +73,6 @@ impl<'a, L: LeafModel> State<'a, L> {
 
     /// A given tree over the target's rows, which may be other rows than those it was made from; None if a cut
     /// leaves a side without rows.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the sweeps of additive trees are to come"))]
     pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &Tree<S>) -> Option<Self> {
         let mut state = Self::new(target);
         let mut stack = vec![(Self::ROOT, 0)];

@@ -69,6 +69,16 @@ impl Column {
         self.ranks[row as usize]
     }
 
+    /// The rank of every row.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
+    /// The lowest and the highest value.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.values[0], self.values[self.values.len() - 1])
+    }
+
     /// All rows in order of rank.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order

@@ -8,12 +8,14 @@
 //! | --- | --- |
 //! | 8 | `BOSCAGE` and a zero |
 //! | 4 | format version, 1 |
-//! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor |
+//! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor,
+//! 5 BART classifier, 6 BART regressor |
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
 //! | 32 | SHA-256 of all bytes before |
 //!
-//! Bayesian trees keep no rows: their files hold the trees, which are checked on reading.
+//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading.
 
+mod bart;
 mod bayes;
 mod codec;
 
@@ -21,6 +23,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::bart::{BartClassifier, BartRegressor};
 use crate::bayes::{BayesianTreeClassifier, BayesianTreeRegressor};
 use crate::error::{Error, Result};
 use crate::mondrian::{MondrianClassifier, MondrianRegressor, Run};
@@ -41,6 +44,10 @@ pub enum AnyModel {
     BayesianTreeClassifier(Box<BayesianTreeClassifier>),
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor(Box<BayesianTreeRegressor>),
+    /// BART for two classes.
+    BartClassifier(Box<BartClassifier>),
+    /// BART for numbers.
+    BartRegressor(Box<BartRegressor>),
 }
 
 /// The kinds of model.
@@ -54,6 +61,10 @@ pub enum ModelKind {
     BayesianTreeClassifier = 3,
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor = 4,
+    /// BART for two classes.
+    BartClassifier = 5,
+    /// BART for numbers.
+    BartRegressor = 6,
 }
 
 impl ModelKind {
@@ -65,6 +76,8 @@ impl ModelKind {
             Self::Regressor => "regressor",
             Self::BayesianTreeClassifier => "Bayesian tree classifier",
             Self::BayesianTreeRegressor => "Bayesian tree regressor",
+            Self::BartClassifier => "BART classifier",
+            Self::BartRegressor => "BART regressor",
         }
     }
 }
@@ -79,6 +92,8 @@ pub fn model_kind(bytes: &[u8]) -> Result<ModelKind> {
         Some(2) => Ok(ModelKind::Regressor),
         Some(3) => Ok(ModelKind::BayesianTreeClassifier),
         Some(4) => Ok(ModelKind::BayesianTreeRegressor),
+        Some(5) => Ok(ModelKind::BartClassifier),
+        Some(6) => Ok(ModelKind::BartRegressor),
         Some(kind) => Err(Error::ModelFile(format!("unknown kind of model {kind}"))),
         None => Err(Error::ModelFile("it does not begin with BOSCAGE".into())),
     }
@@ -93,6 +108,8 @@ impl AnyModel {
             Self::Regressor(_) => ModelKind::Regressor.name(),
             Self::BayesianTreeClassifier(_) => ModelKind::BayesianTreeClassifier.name(),
             Self::BayesianTreeRegressor(_) => ModelKind::BayesianTreeRegressor.name(),
+            Self::BartClassifier(_) => ModelKind::BartClassifier.name(),
+            Self::BartRegressor(_) => ModelKind::BartRegressor.name(),
         }
     }
 
@@ -126,6 +143,8 @@ impl AnyModel {
             ModelKind::BayesianTreeRegressor => {
                 Self::BayesianTreeRegressor(Box::new(bayes::read_regressor(&mut reader)?))
             }
+            ModelKind::BartClassifier => Self::BartClassifier(Box::new(bart::read_classifier(&mut reader)?)),
+            ModelKind::BartRegressor => Self::BartRegressor(Box::new(bart::read_regressor(&mut reader)?)),
         };
         reader.end()?;
         Ok(model)
@@ -195,6 +214,38 @@ impl BayesianTreeRegressor {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(ModelKind::BayesianTreeRegressor, |writer| bayes::write_regressor(writer, self))
+    }
+
+    /// Writes the model to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path.as_ref(), &self.to_bytes())
+    }
+}
+
+impl BartClassifier {
+    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        sealed(ModelKind::BartClassifier, |writer| bart::write_classifier(writer, self))
+    }
+
+    /// Writes the model to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path.as_ref(), &self.to_bytes())
+    }
+}
+
+impl BartRegressor {
+    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        sealed(ModelKind::BartRegressor, |writer| bart::write_regressor(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.

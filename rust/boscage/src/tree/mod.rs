@@ -256,7 +256,11 @@ impl Arena {
     }
 
     fn run(&self, node: NodeId) -> Run {
-        if node.is_leaf() { self.leaves[node.rank()].run.unwrap_or_default() } else { self.splits[node.rank()].run }
+        if node.is_leaf() {
+            self.leaves[node.rank()].run.unwrap_or_default()
+        } else {
+            self.splits[node.rank()].run
+        }
     }
 
     fn set_run(&mut self, node: NodeId, run: Run) {

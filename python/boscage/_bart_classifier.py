@@ -1,0 +1,233 @@
+"""Bayesian additive regression trees for two classes (probit)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+
+from boscage import _boscage, _inputs
+from boscage._bart_base import Bart
+from boscage._types import AnyArray, FloatArray, Rows
+
+
+class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
+    """The posterior over sums of trees for two classes, by Markov chains (Algorithm 4.1).
+
+    The probability of the second class is the normal distribution function of a constant and the
+    sum of ``n_trees`` small trees; latent normal numbers, whose sign is the class, are drawn along
+    (Albert and Chib 1993). The prior of trees is that of `BARTRegressor`.
+
+    Parameters
+    ----------
+    n_trees : int, default=200
+        Trees in the sum.
+    sampler : {"growprune", "cgm", "pg"} or dict, default="growprune"
+        How a tree is changed given the others: by growing or pruning; by Chipman et al.'s moves,
+        which also change and swap rules; by Particle Gibbs (Algorithm 4.2). A dictionary gives
+        each the share of its value: ``{"growprune": 0.9, "pg": 0.1}``.
+    n_chains : int, default=4
+        Independent chains, each starting from a draw of the prior.
+    n_burn : int, default=500
+        Sweeps of a chain before the first draw that is kept.
+    n_draws : int, default=500
+        Draws kept of each chain.
+    thin : int, default=1
+        Sweeps from one draw that is kept to the next.
+    n_particles : int, default=10
+        Particles of Particle Gibbs, the retained tree among them.
+    proposal : {"prior", "empirical", "optimal"}, default="prior"
+        How particles decide at a node: by the prior, by the prior with cuts spread evenly over the
+        gaps between rows, or by prior times likelihood.
+    alpha_s : float, default=0.95
+        The root's probability to split; less than one.
+    beta_s : float, default=2.0
+        How fast this probability falls with depth.
+    k : float, default=2.0
+        Shrinkage: ``k`` standard deviations of the sum of trees are 3 units of probit.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same draws each time, here and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    trace_ : dict of ndarray of shape (n_chains, n_draws)
+        ``sigma``, ``log_likelihood`` and ``n_leaves``; `summary` tells how chains mixed.
+    trees_ : sequence of list of DrawnTree
+        ``trees_[draw][tree]`` as arrays.
+    acceptance_ : dict
+        The share of steps of each kind that changed a tree, by chain.
+    inclusion_proportions_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        Of each draw the share of cuts along each feature.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Their mean.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if they came with names that are all strings.
+
+    See Also
+    --------
+    BARTRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> y = np.where(X[:, 0] < 0.5, "low", "high")
+    >>> model = BARTClassifier(20, n_chains=2, n_draws=99, thin=10, random_state=0).fit(X, y)
+    >>> model.predict([[0.2], [0.8]]).tolist()
+    ['low', 'high']
+    """
+
+    _model: _boscage.BartClassifier
+
+    def __init__(
+        self,
+        n_trees: int = 200,
+        *,
+        sampler: Literal["growprune", "cgm", "pg"] | Mapping[str, float] = "growprune",
+        n_chains: int = 4,
+        n_burn: int = 500,
+        n_draws: int = 500,
+        thin: int = 1,
+        n_particles: int = 10,
+        proposal: Literal["prior", "empirical", "optimal"] = "prior",
+        alpha_s: float = 0.95,
+        beta_s: float = 2.0,
+        k: float = 2.0,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.sampler = sampler
+        self.n_chains = n_chains
+        self.n_burn = n_burn
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_particles = n_particles
+        self.proposal = proposal
+        self.alpha_s = alpha_s
+        self.beta_s = beta_s
+        self.k = k
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike) -> BARTClassifier:
+        """Sample the posterior.
+
+        Warns with a `ConvergenceWarning` when the chains disagree.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Two labels: integers, strings, booleans, or whole floats.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y)
+        return self
+
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        return _inputs.check_labels(self, y, n_rows)
+
+    def _sample(
+        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
+    ) -> _boscage.BartClassifier:
+        codes, labels = _inputs.encode(target, [])
+        if len(labels) != 2:
+            raise ValueError(
+                "Only binary classification is supported. The number of classes must be 2, "
+                f"found {len(labels)}: more than one class, and no more than two, are needed"
+            )
+        return _boscage.BartClassifier.fit(rows, codes, labels, settings, **options)
+
+    @classmethod
+    def _model_class(cls) -> type[_boscage.BartClassifier]:
+        return _boscage.BartClassifier
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class: the mean over draws.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``; each row sums to one.
+        """
+        model, rows, n_threads = self._query(X)
+        second = np.asarray(model.predict_proba(rows, n_threads=n_threads))
+        return np.column_stack([1.0 - second, second])
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        proba: FloatArray = np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)
+        return np.asarray(np.log(proba))
+
+    def predict(self, X: Any) -> AnyArray:
+        """The more probable class; of equals the first.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        labels: AnyArray = self.classes_[proba.argmax(axis=1)]
+        return labels
+
+    def predict_draws(self, X: Any) -> FloatArray:
+        """The probability of the second class in every draw.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_draws of all chains, n_samples)
+            The draws of the first chain first; reshape to ``(n_chains, n_draws, n_samples)``.
+        """
+        model, rows, n_threads = self._query(X)
+        return np.asarray(model.predict_draws(rows, n_threads=n_threads))
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The labels, sorted."""
+        return np.array(self._require_model().classes())

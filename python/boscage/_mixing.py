@@ -1,0 +1,95 @@
+"""Whether chains agree: rank-normalised split R-hat and effective sample size (Vehtari 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from boscage._types import FloatArray
+
+
+def r_hat(draws: FloatArray) -> float:
+    """Rank-normalised R-hat of split chains: of draws, and of their distance to the median.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws)
+
+    Returns
+    -------
+    float
+        Near one where chains agree; NaN for fewer than four draws or none that differ.
+    """
+    if draws.shape[1] < 4:
+        return float("nan")
+    halves = _split(draws)
+    folded = np.abs(halves - np.median(halves))
+    return max(_plain_r_hat(_normal_scores(part)) for part in (halves, folded))
+
+
+def effective_size(draws: FloatArray) -> float:
+    """The number of independent draws that tell the mean as well (of ranks: "bulk").
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws)
+
+    Returns
+    -------
+    float
+        NaN for fewer than four draws or none that differ.
+    """
+    if draws.shape[1] < 4:
+        return float("nan")
+    return _plain_size(_normal_scores(_split(draws)))
+
+
+def _split(draws: FloatArray) -> FloatArray:
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]])
+
+
+def _normal_scores(draws: FloatArray) -> FloatArray:
+    ranks = rankdata(draws, method="average").reshape(draws.shape)
+    scores: FloatArray = ndtri((ranks - 0.375) / (draws.size + 0.25))
+    return scores
+
+
+def _plain_r_hat(draws: FloatArray) -> float:
+    n = draws.shape[1]
+    within = draws.var(axis=1, ddof=1).mean()
+    between = n * draws.mean(axis=1).var(ddof=1)
+    if within == 0.0:
+        return float("nan")
+    return float(np.sqrt((between / within + n - 1) / n))
+
+
+def _plain_size(draws: FloatArray) -> float:
+    n_chains, n = draws.shape
+    covariance = _autocovariance(draws)
+    within = covariance[:, 0].mean() * n / (n - 1)
+    total = within * (n - 1) / n + draws.mean(axis=1).var(ddof=1)
+    if total == 0.0:
+        return float("nan")
+    rho = 1.0 - (within - covariance.mean(axis=0)) / total
+    rho[0] = 1.0
+    # Geyer's sequence: sums of neighbours are positive and do not rise.
+    most = max((n - 3) // 2, 0)
+    pairs = rho[: 2 * most + 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs <= 0.0)
+    end = int(negative[0]) if negative.size else most
+    monotone = np.minimum.accumulate(pairs[:end])
+    time = -1.0 + 2.0 * monotone.sum() + max(rho[2 * end], 0.0)
+    size = n_chains * n
+    return float(size / max(time, 1.0 / np.log10(size)))
+
+
+def _autocovariance(draws: FloatArray) -> FloatArray:
+    n = draws.shape[1]
+    away = draws - draws.mean(axis=1, keepdims=True)
+    length = next_fast_len(2 * n, real=True)
+    spectrum = np.abs(rfft(away, length)) ** 2
+    covariance: FloatArray = irfft(spectrum, length)[:, :n] / n
+    return covariance

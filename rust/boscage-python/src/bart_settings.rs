@@ -1,0 +1,95 @@
+//! Settings of BART as a Python class, and what its chains report.
+
+use boscage::{BartTrace, ChipmanPrior, DrawnTree, Kernels, Proposal};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::arrays::vector;
+use crate::errors::to_python;
+use crate::settings::option;
+
+/// Priors and sampler of BART.
+#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[derive(Clone)]
+pub(crate) struct BartSettings(pub(crate) boscage::BartSettings);
+
+const PROPOSAL: [(&str, Proposal); 3] =
+    [("prior", Proposal::Prior), ("empirical", Proposal::Empirical), ("optimal", Proposal::Optimal)];
+
+#[pymethods]
+impl BartSettings {
+    /// `kernels` are the probabilities of grow and prune, of CGM, and of Particle Gibbs.
+    #[new]
+    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=[1.0, 0.0, 0.0], n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
+    fn new(
+        n_trees: usize,
+        n_chains: usize,
+        n_burn: usize,
+        n_draws: usize,
+        thin: usize,
+        kernels: [f64; 3],
+        n_particles: usize,
+        proposal: &str,
+        alpha_s: f64,
+        beta_s: f64,
+        k: f64,
+        nu: f64,
+        q: f64,
+        sigma: Option<f64>,
+        sigma_estimate: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let [growprune, cgm, pg] = kernels;
+        let settings = boscage::BartSettings {
+            n_trees,
+            n_chains,
+            n_burn,
+            n_draws,
+            thin,
+            kernels: Kernels { growprune, cgm, pg },
+            n_particles,
+            proposal: option("proposal", proposal, &PROPOSAL)?,
+            prior: ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?,
+            k,
+            nu,
+            q,
+            sigma,
+            sigma_estimate,
+            seed,
+        };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+}
+
+/// Traces as a dictionary of arrays for each chain.
+pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for trace in traces {
+        let dict = PyDict::new(py);
+        dict.set_item("sigma", vector(py, trace.sigma.clone()))?;
+        dict.set_item("log_likelihood", vector(py, trace.log_likelihood.clone()))?;
+        dict.set_item("n_leaves", vector(py, trace.n_leaves.clone()))?;
+        let counts = trace.acceptance.iter();
+        dict.set_item("tried", vector(py, counts.clone().map(|of_move| of_move.tried).collect()))?;
+        dict.set_item("made", vector(py, counts.map(|of_move| of_move.made).collect()))?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// Trees as dictionaries of arrays.
+pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for tree in trees {
+        let dict = PyDict::new(py);
+        dict.set_item("children_left", vector(py, tree.children_left))?;
+        dict.set_item("children_right", vector(py, tree.children_right))?;
+        dict.set_item("parent", vector(py, tree.parent))?;
+        dict.set_item("feature", vector(py, tree.feature))?;
+        dict.set_item("threshold", vector(py, tree.threshold))?;
+        dict.set_item("value", vector(py, tree.value))?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,46 @@
+//! What the steps of a chain have in common while `sigma` stands.
+
+use super::leaf::LeafPosterior;
+use crate::bayes::{ChipmanPrior, Table, TreePrior};
+
+/// Logarithms of `P(split)` and `P(stop)` (eq. 4.3) by depth.
+#[derive(Debug)]
+pub(super) struct Odds {
+    prior: ChipmanPrior,
+    by_depth: Vec<(f64, f64)>,
+}
+
+impl Odds {
+    pub(super) fn new(prior: ChipmanPrior) -> Self {
+        const DEPTHS: u32 = 64;
+        Self { prior, by_depth: (0..DEPTHS).map(|depth| logs(&prior, depth)).collect() }
+    }
+
+    pub(super) fn prior(&self) -> &ChipmanPrior {
+        &self.prior
+    }
+
+    fn at(&self, depth: u32) -> (f64, f64) {
+        self.by_depth.get(depth as usize).copied().unwrap_or_else(|| logs(&self.prior, depth))
+    }
+}
+
+fn logs(prior: &ChipmanPrior, depth: u32) -> (f64, f64) {
+    let p = prior.split_probability(depth);
+    (libm::log(p), libm::log1p(-p))
+}
+
+/// Training rows, the prior of trees, and the law of leaves.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) table: &'a Table,
+    pub(super) odds: &'a Odds,
+    pub(super) leaf: LeafPosterior,
+}
+
+impl Context<'_> {
+    /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
+    pub(super) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
+        self.odds.at(depth)
+    }
+}

@@ -1,0 +1,260 @@
+//! Draws of sums of trees, kept compactly, and their predictions.
+
+use super::tree_state::{Kind, TreeState};
+use crate::control::map;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::Run;
+
+/// Marks a leaf.
+pub(crate) const LEAF: u32 = u32::MAX;
+
+/// A node in preorder: a left child follows its parent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DrawnNode {
+    /// The dimension that is cut, or [`LEAF`].
+    pub(crate) feature: u32,
+    /// How far on the right child is.
+    pub(crate) right: u32,
+    /// Threshold, or a leaf's value.
+    pub(crate) value: f64,
+}
+
+impl DrawnNode {
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.feature == LEAF
+    }
+}
+
+/// The trees of some draws, one after the other.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Draws {
+    pub(crate) nodes: Vec<DrawnNode>,
+    /// Where each tree begins, all trees of the first draw first.
+    pub(crate) starts: Vec<usize>,
+}
+
+impl Draws {
+    /// Adds a tree whose values are `scale` times those of the chain.
+    pub(super) fn push(&mut self, tree: &TreeState, scale: f64) {
+        self.starts.push(self.nodes.len());
+        let mut stack = vec![(TreeState::ROOT, None)];
+        while let Some((id, parent)) = stack.pop() {
+            let at = self.nodes.len();
+            if let Some(parent) = parent {
+                let parent: usize = parent;
+                self.nodes[parent].right = (at - parent) as u32;
+            }
+            let node = tree.get(id);
+            match node.kind {
+                Kind::Inner(rule, [left, right]) => {
+                    stack.extend([(right, Some(at)), (left, None)]);
+                    let (feature, value) = (rule.cut.dimension, rule.threshold);
+                    self.nodes.push(DrawnNode { feature, right: 0, value });
+                }
+                Kind::Free | Kind::Leaf => {
+                    self.nodes.push(DrawnNode { feature: LEAF, right: 0, value: scale * node.mu });
+                }
+            }
+        }
+    }
+
+    /// Adds draws of another chain.
+    pub(super) fn append(&mut self, other: &Self) {
+        let shift = self.nodes.len();
+        self.nodes.extend(&other.nodes);
+        self.starts.extend(other.starts.iter().map(|start| start + shift));
+    }
+
+    /// The nodes of tree `i`.
+    pub(crate) fn tree(&self, i: usize) -> &[DrawnNode] {
+        let end = self.starts.get(i + 1).copied().unwrap_or(self.nodes.len());
+        &self.nodes[self.starts[i]..end]
+    }
+
+    /// Adds the values of `n_trees` trees of a draw to sums, one for each row of a block of columns.
+    fn add(&self, draw: usize, n_trees: usize, block: &Block, sums: &mut [f64], columns: &mut Columns) {
+        for i in draw * n_trees..(draw + 1) * n_trees {
+            let nodes = self.tree(i);
+            if nodes.len() <= Columns::MOST_NODES {
+                columns.add(nodes, block, sums);
+            } else {
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum += value(nodes, |feature| block.column(feature)[row]);
+                }
+            }
+        }
+    }
+
+    /// `f(draw, sums)` for every draw and every block of rows, which it turns into numbers; those of all blocks, in
+    /// order.
+    pub(super) fn over_rows<R: Send>(
+        &self,
+        (n_trees, n_features): (usize, usize),
+        rows: Rows<'_>,
+        run: &Run<'_>,
+        f: impl Fn(&mut dyn FnMut(usize, &mut [f64]), usize) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        check_features(rows, n_features)?;
+        run.control.expect(rows.n_rows() as u64);
+        let blocks = map(run.n_threads, rows.n_rows().div_ceil(Block::ROWS), |i| {
+            run.control.check()?;
+            let block = Block::new(rows, i * Block::ROWS);
+            let mut columns = Columns::default();
+            let out = f(&mut |draw, sums| self.add(draw, n_trees, &block, sums, &mut columns), block.n_rows);
+            run.control.advance(block.n_rows as u64);
+            Ok(out)
+        });
+        blocks.into_iter().collect()
+    }
+}
+
+fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
+    let mut at = 0;
+    loop {
+        let node = &nodes[at];
+        if node.is_leaf() {
+            return node.value;
+        }
+        at += if x(node.feature) <= node.value { 1 } else { node.right as usize };
+    }
+}
+
+/// The values of a small tree for all rows of a block at once, from the leaves up and without branches.
+#[derive(Debug, Default)]
+struct Columns {
+    /// Subtrees whose parent is still to come, those further left above.
+    waiting: Vec<Subtree>,
+    spare: Vec<Vec<f64>>,
+}
+
+#[derive(Debug)]
+enum Subtree {
+    Leaf(f64),
+    Inner(Vec<f64>),
+}
+
+impl Columns {
+    /// Where walking down is faster than looking at all nodes.
+    const MOST_NODES: usize = 31;
+
+    fn add(&mut self, nodes: &[DrawnNode], block: &Block, sums: &mut [f64]) {
+        // In reverse preorder, both subtrees come before their parent, the left one last.
+        for node in nodes.iter().rev() {
+            if node.is_leaf() {
+                self.waiting.push(Subtree::Leaf(node.value));
+                continue;
+            }
+            let mut values = self.spare.pop().unwrap_or_default();
+            values.clear();
+            let (left, right) = (self.pop(), self.pop());
+            let goes_left = block.column(node.feature).iter().map(|&x| x <= node.value);
+            match (&left, &right) {
+                (Subtree::Leaf(a), Subtree::Leaf(b)) => {
+                    values.extend(goes_left.map(|left| if left { *a } else { *b }));
+                }
+                (Subtree::Inner(a), Subtree::Leaf(b)) => {
+                    values.extend(goes_left.zip(a).map(|(left, &a)| if left { a } else { *b }));
+                }
+                (Subtree::Leaf(a), Subtree::Inner(b)) => {
+                    values.extend(goes_left.zip(b).map(|(left, &b)| if left { *a } else { b }));
+                }
+                (Subtree::Inner(a), Subtree::Inner(b)) => {
+                    values.extend(
+                        goes_left.zip(a.iter().zip(b)).map(|(left, (&a, &b))| if left { a } else { b }),
+                    );
+                }
+            }
+            self.free(left);
+            self.free(right);
+            self.waiting.push(Subtree::Inner(values));
+        }
+        let root = self.pop();
+        match &root {
+            Subtree::Leaf(value) => sums.iter_mut().for_each(|sum| *sum += value),
+            Subtree::Inner(values) => sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value),
+        }
+        self.free(root);
+    }
+
+    fn pop(&mut self) -> Subtree {
+        self.waiting.pop().expect("a parent comes after its subtrees")
+    }
+
+    fn free(&mut self, subtree: Subtree) {
+        if let Subtree::Inner(values) = subtree {
+            self.spare.push(values);
+        }
+    }
+}
+
+/// Some rows, column by column.
+struct Block {
+    n_rows: usize,
+    values: Vec<f64>,
+}
+
+impl Block {
+    /// Few enough that all trees' columns stay in the cache.
+    const ROWS: usize = 256;
+
+    fn new(rows: Rows<'_>, start: usize) -> Self {
+        let n_rows = Self::ROWS.min(rows.n_rows() - start);
+        let columns =
+            (0..rows.n_features()).flat_map(|d| (start..start + n_rows).map(move |i| rows.at(i, d)));
+        Self { n_rows, values: columns.collect() }
+    }
+
+    fn column(&self, feature: u32) -> &[f64] {
+        let start = feature as usize * self.n_rows;
+        &self.values[start..start + self.n_rows]
+    }
+}
+
+fn check_features(rows: Rows<'_>, n_features: usize) -> Result<()> {
+    if rows.n_features() == n_features {
+        return Ok(());
+    }
+    Err(Error::Length {
+        what: "a row of X",
+        found: rows.n_features(),
+        expected: n_features,
+        why: "the features that the model was fitted with",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mondrian::Stream;
+
+    /// A tree of so many cuts in preorder.
+    fn random_tree(n_cuts: usize, stream: &mut Stream) -> Vec<DrawnNode> {
+        if n_cuts == 0 {
+            return vec![DrawnNode { feature: LEAF, right: 0, value: stream.unit() }];
+        }
+        let on_left = stream.below(n_cuts);
+        let left = random_tree(on_left, stream);
+        let right = random_tree(n_cuts - 1 - on_left, stream);
+        let root =
+            DrawnNode { feature: stream.below(3) as u32, right: left.len() as u32 + 1, value: stream.unit() };
+        std::iter::once(root).chain(left).chain(right).collect()
+    }
+
+    #[test]
+    fn all_rows_at_once_are_as_one_by_one() {
+        let mut stream = Stream::new(1, 0);
+        let x: Vec<f64> = (0..3 * 100).map(|_| stream.unit()).collect();
+        let block = Block::new(Rows::from_f64(&x, 3).unwrap(), 0);
+        let mut columns = Columns::default();
+        for n_cuts in (0..16).chain([4; 20]) {
+            let tree = random_tree(n_cuts, &mut stream);
+            let mut sums = vec![1.0; 100];
+            columns.add(&tree, &block, &mut sums);
+            for (row, sum) in sums.iter().enumerate() {
+                assert_eq!(*sum, 1.0 + value(&tree, |d| x[row * 3 + d as usize]));
+            }
+            assert!(columns.waiting.is_empty());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Grow and prune (Pratola et al. 2013), decided from sums over leaves.
+//!
+//! A rule that grows a leaf is drawn from the prior, so that its density cancels; what is left of the Hastings
+//! ratio are the probabilities of splitting and stopping, the likelihoods of eq. 4.9, and how many leaves and
+//! nodes there were to choose from.
+
+use super::context::Context;
+use super::passes::{extent, join_labels, part, split_labels};
+use super::random::accept;
+use super::tree_state::{Kind, Label, Node, TreeState, differ};
+use crate::bayes::{Cut, Rule};
+use crate::mondrian::Stream;
+
+/// What a step works on: a tree, with the sums of its partial residuals (eq. 4.7) and its values that are still in
+/// the residuals, both by node.
+pub(super) struct Work<'a> {
+    pub(super) tree: &'a mut TreeState,
+    pub(super) residuals: &'a mut [f64],
+    pub(super) sums: &'a mut Vec<f64>,
+    pub(super) counted: &'a mut Vec<f64>,
+}
+
+/// Tries to grow or to prune, either with probability one half where both are possible.
+pub(super) fn step(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> (bool, bool) {
+    let can_grow = can_grow(work.tree);
+    let can_prune = !work.tree.get(TreeState::ROOT).is_leaf();
+    let grows = can_grow && (!can_prune || stream.unit() < 0.5);
+    let made = if grows { grow(work, context, stream) } else { can_prune && prune(work, context, stream) };
+    (grows, made)
+}
+
+fn is_growable(node: &Node) -> bool {
+    node.is_leaf() && node.splittable
+}
+
+fn can_grow(tree: &TreeState) -> bool {
+    tree.has_room(0) && tree.nodes.iter().any(is_growable)
+}
+
+/// Logarithm of the ratio by which growing a leaf is accepted, and pruning its children refused.
+fn log_ratio(
+    tree: &TreeState,
+    id: Label,
+    children: &[(Node, f64); 2],
+    sum: f64,
+    context: &Context<'_>,
+) -> f64 {
+    let node = tree.get(id);
+    let likelihood = |n, sum| context.leaf.log_likelihood(n, sum);
+    let (log_split, log_stop) = context.log_split_stop(node.depth);
+    let mut ratio = log_split - log_stop - likelihood(node.n_rows, sum);
+    for (child, sum) in children {
+        if child.splittable {
+            ratio += context.log_split_stop(child.depth).1;
+        }
+        ratio += likelihood(child.n_rows, *sum);
+    }
+    ratio
+}
+
+/// Logarithm of the probability to choose to grow one of `n` leaves, of a tree with or without cuts.
+fn log_choose_grow(n: usize, can_prune: bool) -> f64 {
+    (if can_prune { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
+}
+
+/// Logarithm of the probability to choose to prune one of `n` nodes, of a tree that can be grown or not.
+fn log_choose_prune(n: usize, can_grow: bool) -> f64 {
+    (if can_grow { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
+}
+
+fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
+    ids.nth(stream.below(n)).expect("one of those counted")
+}
+
+fn grow(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> bool {
+    let tree = &mut *work.tree;
+    let n_growable = tree.select(is_growable).count();
+    let id = pick(tree.select(is_growable), n_growable, stream);
+    let Some(Cutting { rule, n_left, left_sum }) = draw_rule(tree, id, work.residuals, context, stream)
+    else {
+        return false;
+    };
+    let ranks = context.table.column(rule.cut.dimension).ranks();
+    let node = *tree.get(id);
+    let value = work.counted[id as usize];
+    let left_sum = left_sum + f64::from(n_left) * value;
+    let sum = work.sums[id as usize];
+    let splittable = splittable_sides(tree, id, rule.cut, [n_left, node.n_rows - n_left], context);
+    let child = |n_rows, splittable, sum| {
+        let child =
+            Node { parent: Some(id), depth: node.depth + 1, n_rows, splittable, mu: 0.0, kind: Kind::Leaf };
+        (child, sum)
+    };
+    let children =
+        [child(n_left, splittable[0], left_sum), child(node.n_rows - n_left, splittable[1], sum - left_sum)];
+
+    // The new node can be pruned; its parent, which now has an inner child, no longer.
+    let parent_was = node.parent.is_some_and(|parent| tree.is_prunable(tree.get(parent)));
+    let n_prunable = tree.select(|node| tree.is_prunable(node)).count() + 1 - usize::from(parent_was);
+    let n_new = splittable.iter().filter(|&&splittable| splittable).count();
+    let could_grow = n_growable - 1 + n_new > 0 && tree.has_room(2);
+    let ratio = log_ratio(tree, id, &children, sum, context) + log_choose_prune(n_prunable, could_grow)
+        - log_choose_grow(n_growable, id != TreeState::ROOT);
+    if !accept(ratio, stream) {
+        return false;
+    }
+    let ids = tree.grow(id, rule, children.map(|(child, _)| child));
+    split_labels(&mut tree.labels, ranks, id, rule.cut.rank, ids);
+    work.sums.resize(tree.nodes.len(), 0.0);
+    work.counted.resize(tree.nodes.len(), 0.0);
+    for (id, (_, sum)) in ids.into_iter().zip(children) {
+        (work.sums[id as usize], work.counted[id as usize]) = (sum, value);
+    }
+    true
+}
+
+fn prune(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> bool {
+    let tree = &mut *work.tree;
+    let could_grow = can_grow(tree);
+    let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
+    let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
+    let Kind::Inner(_, ids) = tree.get(id).kind else { unreachable!("a prunable node is an inner one") };
+    let children = ids.map(|id| (*tree.get(id), work.sums[id as usize]));
+    let sum = children[0].1 + children[1].1;
+    let lost = children.iter().filter(|(child, _)| child.splittable).count();
+    let n_growable = tree.select(is_growable).count() + 1 - lost;
+    let ratio = log_ratio(tree, id, &children, sum, context) + log_choose_prune(n_prunable, could_grow)
+        - log_choose_grow(n_growable, id != TreeState::ROOT);
+    if !accept(-ratio, stream) {
+        return false;
+    }
+    tree.prune(id);
+    let values = ids.map(|id| (id, work.counted[id as usize]));
+    join_labels(&mut tree.labels, work.residuals, values, id);
+    (work.sums[id as usize], work.counted[id as usize]) = (sum, 0.0);
+    true
+}
+
+/// A rule, and what of a leaf's rows it sends to the left: their number, and the sum of their residuals.
+struct Cutting {
+    rule: Rule,
+    n_left: u32,
+    left_sum: f64,
+}
+
+/// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent. The first one that
+/// varies, in random order, is uniform among them.
+fn draw_rule(
+    tree: &TreeState,
+    id: Label,
+    residuals: &[f64],
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> Option<Cutting> {
+    let n = context.table.n_features();
+    let mut order = ShuffledRange::new(n);
+    for _ in 0..n {
+        let dimension = order.next(stream) as u32;
+        let column = context.table.column(dimension);
+        let cutting = |threshold: f64| {
+            let cut = Cut { dimension, rank: column.last_rank_below(threshold) };
+            let (n_left, left_sum) = part(residuals, column.ranks(), &tree.labels, id, cut.rank);
+            Cutting { rule: Rule { cut, threshold }, n_left, left_sum }
+        };
+        // A place in the leaf's cell that parts its rows is uniform in their extent; that spares a pass.
+        let (low, high) = cell(tree, id, dimension, column.ends());
+        if low >= high {
+            continue;
+        }
+        let u = stream.unit();
+        let found = cutting(((1.0 - u) * low + u * high).max(low));
+        if 0 < found.n_left && found.n_left < tree.get(id).n_rows {
+            return Some(found);
+        }
+        let (low, high) = extent(column.ranks(), &tree.labels, id);
+        if low < high {
+            return Some(cutting(column.threshold((low, high), stream.unit())));
+        }
+    }
+    None
+}
+
+/// The range of a dimension that the cuts above a node leave of another range.
+fn cell(tree: &TreeState, id: Label, dimension: u32, (mut low, mut high): (f64, f64)) -> (f64, f64) {
+    let mut below = id;
+    while let Some(parent) = tree.get(below).parent {
+        if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
+            && rule.cut.dimension == dimension
+        {
+            if below == left {
+                high = high.min(rule.threshold);
+            } else {
+                low = low.max(rule.threshold);
+            }
+        }
+        below = parent;
+    }
+    (low, high)
+}
+
+/// The numbers below `n` in random order, drawn only as far as they are asked for.
+struct ShuffledRange {
+    n: usize,
+    drawn: usize,
+    /// Numbers that stand elsewhere than at their own place.
+    moved: Vec<(usize, usize)>,
+}
+
+impl ShuffledRange {
+    fn new(n: usize) -> Self {
+        Self { n, drawn: 0, moved: Vec::new() }
+    }
+
+    fn at(&self, place: usize) -> usize {
+        self.moved.iter().rev().find(|(other, _)| *other == place).map_or(place, |(_, number)| *number)
+    }
+
+    fn next(&mut self, stream: &mut Stream) -> usize {
+        let place = self.drawn + stream.below(self.n - self.drawn);
+        let number = self.at(place);
+        self.moved.push((place, self.at(self.drawn)));
+        self.drawn += 1;
+        number
+    }
+}
+
+/// Whether the rows on each side of a cut can be split again.
+fn splittable_sides(
+    tree: &TreeState,
+    id: Label,
+    cut: Cut,
+    n_rows: [u32; 2],
+    context: &Context<'_>,
+) -> [bool; 2] {
+    let ranks = context.table.column(cut.dimension).ranks();
+    let mut first = [None; 2];
+    let mut found = [false; 2];
+    for (row, (&at, &rank)) in tree.labels.iter().zip(ranks).enumerate() {
+        if at != id {
+            continue;
+        }
+        let (row, side) = (row as u32, usize::from(rank > cut.rank));
+        let first = *first[side].get_or_insert(row);
+        found[side] = found[side] || differ(context.table, first, row);
+        if (0..2).all(|side| found[side] || n_rows[side] == 1) {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,135 @@
+//! BART for numbers.
+
+use super::chain::{BartTrace, Problem, SumsOfTrees};
+use super::export::DrawnTree;
+use super::noise::{NoisePrior, over_estimate};
+use super::response::Numbers;
+use super::settings::BartSettings;
+use crate::bayes::check_lengths;
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::Run;
+
+/// A posterior over sums of trees with normal noise (eq. 4.2).
+///
+/// ```
+/// use boscage::{BartRegressor, BartSettings, Rows, Run};
+///
+/// let x: Vec<f64> = (0..40).map(f64::from).collect();
+/// let y: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x >= 20.0)) + 0.01 * (x % 3.0)).collect();
+/// let settings = BartSettings { n_trees: 20, n_chains: 2, ..BartSettings::default() };
+/// let bart = BartRegressor::fit(&settings, Rows::from_f64(&x, 1)?, &y, &Run::default())?;
+/// let mean = bart.predict(Rows::from_f64(&[3.0], 1)?, &Run::default())?;
+/// assert!(mean[0].abs() < 0.1);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BartRegressor {
+    pub(crate) posterior: SumsOfTrees,
+    pub(crate) annotation: String,
+}
+
+impl BartRegressor {
+    /// Samples the posterior.
+    ///
+    /// # Errors
+    /// Settings, lengths or values that are not as they should be; an interrupt.
+    pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
+        settings.check()?;
+        check_lengths(rows, targets.len())?;
+        if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
+            return Err(Error::NonFiniteTarget { row, value: targets[row] });
+        }
+        let posterior = SumsOfTrees::sample(&problem(settings, rows, targets), settings, rows, run)?;
+        Ok(Self { posterior, annotation: String::new() })
+    }
+
+    /// The posterior mean of the sum of trees at every row.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.posterior.mean(rows, run, |f| f)
+    }
+
+    /// The sum of trees at every row in every draw, one draw after the other, those of the first chain first.
+    ///
+    /// # Errors
+    /// As [`BartRegressor::predict`].
+    pub fn predict_draws(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.posterior.at(rows, run)
+    }
+
+    /// What each chain reports of its draws.
+    #[must_use]
+    pub fn traces(&self) -> &[BartTrace] {
+        &self.posterior.traces
+    }
+
+    /// How many cuts of each draw are along each dimension, one draw after the other.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<u32> {
+        self.posterior.cuts()
+    }
+
+    /// The trees of a draw as arrays; their values add up, to [`BartRegressor::centre`].
+    #[must_use]
+    pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+        self.posterior.trees(draw)
+    }
+
+    /// What the sum of trees is added to.
+    #[must_use]
+    pub fn centre(&self) -> f64 {
+        self.posterior.centre
+    }
+
+    /// Number of draws of all chains.
+    #[must_use]
+    pub fn n_draws(&self) -> usize {
+        self.posterior.n_draws()
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn n_features(&self) -> usize {
+        self.posterior.n_features
+    }
+
+    /// Number of trees in a sum.
+    #[must_use]
+    pub fn n_trees(&self) -> usize {
+        self.posterior.n_trees
+    }
+
+    /// Text kept with the model and in its file.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.annotation = text.into();
+    }
+}
+
+/// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).
+fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Problem<Numbers> {
+    let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // Halved, so that differences of large numbers stay finite.
+    let centre = 0.5 * low + 0.5 * high;
+    let range = (high - low).min(f64::MAX);
+    let scale = if range > 0.0 { range } else { 1.0 };
+    let targets: Vec<f64> = targets.iter().map(|y| (y - centre) / scale).collect();
+    let sigma_mu = 0.5 / (settings.k * (settings.n_trees as f64).sqrt());
+    // Targets that a plane fits exactly leave no scale.
+    let estimate = settings.sigma_estimate.map_or_else(|| over_estimate(rows, &targets), |s| s / scale);
+    let estimate = estimate.max(1e-6);
+    let (sigma, prior) = match settings.sigma {
+        Some(sigma) => (sigma / scale, None),
+        None => (estimate, Some(NoisePrior::new(settings.nu, settings.q, estimate))),
+    };
+    Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } }
+}

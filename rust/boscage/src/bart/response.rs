@@ -1,0 +1,61 @@
+//! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
+
+use super::noise::{NoisePrior, log_likelihood, normal_cdf};
+use super::passes::squares;
+use super::random::normal_above;
+use crate::mondrian::Stream;
+
+/// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
+pub(super) trait Response {
+    /// Draws `sigma`, and targets if these are not observed, given targets less the sum of trees.
+    fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64;
+
+    /// Logarithm of the likelihood of what is observed.
+    fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64;
+}
+
+/// Numbers with noise that is known or has a prior.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) prior: Option<NoisePrior>,
+}
+
+impl Response for Numbers {
+    fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
+        self.prior.map_or(sigma, |prior| prior.draw(residuals.len(), squares(residuals), stream))
+    }
+
+    fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64 {
+        log_likelihood(residuals.len(), squares(residuals), sigma)
+    }
+}
+
+/// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
+#[derive(Debug, Clone)]
+pub(super) struct Signs {
+    pub(super) positive: Vec<bool>,
+    pub(super) offset: f64,
+    /// The targets that the trees see at present: what has the sign, less `offset`.
+    pub(super) latent: Vec<f64>,
+}
+
+impl Response for Signs {
+    fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
+        for ((r, z), &positive) in residuals.iter_mut().zip(&mut self.latent).zip(&self.positive) {
+            let f = *z - *r;
+            let mean = self.offset + f;
+            *r = if positive { normal_above(-mean, stream) } else { -normal_above(mean, stream) };
+            *z = f + *r;
+        }
+        sigma
+    }
+
+    fn log_likelihood(&self, residuals: &[f64], _: f64) -> f64 {
+        let rows = residuals.iter().zip(&self.latent).zip(&self.positive);
+        rows.map(|((r, z), &positive)| {
+            let mean = self.offset + z - r;
+            libm::log(normal_cdf(if positive { mean } else { -mean }).max(f64::MIN_POSITIVE))
+        })
+        .sum()
+    }
+}

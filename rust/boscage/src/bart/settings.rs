@@ -1,0 +1,122 @@
+//! How BART is fitted.
+
+use crate::bayes::{ChipmanPrior, Proposal};
+use crate::error::{Error, Result};
+
+/// Ways to change a tree given the others, and how often each is taken: probabilities that sum to one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kernels {
+    /// Grow or prune.
+    pub growprune: f64,
+    /// Grow, prune, change or swap (Chipman et al. 1998).
+    pub cgm: f64,
+    /// Particle Gibbs (Algorithm 4.2).
+    pub pg: f64,
+}
+
+impl Default for Kernels {
+    /// Grow and prune alone.
+    fn default() -> Self {
+        Self { growprune: 1.0, cgm: 0.0, pg: 0.0 }
+    }
+}
+
+/// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BartSettings {
+    /// Trees in the sum, `M`.
+    pub n_trees: usize,
+    /// Independent chains, each starting from a draw of the prior.
+    pub n_chains: usize,
+    /// Sweeps of a chain before the first draw that is kept.
+    pub n_burn: usize,
+    /// Draws kept of each chain.
+    pub n_draws: usize,
+    /// Sweeps from one draw that is kept to the next.
+    pub thin: usize,
+    /// How trees are changed.
+    pub kernels: Kernels,
+    /// Particles of Particle Gibbs, the retained one among them.
+    pub n_particles: usize,
+    /// How particles propose.
+    pub proposal: Proposal,
+    /// How readily trees split (eq. 4.3).
+    pub prior: ChipmanPrior,
+    /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
+    pub k: f64,
+    /// Degrees of freedom of the prior of the noise variance.
+    pub nu: f64,
+    /// The prior probability that the noise is less than its over-estimate.
+    pub q: f64,
+    /// The noise's standard deviation, if it is known.
+    pub sigma: Option<f64>,
+    /// An over-estimate of it; by least squares if none is given.
+    pub sigma_estimate: Option<f64>,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for BartSettings {
+    fn default() -> Self {
+        Self {
+            n_trees: 200,
+            n_chains: 4,
+            n_burn: 500,
+            n_draws: 500,
+            thin: 1,
+            kernels: Kernels::default(),
+            n_particles: 10,
+            proposal: Proposal::Prior,
+            prior: ChipmanPrior::new(0.95, 2.0).expect("the default is valid"),
+            k: 2.0,
+            nu: 3.0,
+            q: 0.9,
+            sigma: None,
+            sigma_estimate: None,
+            seed: 0,
+        }
+    }
+}
+
+impl BartSettings {
+    /// # Errors
+    /// [`Error::InvalidSetting`].
+    pub fn check(&self) -> Result<()> {
+        let invalid = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
+        let counts = [
+            ("n_trees", self.n_trees),
+            ("n_chains", self.n_chains),
+            ("n_draws", self.n_draws),
+            ("thin", self.thin),
+            ("n_particles", self.n_particles),
+        ];
+        for (name, value) in counts {
+            if value == 0 {
+                return invalid(name, "at least 1", "0".into());
+            }
+        }
+        let positive = [
+            ("k", Some(self.k)),
+            ("nu", Some(self.nu)),
+            ("sigma", self.sigma),
+            ("sigma_estimate", self.sigma_estimate),
+        ];
+        for (name, value) in positive {
+            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
+                return invalid(name, "positive and finite", value.to_string());
+            }
+        }
+        if !(self.q > 0.0 && self.q < 1.0) {
+            return invalid("q", "between 0 and 1, both excluded", self.q.to_string());
+        }
+        let Kernels { growprune, cgm, pg } = self.kernels;
+        let all = [growprune, cgm, pg];
+        if all.iter().any(|p| p.is_nan() || *p < 0.0) || (all.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
+            return invalid("kernels", "three probabilities that sum to one", format!("{all:?}"));
+        }
+        if self.proposal == Proposal::OptimalSubset(0) {
+            return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
+
+use super::context::{Context, Odds};
+use super::growprune::{self, Work};
+use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::passes::{Sums, carry};
+use super::settings::BartSettings;
+use super::tree_state::TreeState;
+use super::whole_tree;
+use crate::bayes::{Acceptance, State, Table, Target};
+use crate::mondrian::Stream;
+
+/// A sum of trees, and what it leaves of the targets.
+#[derive(Debug)]
+pub(super) struct Forest<'a> {
+    table: &'a Table,
+    settings: &'a BartSettings,
+    odds: &'a Odds,
+    sigma_mu: f64,
+    pub(super) trees: Vec<TreeState>,
+    /// Targets less the sum of trees.
+    pub(super) residuals: Vec<f64>,
+    pub(super) sigma: f64,
+    /// Of grow, prune, the other moves of CGM, and Particle Gibbs.
+    pub(super) acceptance: [Acceptance; 4],
+    sums: Sums,
+    /// By node of the tree that is being changed: its value that is still counted in the residuals.
+    counted: Vec<f64>,
+    /// By node of the tree before: what residuals have still to be given.
+    changes: Vec<f64>,
+}
+
+/// Numbers of [`Forest::acceptance`].
+const GROW: usize = 0;
+const PRUNE: usize = 1;
+const OTHER: usize = 2;
+const PARTICLES: usize = 3;
+
+impl<'a> Forest<'a> {
+    /// Trees with their values, drawn from the prior.
+    pub(super) fn from_prior(
+        (table, settings, odds): (&'a Table, &'a BartSettings, &'a Odds),
+        targets: &[f64],
+        (sigma, sigma_mu): (f64, f64),
+        stream: &mut Stream,
+    ) -> Self {
+        let leaf = LeafPosterior::new(sigma, sigma_mu);
+        let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
+        let target = Target { table, prior: odds.prior(), leaf: &no_residuals };
+        let mut residuals = targets.to_vec();
+        let trees = (0..settings.n_trees).map(|_| {
+            let mut tree = TreeState::new(table);
+            tree.replace(&State::from_prior(&target, stream).tree(), table);
+            let leaves: Vec<_> = tree.leaves().collect();
+            for id in leaves {
+                tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
+            }
+            let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
+            carry(&mut residuals, &tree.labels, &values);
+            tree
+        });
+        let trees = trees.collect();
+        Self {
+            table,
+            settings,
+            odds,
+            sigma_mu,
+            trees,
+            residuals,
+            sigma,
+            acceptance: Default::default(),
+            sums: Sums::default(),
+            counted: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Changes every tree and draws its values, given the others.
+    pub(super) fn sweep(&mut self, stream: &mut Stream) {
+        let context = Context {
+            table: self.table,
+            odds: self.odds,
+            leaf: LeafPosterior::new(self.sigma, self.sigma_mu),
+        };
+        let kernels = self.settings.kernels;
+        for m in 0..self.trees.len() {
+            let u = if kernels.growprune < 1.0 { stream.unit() } else { 0.0 };
+            if u < kernels.growprune {
+                self.gather(m);
+                self.grow_or_prune(m, &context, stream);
+            } else {
+                self.whole_tree(m, &context, u >= kernels.growprune + kernels.cgm, stream);
+            }
+            self.draw_values(m, &context, stream);
+        }
+        carry(&mut self.residuals, &self.trees[self.trees.len() - 1].labels, &self.changes);
+        self.changes.clear();
+    }
+
+    /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
+    fn gather(&mut self, m: usize) {
+        let tree = &self.trees[m];
+        let n_nodes = tree.nodes.len();
+        if m == 0 {
+            self.sums.gather(&self.residuals, &tree.labels, n_nodes);
+        } else {
+            let before = (self.trees[m - 1].labels.as_slice(), self.changes.as_slice());
+            self.sums.carry_and_gather(&mut self.residuals, before, &tree.labels, n_nodes);
+        }
+        // Residuals of eq. 4.7 are those without this tree: its own values come on top.
+        self.counted.clear();
+        self.counted.extend(tree.nodes.iter().map(|node| if node.is_leaf() { node.mu } else { 0.0 }));
+        for ((sum, value), node) in self.sums.by_node.iter_mut().zip(&self.counted).zip(&tree.nodes) {
+            *sum += f64::from(node.n_rows) * value;
+        }
+    }
+
+    fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        let mut work = Work {
+            tree: &mut self.trees[m],
+            residuals: &mut self.residuals,
+            sums: &mut self.sums.by_node,
+            counted: &mut self.counted,
+        };
+        let (grows, made) = growprune::step(&mut work, context, stream);
+        self.count(if grows { GROW } else { PRUNE }, made);
+    }
+
+    /// Takes a tree out of the residuals, and changes it by CGM or Particle Gibbs.
+    fn whole_tree(&mut self, m: usize, context: &Context<'_>, particles: bool, stream: &mut Stream) {
+        if m > 0 {
+            carry(&mut self.residuals, &self.trees[m - 1].labels, &self.changes);
+        }
+        let tree = &mut self.trees[m];
+        self.counted.clear();
+        self.counted.extend(tree.nodes.iter().map(|node| node.mu));
+        carry(&mut self.residuals, &tree.labels, &self.counted);
+        let (which, new) = if particles {
+            let new = whole_tree::particle_gibbs(tree, &self.residuals, context, self.settings, stream);
+            (PARTICLES, new)
+        } else {
+            let (which, new) = whole_tree::cgm(tree, &self.residuals, context, stream);
+            ((which as usize).min(OTHER), new)
+        };
+        let made = new.is_some();
+        if let Some(new) = new {
+            tree.replace(&new, self.table);
+        }
+        self.counted.clear();
+        self.counted.resize(tree.nodes.len(), 0.0);
+        self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
+        self.count(which, made);
+    }
+
+    /// Line 8 of Algorithm 4.1.
+    fn draw_values(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        let tree = &mut self.trees[m];
+        self.changes.clear();
+        self.changes.resize(tree.nodes.len(), 0.0);
+        for (id, node) in tree.nodes.iter_mut().enumerate() {
+            if node.is_leaf() {
+                node.mu = context.leaf.draw(node.n_rows, self.sums.by_node[id], stream);
+                self.changes[id] = self.counted[id] - node.mu;
+            }
+        }
+    }
+
+    fn count(&mut self, which: usize, made: bool) {
+        self.acceptance[which].tried += 1;
+        self.acceptance[which].made += u64::from(made);
+    }
+}

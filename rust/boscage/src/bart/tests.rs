@@ -1,0 +1,393 @@
+//! The law of whole chains: exact posteriors, the prior, joint distributions, repetition.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::chain::{Problem, SumsOfTrees};
+use super::context::Odds;
+use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::noise::NoisePrior;
+use super::passes::carry;
+use super::random::normal;
+use super::response::{Numbers, Response, Signs};
+use super::settings::{BartSettings, Kernels};
+use super::sweep::Forest;
+use super::tree_state::{MOST_NODES, TreeState};
+use crate::bayes::exact::{Exact, Flat, Mean, name_of};
+use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target};
+use crate::control::Threads;
+use crate::data::Rows;
+use crate::mondrian::{Run, Stream};
+
+/// Five rows of two features, with ties, and two rows that coincide.
+const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];
+const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
+const SIGMA: f64 = 0.3;
+const SIGMA_MU: f64 = 0.5;
+
+const GROWPRUNE: Kernels = Kernels { growprune: 1.0, cgm: 0.0, pg: 0.0 };
+const CGM: Kernels = Kernels { growprune: 0.0, cgm: 1.0, pg: 0.0 };
+const PG: Kernels = Kernels { growprune: 0.0, cgm: 0.0, pg: 1.0 };
+const MIXED: Kernels = Kernels { growprune: 0.5, cgm: 0.3, pg: 0.2 };
+
+fn table() -> Table {
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+}
+
+fn prior() -> ChipmanPrior {
+    ChipmanPrior::new(0.8, 0.7).unwrap()
+}
+
+fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
+    BartSettings { n_trees, kernels, n_particles: 4, prior: prior(), ..BartSettings::default() }
+}
+
+/// All kernels, Particle Gibbs with every proposal.
+fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
+    let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
+    vec![
+        ("growprune", settings(GROWPRUNE, n_trees)),
+        ("cgm", settings(CGM, n_trees)),
+        ("pg", pg(Proposal::Prior, 4)),
+        ("pg, one free particle", pg(Proposal::Prior, 2)),
+        ("pg, empirical", pg(Proposal::Empirical, 4)),
+        ("pg, optimal", pg(Proposal::Optimal, 4)),
+        ("mixed", settings(MIXED, n_trees)),
+    ]
+}
+
+/// The sum of trees at the training rows, from their values.
+fn sums(forest: &Forest<'_>) -> Vec<f64> {
+    let mut sums = vec![0.0; forest.residuals.len()];
+    for tree in &forest.trees {
+        let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
+        carry(&mut sums, &tree.labels, &values);
+    }
+    sums
+}
+
+fn tree_name(tree: &TreeState, table: &Table) -> String {
+    name_of(&tree.to_tree(|_| Arc::new(())), table)
+}
+
+/// Means of batches that are longer than the chain's memory are as good as independent.
+const BATCH: u32 = 400;
+
+/// Shares of trees, and means of the sum of trees at every row, of a chain with given noise.
+fn run(
+    settings: &BartSettings,
+    table: &Table,
+    (targets, sigma): (&[f64], f64),
+    n_sweeps: u32,
+    seed: u64,
+) -> (HashMap<String, f64>, Vec<Mean>) {
+    let odds = Odds::new(settings.prior);
+    let mut stream = Stream::new(seed, 0);
+    let mut forest = Forest::from_prior((table, settings, &odds), targets, (sigma, SIGMA_MU), &mut stream);
+    let mut visits: HashMap<String, f64> = HashMap::new();
+    let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
+    for _ in 0..n_sweeps / BATCH {
+        let mut batch = vec![0.0; targets.len()];
+        for _ in 0..BATCH {
+            forest.sweep(&mut stream);
+            *visits.entry(tree_name(&forest.trees[0], table)).or_default() += 1.0 / f64::from(n_sweeps);
+            let sums = sums(&forest);
+            batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
+        }
+        means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
+    }
+    (visits, means)
+}
+
+/// Shares of visits against probabilities. Sweeps follow each other: the error allowed is five times that of as
+/// many draws over `correlated`, the sweeps that are worth one.
+fn check_visits(
+    what: &str,
+    visits: &HashMap<String, f64>,
+    expected: &HashMap<String, f64>,
+    n: u32,
+    correlated: f64,
+) {
+    for name in visits.keys() {
+        assert!(expected.contains_key(name), "{what}: {name} is not possible");
+    }
+    for (name, p) in expected {
+        let found = visits.get(name).copied().unwrap_or(0.0);
+        let error = (p * correlated / f64::from(n)).sqrt();
+        assert!((found - p).abs() < 5.0 * error, "{what}: {name}: {found} for {p} +- {error}");
+    }
+}
+
+fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+    let mut exact = Exact::new(target);
+    let all = exact.all_rows();
+    let z = exact.evidence(all, 0);
+    exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect()
+}
+
+fn log_evidence(table: &Table, residuals: &[f64]) -> f64 {
+    let prior = prior();
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals };
+    let target = Target { table, prior: &prior, leaf: &leaf };
+    let mut exact = Exact::new(&target);
+    let all = exact.all_rows();
+    exact.evidence(all, 0).ln()
+}
+
+/// One tree with given noise: every tree as often as the recursion over sets of rows says, and the mean of f by
+/// Tweedie's formula, `E f_i = sigma^2 d log Z / d y_i` (Z less the product that is the same for all trees).
+#[test]
+fn every_kernel_visits_trees_as_the_posterior_does() {
+    let (table, prior) = (table(), prior());
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+    for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
+        let n = 200_000;
+        let (visits, means) = run(&settings, &table, (&TARGETS, SIGMA), n, seed as u64);
+        check_visits(name, &visits, &expected, n, 40.0);
+        for (i, mean) in means.iter().enumerate() {
+            let step = 1e-4;
+            let [up, down] = [step, -step].map(|step| {
+                let mut targets = TARGETS;
+                targets[i] += step;
+                log_evidence(&table, &targets)
+            });
+            mean.check(SIGMA * SIGMA * (up - down) / (2.0 * step), 5.0, &format!("{name}: f of row {i}"));
+        }
+    }
+}
+
+/// Noise so great that targets say nothing: trees and values come from the prior.
+#[test]
+fn a_flat_likelihood_gives_back_the_prior() {
+    let (table, prior) = (table(), prior());
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &Flat });
+    for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(seed as u64, 1);
+        let start = (1e6, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let n = 100_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        let [mut values, mut squares] = [Mean::new(), Mean::new()];
+        for _ in 0..n {
+            forest.sweep(&mut stream);
+            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+            // Values are drawn anew in every sweep.
+            let f = sums(&forest)[0] / SIGMA_MU;
+            values.add(f);
+            squares.add(f * f);
+        }
+        check_visits(name, &visits, &expected, n, 40.0);
+        values.check(0.0, 5.0, name);
+        squares.check(1.0, 5.0, name);
+    }
+}
+
+/// What the joint distribution tests compare: trees, their sum, noise, and the bonds between these.
+fn statistics(forest: &Forest<'_>) -> [f64; 8] {
+    let f = sums(forest);
+    let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
+    let first = forest.trees[0].leaves().count() as f64;
+    let squares: f64 = forest.residuals.iter().map(|r| r * r).sum();
+    [
+        leaves as f64,
+        first * first,
+        forest.sigma,
+        squares,
+        f[0],
+        f[0] * f[0],
+        f[0] * f[2],
+        (f[0] + forest.residuals[0]).powi(2),
+    ]
+}
+
+/// Geweke (2004): redrawing the data given the state, and the state given the data by a sweep, in turn, leaves their
+/// joint distribution as it is when both come from the prior.
+fn getting_it_right<R: Response + Clone>(
+    settings: &BartSettings,
+    response: &R,
+    sigma: impl Fn(&mut Stream) -> f64,
+    redraw: impl Fn(&mut Forest<'_>, &mut R, &mut Stream),
+) {
+    let (table, odds) = (table(), Odds::new(settings.prior));
+    let mut stream = Stream::new(17, 0);
+    let draw = |stream: &mut Stream| {
+        let start = (sigma(stream), SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream);
+        redraw(&mut forest, &mut response.clone(), stream);
+        forest
+    };
+    let mut independent: [Mean; 8] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..40_000 {
+        independent.iter_mut().zip(statistics(&draw(&mut stream))).for_each(|(mean, x)| mean.add(x));
+    }
+    let (mut forest, mut response) = (draw(&mut stream), response.clone());
+    let mut batches: [Mean; 8] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..300 {
+        let mut sums = [0.0; 8];
+        for _ in 0..400 {
+            redraw(&mut forest, &mut response, &mut stream);
+            sums.iter_mut().zip(statistics(&forest)).for_each(|(sum, x)| *sum += x / 400.0);
+            forest.sigma = response.draw(&mut forest.residuals, forest.sigma, &mut stream);
+            forest.sweep(&mut stream);
+        }
+        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
+    }
+    for (i, (alone, chained)) in independent.iter().zip(&batches).enumerate() {
+        let [a, b] =
+            [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
+        let error = (a.1 + b.1).sqrt();
+        // What is constant differs by rounding alone.
+        let error = if error > 0.0 { error } else { 1e-12 };
+        assert!((a.0 - b.0).abs() <= 4.5 * error, "{i}: {} and {} +- {error}", a.0, b.0);
+    }
+}
+
+#[test]
+fn sweeps_over_numbers_get_it_right() {
+    let prior = NoisePrior { nu: 12.0, lambda: 0.2 };
+    let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
+    for kernels in [GROWPRUNE, MIXED] {
+        let response = Numbers { prior: Some(prior) };
+        getting_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
+            let sigma = forest.sigma;
+            forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+        });
+    }
+}
+
+#[test]
+fn sweeps_over_signs_get_it_right() {
+    let response = Signs { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
+    getting_it_right(
+        &settings(GROWPRUNE, 2),
+        &response,
+        |_| 1.0,
+        |forest, response, stream| {
+            let f = sums(forest);
+            for (i, f) in f.into_iter().enumerate() {
+                let e = normal(stream);
+                forest.residuals[i] = e;
+                response.latent[i] = f + e;
+                response.positive[i] = response.offset + f + e > 0.0;
+            }
+        },
+    );
+}
+
+/// Two trees: all kernels agree about the mean of their sum.
+#[test]
+fn kernels_agree_about_two_trees() {
+    let table = table();
+    let mut first: Option<Vec<(f64, f64)>> = None;
+    for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
+        let (_, means) = run(&settings, &table, (&TARGETS, SIGMA), 80_000, seed as u64 + 50);
+        let found: Vec<(f64, f64)> =
+            means.iter().map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)) / m.n)).collect();
+        let reference = first.get_or_insert_with(|| found.clone());
+        for (a, b) in found.iter().zip(reference.iter()) {
+            assert!((a.0 - b.0).abs() <= 4.5 * (a.1 + b.1).sqrt(), "{name}: {a:?} and {b:?}");
+        }
+    }
+}
+
+/// Rows with ties in features of few and of many values.
+fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
+    let mut x = Vec::new();
+    let mut y = Vec::new();
+    for _ in 0..n {
+        let row = [stream.unit(), stream.below(3) as f64, 0.5, stream.below(2) as f64];
+        y.push((6.0 * row[0]).sin() + row[1] * row[3] + 0.1 * normal(stream));
+        x.extend(row);
+    }
+    (x, y)
+}
+
+/// However trees were changed: rows are where these send them, and residuals are what they leave.
+#[test]
+fn states_stay_true() {
+    let mut stream = Stream::new(3, 0);
+    let (x, y) = some_rows(203, &mut stream);
+    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1));
+    for (name, settings) in samplers(7) {
+        let odds = Odds::new(settings.prior);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream);
+        for _ in 0..40 {
+            forest.sweep(&mut stream);
+            forest.trees.iter().for_each(|tree| tree.check(&table));
+            for ((f, r), y) in sums(&forest).iter().zip(&forest.residuals).zip(&y) {
+                assert!((f + r - y).abs() < 1e-10, "{name}: {f} + {r} for {y}");
+            }
+        }
+    }
+}
+
+/// A chain's tree has no more nodes than it has numbers for.
+#[test]
+fn trees_have_room_until_numbers_end() {
+    let state = TreeState::new(&table());
+    assert!(state.has_room(0));
+    assert!(state.has_room(MOST_NODES - 3));
+    assert!(!state.has_room(MOST_NODES - 2));
+}
+
+/// With the retained particle alone, Particle Gibbs gives the old tree back.
+#[test]
+fn a_single_particle_stays() {
+    let table = table();
+    let settings = BartSettings { n_particles: 1, ..settings(PG, 1) };
+    let odds = Odds::new(settings.prior);
+    for seed in 0..20 {
+        let mut stream = Stream::new(seed, 0);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let before = tree_name(&forest.trees[0], &table);
+        (0..5).for_each(|_| forest.sweep(&mut stream));
+        assert_eq!(tree_name(&forest.trees[0], &table), before);
+        assert_eq!(forest.acceptance[3].made, 0);
+    }
+}
+
+fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> SumsOfTrees {
+    let response = Numbers { prior: Some(NoisePrior::new(3.0, 0.9, 0.5)) };
+    let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
+    let run = Run { n_threads, ..Run::default() };
+    SumsOfTrees::sample(&problem, settings, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
+}
+
+#[test]
+fn chains_repeat_whatever_the_threads() {
+    let (x, y) = some_rows(60, &mut Stream::new(5, 0));
+    let settings =
+        BartSettings { n_chains: 3, n_burn: 5, n_draws: 10, thin: 2, seed: 9, ..settings(MIXED, 5) };
+    let [a, b] = [1, 3].map(|n_threads| sample(&settings, &x, y.clone(), n_threads));
+    assert_eq!(a.draws, b.draws);
+    assert_eq!(a.traces, b.traces);
+    assert_ne!(a.traces[0].sigma, a.traces[1].sigma, "chains differ from each other");
+    let c = sample(&BartSettings { seed: 10, ..settings }, &x, y, 1);
+    assert_ne!(a.draws, c.draws, "seeds differ");
+}
+
+/// Predictions at the training rows are what the chain had there.
+#[test]
+fn draws_predict_what_the_chain_had() {
+    let (x, y) = some_rows(300, &mut Stream::new(6, 0));
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let settings = BartSettings { n_chains: 1, n_burn: 30, n_draws: 3, ..settings(GROWPRUNE, 10) };
+    let posterior = sample(&settings, &x, y.clone(), 1);
+    let at = posterior.at(rows, &Run::default()).unwrap();
+    for (draw, sums) in at.chunks_exact(300).enumerate() {
+        let trace = &posterior.traces[0];
+        let squares: f64 = sums.iter().zip(&y).map(|(f, y)| (y - f).powi(2)).sum();
+        let expected = super::noise::log_likelihood(300, squares, trace.sigma[draw]);
+        assert!((trace.log_likelihood[draw] - expected).abs() < 1e-8);
+        let cuts: u32 = posterior.cuts()[draw * 4..(draw + 1) * 4].iter().sum();
+        assert_eq!(f64::from(cuts) + 10.0, trace.n_leaves[draw]);
+    }
+    let mean = posterior.mean(rows, &Run::default(), |f| f).unwrap();
+    for (i, mean) in mean.iter().enumerate() {
+        let expected = (0..3).map(|draw| at[draw * 300 + i]).sum::<f64>() / 3.0;
+        assert!((mean - expected).abs() < 1e-12);
+    }
+}

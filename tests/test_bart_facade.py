@@ -1,0 +1,268 @@
+"""BART as scikit-learn's estimators; its draws, files and diagnostics."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.inspection import partial_dependence
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import boscage
+from boscage import BARTClassifier, BARTRegressor, _boscage
+from boscage._mixing import effective_size, r_hat
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 3))
+Y = np.array(["no", "yes"])[(X[:, 0] + 0.5 * X[:, 1] > 0.0).astype(int)]
+N = X[:, 0] + 0.1 * RNG.normal(size=150)
+KINDS = [(BARTClassifier, Y), (BARTRegressor, N)]
+SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_state": 5}
+
+
+@parametrize_with_checks(
+    [
+        BARTClassifier(30, n_chains=2, n_burn=100, n_draws=99),
+        BARTRegressor(30, n_chains=2, n_burn=100, n_draws=99),
+        BARTRegressor(
+            10, sampler={"growprune": 0.8, "cgm": 0.1, "pg": 0.1}, n_burn=100, n_draws=99
+        ),
+    ]
+)
+@pytest.mark.filterwarnings("default")
+def test_estimator_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
+    here = inspect.signature(kind).parameters
+    there = inspect.signature(_boscage.BartSettings).parameters
+    shared = set(here) & set(there)
+    assert shared >= {"n_trees", "n_chains", "n_burn", "n_draws", "alpha_s", "beta_s", "k"}
+    assert {name: here[name].default for name in shared} == {
+        name: there[name].default for name in shared
+    }
+
+
+@pytest.mark.parametrize("sampler", ["growprune", "cgm", "pg", {"growprune": 0.5, "cgm": 0.5}])
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_the_same_draws_for_any_threads_and_after_files(
+    kind: Any, y: Any, sampler: Any, tmp_path: Path
+) -> None:
+    model = kind(sampler=sampler, **SHORT).fit(X, y)
+    expected = model.predict_draws(X)
+    assert expected.shape == (60, 150)
+    assert not np.array_equal(expected[:30], expected[30:])
+    twin = clone(model).set_params(n_jobs=2).fit(X, y)
+    assert twin.predict_draws(X).tobytes() == expected.tobytes()
+    assert twin._model.to_bytes() == model._model.to_bytes()
+    other = clone(model).set_params(random_state=6).fit(X, y)
+    assert other._model.to_bytes() != model._model.to_bytes()
+    model.save(tmp_path / "sums.boscage")
+    for again in (
+        boscage.load(tmp_path / "sums.boscage"),
+        kind.load(tmp_path / "sums.boscage"),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        assert type(again) is kind
+        assert again.predict_draws(X).tobytes() == expected.tobytes()
+        assert again._model.to_bytes() == model._model.to_bytes()
+        assert again.get_params() == model.get_params()
+        assert again.summary() == model.summary()
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_a_damaged_file_is_an_error(kind: Any, y: Any) -> None:
+    data = kind(**(SHORT | {"n_trees": 2, "n_draws": 2})).fit(X, y)._model.to_bytes()
+    load = kind._model_class().from_bytes
+    assert load(data).to_bytes() == data
+    for cut in range(0, len(data), max(1, len(data) // 50)):
+        with pytest.raises(ValueError, match="not a valid boscage model"):
+            load(data[:cut])
+        changed = bytearray(data)
+        changed[cut] ^= 1
+        with pytest.raises(ValueError, match="not a valid boscage model"):
+            load(bytes(changed))
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_trees_add_up_to_the_draws(kind: Any, y: Any) -> None:
+    model = kind(**SHORT).fit(X, y)
+    draws = model.predict_draws(X)
+    assert len(model.trees_) == 60
+    for draw in (0, 31, -1):
+        trees = model.trees_[draw]
+        assert len(trees) == 20
+        total = model.centre_ + sum(tree.predict(X) for tree in trees)
+        expected = total if kind is BARTRegressor else ndtr(total)
+        np.testing.assert_allclose(draws[draw], expected, rtol=1e-9, atol=1e-9)
+        n_leaves = sum(tree.n_leaves for tree in trees)
+        assert model.trace_["n_leaves"].ravel()[draw] == n_leaves
+        cuts = np.concatenate([tree.feature[tree.feature >= 0] for tree in trees])
+        assert np.bincount(cuts, minlength=3).tolist() == model.cut_counts_[draw].tolist()
+    with pytest.raises(IndexError):
+        model.trees_[60]
+
+
+def test_predictions_are_those_of_the_draws() -> None:
+    model = BARTRegressor(**SHORT).fit(X, N)
+    draws = model.predict_draws(X)
+    mean, std = model.predict(X, return_std=True)
+    dist = model.predict_dist(X)
+    np.testing.assert_allclose(model.predict(X), draws.mean(axis=0))
+    np.testing.assert_allclose(mean, dist.mean)
+    np.testing.assert_allclose(std, dist.std)
+    low, high = dist.interval(0.9)
+    assert 0.8 < np.mean((low < N) & (high > N)) <= 1.0
+
+
+def test_numbers_are_learnt() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(600, 10))
+    f = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
+    f += 10 * x[:, 3] + 5 * x[:, 4]
+    y = f + rng.normal(size=600)
+    model = BARTRegressor(100, n_burn=300, n_draws=99, random_state=0).fit(x[:400], y[:400])
+    error = np.sqrt(np.mean((model.predict(x[400:]) - f[400:]) ** 2))
+    assert error < 1.2
+    assert 0.7 < model.sigma_.mean() < 1.3
+    assert model.feature_importances_[:5].min() > model.feature_importances_[5:].max()
+    dist = model.predict_dist(x[400:])
+    low, high = dist.interval(0.9)
+    assert 0.8 < np.mean((low < y[400:]) & (y[400:] < high)) < 0.98
+
+
+def test_classes_are_learnt() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(800, 4))
+    p = ndtr(1.5 * x[:, 0] * np.sign(x[:, 1]))
+    y = rng.uniform(size=800) < p
+    model = BARTClassifier(50, n_burn=300, n_draws=99, random_state=0).fit(x[:500], y[:500])
+    found = model.predict_proba(x[500:])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.sqrt(np.mean((found[:, 1] - p[500:]) ** 2)) < 0.17
+    np.testing.assert_allclose(model.predict_draws(x[500:]).mean(axis=0), found[:, 1])
+
+
+def test_shifting_and_scaling_targets_shifts_and_scales_the_answer() -> None:
+    # Powers of two and small whole numbers, so that nothing is rounded differently.
+    y = np.round(N * 256) / 256
+    one = BARTRegressor(**SHORT, sigma_estimate=0.5).fit(X, y)
+    two = BARTRegressor(**SHORT, sigma_estimate=2.0).fit(X, 4.0 * y + 8.0)
+    np.testing.assert_allclose(two.predict_draws(X), 4.0 * one.predict_draws(X) + 8.0, rtol=1e-9)
+    np.testing.assert_allclose(two.sigma_, 4.0 * one.sigma_, rtol=1e-9)
+    gain = two.trace_["log_likelihood"] - one.trace_["log_likelihood"]
+    np.testing.assert_allclose(gain, -150 * np.log(4.0), rtol=1e-9)
+
+
+def test_permuting_columns_permutes_importances() -> None:
+    options: dict[str, Any] = SHORT | {"n_burn": 1000, "n_draws": 99, "thin": 20, "n_chains": 4}
+    order = [2, 0, 1]
+    plain = BARTRegressor(**options).fit(X, N).feature_importances_
+    moved = BARTRegressor(**options).fit(X[:, order], N).feature_importances_
+    np.testing.assert_allclose(moved, plain[order], atol=0.05)
+
+
+def test_known_noise_stays() -> None:
+    model = BARTRegressor(**SHORT, sigma=0.25).fit(X, N)
+    np.testing.assert_allclose(model.sigma_, 0.25)
+    assert "sigma" not in model.summary()
+
+
+def test_chains_that_disagree_are_reported() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1.0, 1.0, size=(200, 3))
+    y = 5.0 * np.sign(x[:, 0] * x[:, 1] * x[:, 2]) + 0.01 * rng.normal(size=200)
+    model = BARTRegressor(1, n_burn=0, n_draws=100, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="chains disagree"):
+        model.fit(x, y)
+    assert "r_hat" in str(model.summary())
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", {}, {"pg": 0.0}, {"pg": -1.0}, {"all": 1.0}, None])
+def test_samplers_are_checked(sampler: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="sampler"):
+        BARTRegressor(sampler=sampler).fit(X, N)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"q": 1.0}, {"k": 0.0}, {"nu": -1.0}, {"sigma": 0.0}, {"n_trees": 0}, {"alpha_s": 1.0}],
+)
+def test_settings_are_checked_and_a_refused_fit_changes_nothing(bad: dict[str, Any]) -> None:
+    model = BARTRegressor(**SHORT).fit(X, N)
+    before = model._model
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        model.set_params(**bad).fit(X, N)
+    assert model._model is before
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_nothing_is_fitted_before_fit(kind: Any, y: Any) -> None:
+    model = kind()
+    for call in (
+        lambda: model.predict(X),
+        lambda: model.trees_,
+        lambda: model.trace_,
+        lambda: model.summary(),
+        lambda: model.save("nowhere"),
+    ):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call()
+    assert not hasattr(model, "feature_importances_")
+
+
+def test_partial_dependence_is_scikit_learns() -> None:
+    model = BARTRegressor(**SHORT).fit(X, N)
+    average = partial_dependence(model, X, [0], grid_resolution=5)["average"][0]
+    assert (np.diff(average) > 0).all()
+
+
+def test_an_interrupt_ends_the_fit_and_leaves_the_estimator() -> None:
+    model = BARTRegressor(**SHORT).fit(X, N)
+    before = model._model
+    model.set_params(n_draws=10_000_000)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, N)
+    assert time.perf_counter() - began < 1.5
+    assert model._model is before
+
+
+def test_mixing_is_that_of_arviz() -> None:
+    stats = pytest.importorskip("arviz_stats")
+    rng = np.random.default_rng(4)
+    walk = np.cumsum(rng.normal(size=(4, 501)), axis=1) * 0.05 + rng.normal(size=(4, 501))
+    other = rng.standard_t(2, size=(3, 200))
+    for draws in (walk, other, rng.normal(size=(1, 100))):
+        array = stats.base.array_stats
+        expected = array.ess(draws, method="bulk", chain_axis=0, draw_axis=1)
+        np.testing.assert_allclose(effective_size(draws), expected, rtol=1e-6)
+        if len(draws) == 1:  # ArviZ gives none
+            continue
+        expected = array.rhat(draws, method="rank", chain_axis=0, draw_axis=1)
+        np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
+
+
+def test_draws_go_to_arviz() -> None:
+    pytest.importorskip("arviz_base")
+    model = BARTRegressor(**SHORT).fit(X, N)
+    tree = model.to_arviz()
+    assert tree["posterior"]["sigma"].shape == (2, 30)
+    assert tree["posterior"]["inclusion"].shape == (2, 30, 3)
+    assert tree["sample_stats"]["log_likelihood"].shape == (2, 30)
