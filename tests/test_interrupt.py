@@ -134,7 +134,9 @@ def test_interrupted_forget_has_removed_a_prefix_of_the_rows() -> None:
     assert 100 < n < len(x)
     np.testing.assert_array_equal(model.ids_[100:], np.arange(len(x) - n + 100, len(x)))
     model.forget(model.ids_[100:])
-    assert model.digest() == MondrianForestClassifier(100, **settings).fit(x[:100], y[:100]).digest()
+    assert (
+        model.digest() == MondrianForestClassifier(100, **settings).fit(x[:100], y[:100]).digest()
+    )
 
 
 def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:
