@@ -534,3 +534,17 @@ def test_progress_shows_on_a_terminal(kind: Any, monkeypatch: Any, capsys: Any) 
     assert "growing" in capsys.readouterr().err
     make(kind).fit(X, Y)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_a_query_immeasurably_far_away_has_a_prediction(kind: Any) -> None:
+    """The rate at which it branches off is more than a number can say."""
+    x = np.linspace(1.0, 2.0, 20)[:, None] * 1e-200
+    y = np.arange(20) % 2
+    model = kind(5, random_state=0).fit(x, y)
+    far = np.array([[1e120], [-1e120]])
+    assert np.isfinite(model.predict(far)).all()
+    if kind is MondrianForestClassifier:
+        np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1.0)
+    else:
+        assert (model.predict(far, return_std=True)[1] > 0).all()

@@ -1,23 +1,11 @@
 //! Checked views of the caller's arrays, and the scalar types that rows may have.
 
 use std::fmt::Debug;
-use std::ops::{Add, Mul, Sub};
 
 use crate::error::{Error, Result};
 
 /// A feature's type: `f32` or `f64`.
-pub trait Scalar:
-    Copy
-    + Debug
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Send
-    + Sync
-    + Into<f64>
-    + 'static
-{
+pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static {
     /// The value in this type if that is exact.
     fn exact(value: f64) -> Option<Self>;
     /// The value in this type, rounded if need be.

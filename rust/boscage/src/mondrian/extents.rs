@@ -109,23 +109,27 @@ impl<S: Scalar> Extents<S> {
         // Only bounds that a removed row lay on can move.
         let (low, high) = self.bounds(slot);
         let on_bound = |d: &usize| {
-            removed.len() > A_FEW
-                || removed.iter().any(|&row| {
-                    let value = table.row(row)[*d];
-                    value == low[*d] || value == high[*d]
-                })
+            removed.iter().any(|&row| {
+                let value = table.row(row)[*d];
+                value == low[*d] || value == high[*d]
+            })
         };
         bounds.clear();
         bounds.extend((0..self.n_features).filter(on_bound).map(|d| (d, low[d], high[d])));
         if bounds.len() * A_FEW > self.n_features {
             self.set(arena, node, table);
-        } else {
+        } else if !bounds.is_empty() {
             self.set_some(arena, node, slot, &bounds, table);
         }
         let (low, high) = self.bounds(slot);
         let changed = bounds.iter().any(|&(d, l, h)| low[d] != l || high[d] != h);
         self.scratch = bounds;
         changed
+    }
+
+    /// Whether a node has a box and should not, or the other way round.
+    pub(crate) fn is_due(&self, arena: &Arena, node: NodeId) -> bool {
+        self.keeps(arena, node) != self.slot(node).is_some()
     }
 
     /// Gives up a node's box.

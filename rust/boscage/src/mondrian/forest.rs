@@ -421,7 +421,7 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<()> {
         let level = highest_level(&self.domain, rows, self.level)?;
         let new = self.admit(rows, targets, ids);
-        // Half as many rows again, or a farther box: the trees are drawn anew, to the same bits.
+        // As many rows again, or a farther box: the trees are drawn anew, to the same bits.
         if level > self.level || new.len() >= self.n_rows() - new.len() {
             let done = self.rebuild(level, run);
             if done.is_err() {

@@ -22,9 +22,9 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Says at what rate the point branches off above the node.
+    /// Says at what rate the point branches off above the node: finite, however far away it lies.
     pub(crate) fn set_rate(&mut self, rate: f64) {
-        self.branch = if rate > 0.0 { Branch::Rate(rate) } else { Branch::Never };
+        self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
     }
 }
 

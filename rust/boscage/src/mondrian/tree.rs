@@ -187,10 +187,10 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 (false, false) => {
                     let added = this.rows(rows);
                     self.arena.count_in(this.node, added.len());
+                    let extent = this.below.extent || self.extents.is_due(&self.arena, this.node);
                     Changed {
                         statistics: this.below.statistics && self.join(this.node),
-                        extent: this.below.extent
-                            && self.extents.grow(&self.arena, this.node, added, process.table),
+                        extent: extent && self.extents.grow(&self.arena, this.node, added, process.table),
                     }
                 }
             };
@@ -288,7 +288,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             return Changed::ALL;
         }
         let removed = this.rows(rows);
-        let extent = below.extent && self.extents.shrink(&self.arena, node, removed, process.table);
+        let extent = (below.extent || self.extents.is_due(&self.arena, node))
+            && self.extents.shrink(&self.arena, node, removed, process.table);
         Changed { statistics, extent }
     }
 

@@ -273,7 +273,7 @@ impl Arena {
 
     /// Opens a run for the node that is to be added next.
     pub(crate) fn start_run(&self) -> Run {
-        Run { start: self.skips.len() as u32, len: 0 }
+        Run { start: place(self.skips.len()), len: 0 }
     }
 
     /// Adds a skipped cut to the run opened last.
@@ -320,7 +320,7 @@ impl Arena {
         if at + 1 == below.start as usize && self.skips[at] == between {
             return Run { start: above.start, len };
         }
-        let start = self.skips.len() as u32;
+        let start = place(self.skips.len());
         let range = |run: Run| run.start as usize..(run.start + run.len) as usize;
         self.skips.extend_from_within(range(above));
         self.skips.push(between);
@@ -469,7 +469,7 @@ impl Arena {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             if let Kind::Split(left, right) = self.kind(node) {
-                stack.extend([left, right].into_iter().filter_map(NodeId::some));
+                stack.extend([left, right]);
             }
             removed(node);
             self.remove(node);
@@ -559,4 +559,9 @@ impl Arena {
         }
         Ok(())
     }
+}
+
+/// A place in the pool of skipped cuts.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("a tree has fewer than 2^32 skipped cuts")
 }
