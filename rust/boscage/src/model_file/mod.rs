@@ -7,7 +7,7 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 8 | `BOSCAGE` and a zero |
-//! | 4 | format version, 1 |
+//! | 4 | format version: 2 if features have maps, else 1 |
 //! | 1 | model: 1 classifier, 2 regressor |
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
 //! | 32 | SHA-256 of all bytes before |
@@ -19,11 +19,10 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::mondrian::{MondrianClassifier, MondrianRegressor, Run};
-use codec::{Reader, Writer};
+use crate::mondrian::{Domain, MondrianClassifier, MondrianRegressor, Run};
+use codec::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
-const VERSION: u32 = 1;
 const HASH: usize = 32;
 
 /// A model of any kind, as a file may hold.
@@ -89,10 +88,11 @@ impl AnyModel {
         }
         let split = bytes.len().checked_sub(HASH).filter(|&n| n >= MAGIC.len() + 5);
         let (content, hash) = bytes.split_at(split.ok_or_else(|| wrong("it ends too early"))?);
-        let mut reader = Reader::new(&content[MAGIC.len()..]);
-        let version = reader.u32()?;
-        if version != VERSION {
-            return Err(Error::ModelFile(format!("format version {version}; this library reads {VERSION}")));
+        let mut reader = Reader::new(&content[MAGIC.len()..])?;
+        let version = reader.version();
+        if !(1..=NEWEST).contains(&version) {
+            let found = format!("format version {version}; this library reads those up to {NEWEST}");
+            return Err(Error::ModelFile(found));
         }
         if Sha256::digest(content).as_slice() != hash {
             return Err(wrong("its checksum does not match: it was changed or cut off"));
@@ -122,7 +122,7 @@ impl MondrianClassifier {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Classifier, |writer| codec::write_classifier(writer, self))
+        sealed(ModelKind::Classifier, self.domain(), |writer| codec::write_classifier(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -138,7 +138,7 @@ impl MondrianRegressor {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Regressor, |writer| codec::write_regressor(writer, self))
+        sealed(ModelKind::Regressor, self.domain(), |writer| codec::write_regressor(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -150,10 +150,10 @@ impl MondrianRegressor {
     }
 }
 
-fn sealed(kind: ModelKind, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
+fn sealed(kind: ModelKind, domain: &Domain, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.raw(MAGIC);
-    writer.u32(VERSION);
+    writer.u32(codec::version_of(domain));
     writer.u8(kind as u8);
     content(&mut writer);
     let hash = Sha256::digest(writer.bytes());
