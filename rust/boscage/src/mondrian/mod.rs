@@ -1,5 +1,7 @@
 //! Mondrian forests: one keyed process a tree, its restriction to the rows, and a posterior at its nodes.
 
+mod axes;
+mod best_splits;
 mod cell;
 mod classes;
 mod classifier;
@@ -14,8 +16,11 @@ mod gaussian;
 mod hyperparameters;
 mod keyed;
 mod kneser_ney;
+mod learned_axes;
 mod left_out;
+mod likeliest;
 mod local_noise;
+mod metric;
 mod numbers;
 mod outside;
 mod pilot;
@@ -32,6 +37,7 @@ pub use export::ExportedTree;
 pub use feature_map::{FeatureMap, MAX_KNOTS};
 pub use forest::{Batch, MondrianSettings, Predictive, Run};
 pub use gaussian::{Component, Hyperparameters};
+pub use learned_axes::{LearnedAxes, Rates, learn_axes};
 pub use pilot::{Pilot, PilotTask, pilot};
 pub use regressor::{HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings};
 pub(crate) use statistics::Statistics;
