@@ -11,12 +11,12 @@ from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _inputs
-from boscage._learned_weights import LearnedWeights, learn_weights
+from boscage._learned_weights import LearnedWeights
 from boscage._progress import progress_bar
 from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
@@ -82,6 +82,10 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
 
         `model` is the one that is to take it in, None for a new one.
         """
+
+    @abstractmethod
+    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
+        """What the labels say of the features' rates; `y` is encoded."""
 
     def _tune(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose what is chosen when the trees are there."""
@@ -194,10 +198,9 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         encoded, extra = self._encode(target, classes, None)
         learned, weights = None, None
         if isinstance(self.feature_weights, str) and self.feature_weights == "learned":
-            learned = learn_weights(
+            learned = self._learn_weights(
                 rows,
                 encoded[0],
-                classification=is_classifier(self),
                 min_samples_split=settings["min_samples_split"],
                 low=low,
                 high=high,
@@ -205,6 +208,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
                 n_threads=n_threads,
             )
             weights = learned.weights
+            if learned.maps is not None:
+                extra = extra | {"maps": learned.maps}
         elif self.feature_weights is not None:
             weights = _inputs.check_weights(self.feature_weights, rows.shape[1])
         model = self._new_model(settings, seed)
@@ -543,4 +548,4 @@ def _learned_from(notes: dict[str, Any], model: Any) -> LearnedWeights | None:
         return None
     if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
         return None
-    return LearnedWeights(importances, power, model.weights)
+    return LearnedWeights(importances, power, model.weights, getattr(model, "maps", None))

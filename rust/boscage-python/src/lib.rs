@@ -1,6 +1,7 @@
 //! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
 
 mod arrays;
+mod axes;
 mod classifier;
 mod errors;
 mod gate;
@@ -18,6 +19,7 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classifier::MondrianClassifier>()?;
     module.add_class::<regressor::MondrianRegressor>()?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(axes::learn_axes, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     Ok(())
 }
