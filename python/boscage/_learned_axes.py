@@ -109,10 +109,10 @@ def _trial(
     """How well a small forest predicts its first `n_held` rows, each left out.
 
     The mean log predictive density less the logarithm of the error: the density alone has several
-    modes, some of them with far worse means.
+    modes, some of them with far worse means. With global noise, as rows that are left out have it.
     """
     forest = _boscage.MondrianRegressor(
-        n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed, noise="local"
+        n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
     )
     forest.fit(X, y, low=low, high=high, weights=weights, maps=maps, n_threads=n_threads)
     held = np.arange(n_held, dtype=np.uint64)

@@ -213,7 +213,7 @@ impl<'a> Problem<'a> {
         distances[query] = f32::INFINITY;
         distances[n..].fill(f32::INFINITY);
         let width = width(query, &distances);
-        let nearest = distances.iter().copied().fold(f32::INFINITY, f32::min);
+        let nearest = distances.iter().fold(f32::INFINITY, |least, &d| if d < least { d } else { least });
         let mut weights = distances;
         for weight in &mut weights {
             let away = (*weight - nearest) / width;
@@ -302,12 +302,15 @@ fn add_pull(gradient: &mut [f32], column: &[f32], at: f32, pull: &[f32]) -> f32 
     let rows = gradient.as_chunks_mut::<LANES>().0.iter_mut();
     for ((gradient, column), pull) in rows.zip(column.as_chunks::<LANES>().0).zip(pull.as_chunks::<LANES>().0)
     {
+        // The sign without a branch. Rows with the query's own value cancel out later, for they are in its
+        // bin.
+        let mut signed = [0.0; LANES];
         for lane in 0..LANES {
-            let apart = at - column[lane];
-            let above = if apart > 0.0 { pull[lane] } else { 0.0 };
-            let signed = if apart < 0.0 { above - pull[lane] } else { above };
-            gradient[lane] -= signed;
-            sums[lane] += signed;
+            signed[lane] = pull[lane] * 1.0_f32.copysign(at - column[lane]);
+        }
+        for lane in 0..LANES {
+            gradient[lane] -= signed[lane];
+            sums[lane] += signed[lane];
         }
     }
     sums.iter().sum()
