@@ -106,8 +106,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         """Remove rows, as if they had never been seen.
 
         For given reference ranges and rates the forest is then, bit for bit, the one that
-        was never shown these rows. Ranges and rates that were learned from the data at the first
-        fit stay as they are: pass ``feature_range`` if deletion must be provable.
+        was never shown these rows. Ranges, rates and maps that were learned from the data at the
+        first fit stay as they are: pass ``feature_range`` if deletion must be provable.
 
         Parameters
         ----------
@@ -144,7 +144,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
 
         The result is the forest of both sets of rows, bit for bit, so that training can be split
         between machines. Both forests need the same ``random_state`` (an integer), the same
-        parameters and reference ranges (``feature_range``) and the same feature weights.
+        parameters and reference ranges (``feature_range``) and the same feature weights and maps:
+        where these are learned, shards start from copies of one forest that has forgotten its rows.
 
         Parameters
         ----------

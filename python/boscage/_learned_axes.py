@@ -55,7 +55,7 @@ def learn_axes(
 
     def suggestions(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
         return _boscage.learn_axes(
-            np.ascontiguousarray(X[rows]),
+            X[rows],
             y[rows],
             low,
             high,
