@@ -177,3 +177,41 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
     dist = model.predict_dist([[1e6, 1e6]])
     assert dist.std[0] > 0.5 * Y.std()
     assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0
+
+
+# -- learned maps ---------------------------------------------------------------------------------
+
+
+def test_learned_maps_say_where_to_cut(tmp_path: Path) -> None:
+    """Labels that jump about at the low end of one feature: most of its cuts go there."""
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(size=(900, 3))
+    waves = np.where(rows[:, 2] < 0.25, np.sin(50.0 * rows[:, 2]), 0.0)
+    target = waves + np.sin(5.0 * rows[:, 0]) + 0.05 * rng.normal(size=900)
+    model = make(feature_weights="learned").fit(rows[:600], target[:600])
+    assert model.feature_weights_.argmin() == model.feature_importances_.argmin() == 1
+    maps = model.feature_maps_
+    assert maps is not None
+    for knots, shares in maps:
+        assert (np.diff(knots) > 0.0).all()
+        assert (np.diff(shares) > 0.0).all()
+        assert (knots[0], knots[-1], shares[0], shares[-1]) == (0.0, 1.0, 0.0, 1.0)
+    knots, shares = maps[2]
+    assert np.interp(0.25, knots, shares) > 0.6
+    model.save(tmp_path / "m")
+    loaded = MondrianForestRegressor.load(tmp_path / "m")
+    for other, own in zip(loaded.feature_maps_ or [], maps, strict=True):
+        np.testing.assert_array_equal(other, own)
+    # Rates alone, at the same weights, are not enough.
+    rates = make(feature_weights=model.feature_weights_).fit(rows[:600], target[:600])
+    assert rates.feature_maps_ is None
+    by_maps, by_rates = (m.score(rows[600:], target[600:]) for m in (model, rates))
+    assert by_maps > by_rates
+
+
+def test_maps_must_be_those_of_one_forest_to_merge() -> None:
+    plain = make().fit(X[:100], Y[:100], ids=np.arange(100))
+    learned = make(feature_weights="learned").fit(X[100:], Y[100:], ids=np.arange(100, 200))
+    assert learned.feature_maps_ is not None
+    with pytest.raises(ValueError, match=r"feature (weights|maps) are equal"):
+        plain.merge(learned)

@@ -236,6 +236,48 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     assert_equal_models(model, once, query_points(x))
 
 
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_any_history_on_learned_maps(predictive: str) -> None:
+    """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them."""
+    rng = np.random.default_rng(5)
+    x = np.round(rng.uniform(size=(160, 3)), 2)
+    x[::40, 1] = [1e6, -3.0, 1.5, -1e-12]
+    x[:80] = x[:80].astype(np.float32)
+    y = np.where(x[:, 0] < 0.2, np.sin(60.0 * x[:, 0]), 0.0) + 0.01 * rng.normal(size=160)
+    learned = MondrianForestRegressor(
+        4,
+        feature_range=(0.0, 1.0),
+        feature_weights="learned",
+        predictive=predictive,
+        noise="local",
+        random_state=5,
+    ).fit(x[:80].astype(np.float32), y[:80])
+    assert learned.feature_maps_ is not None
+    assert any(len(knots) > 2 for knots, _ in learned.feature_maps_)
+    blank = learned.copy().forget(learned.ids_)
+
+    def forest(rows: Array) -> Any:
+        return blank.copy().partial_fit(x[rows], y[rows], ids=rows)
+
+    at = np.vstack([x, 3.0 * x - 1.0])
+    whole = forest(rng.permutation(160))
+    assert whole.digest() != learned.digest()
+    in_parts = learned.copy()
+    for i in range(80, 160, 7):
+        in_parts.partial_fit(x[i : i + 7], y[i : i + 7])
+    assert_equal_models(in_parts, whole, at)
+    assert_equal_models(in_parts.forget(np.arange(80, 160)), learned, at)
+    odd, even = np.arange(1, 160, 2), np.arange(0, 160, 2)
+    assert_equal_models(forest(odd).merge(forest(even)), whole, at)
+    assert_equal_models(pickle.loads(pickle.dumps(whole)), whole, at)
+    assert_equal_models(through_file(whole), whole, at)
+    for tree in whole.trees_:
+        counts = np.bincount(tree.apply(x), minlength=tree.n_nodes)
+        np.testing.assert_array_equal(counts[tree.is_leaf], tree.n_rows[tree.is_leaf])
+        np.testing.assert_array_equal(tree.lower[0], x.min(axis=0))
+        np.testing.assert_array_equal(tree.upper[0], x.max(axis=0))
+
+
 def ties_with_cuts(make: Any, y_of: Any) -> None:
     """Rows with coordinates exactly at a tree's cuts, and the nearest floats beside them."""
     rng = np.random.default_rng(1)

@@ -49,10 +49,21 @@ def models() -> dict[str, Any]:
         model.fit(x.astype(dtype), y, weights=np.array([1.0, 0.5]), **shared)
         model.predict(x.astype(dtype))
         found[f"numbers, {np.dtype(dtype).name}"] = model
+    mapped = _boscage.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+    linear = (np.empty(0), np.empty(0))
+    bent = (np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.8, 1.0]))
+    mapped.fit(x, y, maps=[bent, linear], **shared)
+    found["numbers, mapped"] = mapped
     return found
 
 
-MODELS = ["classes, averaged", "classes, realised", "numbers, float32", "numbers, float64"]
+MODELS = [
+    "classes, averaged",
+    "classes, realised",
+    "numbers, float32",
+    "numbers, float64",
+    "numbers, mapped",
+]
 
 
 def assert_refused_or_valid(kind: Any, blob: bytes) -> bool:
@@ -124,6 +135,18 @@ def test_a_round_trip_is_exact(name: str) -> None:
         check_times(tree, inf)
         check_boxes(tree, x)
     assert rates_of(0.0, 1.0, D).shape == (D,)
+
+
+def test_maps_alone_need_the_second_version() -> None:
+    for name, model in models().items():
+        blob = model.to_bytes()
+        assert int.from_bytes(blob[8:12], "little") == (2 if "mapped" in name else 1)
+    x, _ = rows(0)
+    again = _boscage.MondrianRegressor.from_bytes(blob)
+    assert again.maps is not None
+    np.testing.assert_array_equal(again.maps[0][1], [0.0, 0.8, 1.0])
+    at = np.vstack([x, 3.0 * x - 1.0])
+    np.testing.assert_array_equal(again.predict(at), model.predict(at))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -18,6 +18,7 @@ __all__ = [
     "MondrianRegressor",
     "SmcSettings",
     "__version__",
+    "learn_axes",
     "model_kind",
     "pilot_rates",
 ]
@@ -27,6 +28,7 @@ __version__: str
 _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
+_Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 @final
 class BartSettings:
@@ -358,6 +360,7 @@ class MondrianRegressor:
         low: NDArray[np.float64] | None = None,
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
+        maps: _Maps | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -441,7 +444,19 @@ class MondrianRegressor:
     def high(self) -> NDArray[np.float64]: ...
     @property
     def weights(self) -> NDArray[np.float64]: ...
+    @property
+    def maps(self) -> _Maps | None: ...
 
+def learn_axes(
+    X: _Rows,
+    y: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    *,
+    n_estimators: int = 50,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> dict[str, tuple[NDArray[np.float64], _Maps]]: ...
 def model_kind(data: bytes) -> str: ...
 def pilot_rates(
     X: _Rows,

@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from boscage import _boscage, _inputs
 from boscage._forest_base import MondrianForest
-from boscage._types import AnyArray, FloatArray
+from boscage._learned_weights import LearnedWeights, learn_weights
+from boscage._types import AnyArray, FloatArray, Rows
 
 _DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """What ``discount="loo"`` chooses from."""
@@ -237,6 +238,9 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
                     "may appear in y at any call, but can be declared at the first one only"
                 )
         return _inputs.encode(y, known or declared or []), {"declared": declared}
+
+    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
+        return learn_weights(X, y, **options)
 
     def _tune(
         self, model: _boscage.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int

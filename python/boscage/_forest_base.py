@@ -11,12 +11,12 @@ from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _inputs
-from boscage._learned_weights import LearnedWeights, learn_weights
+from boscage._learned_weights import LearnedWeights
 from boscage._progress import progress_bar
 from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
@@ -83,6 +83,10 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         `model` is the one that is to take it in, None for a new one.
         """
 
+    @abstractmethod
+    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
+        """What the labels say of the features' rates; `y` is encoded."""
+
     def _tune(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose what is chosen when the trees are there."""
 
@@ -102,8 +106,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         """Remove rows, as if they had never been seen.
 
         For given reference ranges and rates the forest is then, bit for bit, the one that
-        was never shown these rows. Ranges and rates that were learned from the data at the first
-        fit stay as they are: pass ``feature_range`` if deletion must be provable.
+        was never shown these rows. Ranges, rates and maps that were learned from the data at the
+        first fit stay as they are: pass ``feature_range`` if deletion must be provable.
 
         Parameters
         ----------
@@ -140,7 +144,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
 
         The result is the forest of both sets of rows, bit for bit, so that training can be split
         between machines. Both forests need the same ``random_state`` (an integer), the same
-        parameters and reference ranges (``feature_range``) and the same feature weights.
+        parameters and reference ranges (``feature_range``) and the same feature weights and maps:
+        where these are learned, shards start from copies of one forest that has forgotten its rows.
 
         Parameters
         ----------
@@ -194,10 +199,9 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         encoded, extra = self._encode(target, classes, None)
         learned, weights = None, None
         if isinstance(self.feature_weights, str) and self.feature_weights == "learned":
-            learned = learn_weights(
+            learned = self._learn_weights(
                 rows,
                 encoded[0],
-                classification=is_classifier(self),
                 min_samples_split=settings["min_samples_split"],
                 low=low,
                 high=high,
@@ -205,6 +209,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
                 n_threads=n_threads,
             )
             weights = learned.weights
+            if learned.maps is not None:
+                extra = extra | {"maps": learned.maps}
         elif self.feature_weights is not None:
             weights = _inputs.check_weights(self.feature_weights, rows.shape[1])
         model = self._new_model(settings, seed)
@@ -543,4 +549,4 @@ def _learned_from(notes: dict[str, Any], model: Any) -> LearnedWeights | None:
         return None
     if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
         return None
-    return LearnedWeights(importances, power, model.weights)
+    return LearnedWeights(importances, power, model.weights, getattr(model, "maps", None))

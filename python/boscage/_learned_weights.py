@@ -1,4 +1,4 @@
-"""Feature rates learned from labels: ``feature_weights="learned"``.
+"""Feature rates learned from classes: ``feature_weights="learned"`` in classification.
 
 A Mondrian process cuts without looking at labels, so that irrelevant features cost it dearly. Its
 rates are free to choose, however. Here a pilot forest, whose cuts do look at labels, says how much
@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boscage import _boscage
-from boscage._types import AnyArray, FloatArray, Label, Rows
-from boscage.mixture import GaussianMixture
+from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 PILOT_TREES = 30
 """Trees of the pilot."""
@@ -30,8 +29,8 @@ POWERS = (0.5, 1.0, 1.5, 2.0, 3.0)
 """Candidates, beside 0: equal rates for all features."""
 
 # The pilot's and the trials' randomness must not be that of the forest's own trees.
-_PILOT_STREAM = 0x9E3779B97F4A7C15
-_TRIAL_STREAM = 0xD1B54A32D192ED03
+PILOT_STREAM = 0x9E3779B97F4A7C15
+TRIAL_STREAM = 0xD1B54A32D192ED03
 
 
 @dataclass(frozen=True)
@@ -42,30 +41,30 @@ class LearnedWeights:
     """How much each feature matters; they sum to one."""
     power: float
     weights: FloatArray
-    """Importances or likeliest rates, to that power, scaled to sum to the number of features."""
+    """Importances or rates, to that power, scaled to sum to the number of features."""
+    maps: Maps | None = None
 
 
 def learn_weights(
     X: Rows,
     y: AnyArray,
     *,
-    classification: bool,
     min_samples_split: int,
     low: FloatArray | None,
     high: FloatArray | None,
     seed: int,
     n_threads: int,
 ) -> LearnedWeights:
-    """Rates for the features of ``X``; ``y`` holds class codes or numbers."""
+    """Rates for the features of ``X``; ``y`` holds class codes."""
     importances, rates = _boscage.pilot_rates(
         X,
         np.ascontiguousarray(y, dtype=np.float64),
-        classification=classification,
+        classification=True,
         n_estimators=PILOT_TREES,
-        seed=seed ^ _PILOT_STREAM,
+        seed=seed ^ PILOT_STREAM,
         n_threads=n_threads,
     )
-    rng = np.random.Generator(np.random.PCG64(seed ^ _TRIAL_STREAM))
+    rng = np.random.Generator(np.random.PCG64(seed ^ TRIAL_STREAM))
     some = np.sort(rng.permutation(len(X))[:TRIAL_ROWS])
     rows, targets = X[some], y[some]
     left_out = np.sort(rng.permutation(len(rows))[:SCORED_ROWS]).astype(np.uint64)
@@ -85,11 +84,10 @@ def learn_weights(
             targets,
             left_out,
             weights,
-            classification=classification,
             min_samples_split=min_samples_split,
             low=low,
             high=high,
-            seed=seed ^ _TRIAL_STREAM,
+            seed=seed ^ TRIAL_STREAM,
             n_threads=n_threads,
         )
         if score > best_score:
@@ -110,7 +108,6 @@ def _trial(
     left_out: AnyArray,
     weights: FloatArray,
     *,
-    classification: bool,
     min_samples_split: int,
     low: FloatArray | None,
     high: FloatArray | None,
@@ -119,40 +116,27 @@ def _trial(
 ) -> float:
     """How well a small forest with these rates predicts rows that it leaves out.
 
-    The mean log predictive density, and for classes the accuracy added to it: the density alone
-    follows the discount as much as the rates, and would sharpen them beyond what accuracy bears.
+    The mean log predictive density and the accuracy: the density alone follows the discount as
+    much as the rates, and would sharpen them beyond what accuracy bears.
     """
-    if classification:
-        classes, codes = np.unique(y, return_inverse=True)
-        labels: list[Label] = [int(value) for value in classes]
-        forest = _boscage.MondrianClassifier(
-            n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
-        )
-        # Declared, so that a class keeps its column while its only row is left out.
-        forest.fit(
-            X,
-            codes.astype(np.uint32),
-            labels,
-            declared=labels,
-            low=low,
-            high=high,
-            weights=weights,
-            n_threads=n_threads,
-        )
-        proba = forest.loo_proba(left_out, None, n_threads=n_threads)[0]
-        chosen = proba[np.arange(len(left_out)), codes[left_out.astype(np.intp)]]
-        hits = proba.argmax(axis=1) == codes[left_out.astype(np.intp)]
-        return float(np.mean(np.log(np.maximum(chosen, np.finfo(np.float64).tiny)) + hits))
-    numbers = _boscage.MondrianRegressor(
+    classes, codes = np.unique(y, return_inverse=True)
+    labels: list[Label] = [int(value) for value in classes]
+    forest = _boscage.MondrianClassifier(
         n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
     )
-    numbers.fit(
+    # Declared, so that a class keeps its column while its only row is left out.
+    forest.fit(
         X,
-        np.ascontiguousarray(y, dtype=np.float64),
+        codes.astype(np.uint32),
+        labels,
+        declared=labels,
         low=low,
         high=high,
         weights=weights,
         n_threads=n_threads,
     )
-    mixture = GaussianMixture(*numbers.loo_dist(left_out, n_threads=n_threads))
-    return float(np.mean(mixture.logpdf(y[left_out.astype(np.intp)])))
+    proba = forest.loo_proba(left_out, None, n_threads=n_threads)[0]
+    own = codes[left_out.astype(np.intp)]
+    chosen = proba[np.arange(len(left_out)), own]
+    hits = proba.argmax(axis=1) == own
+    return float(np.mean(np.log(np.maximum(chosen, np.finfo(np.float64).tiny)) + hits))

@@ -11,7 +11,9 @@ from sklearn.base import RegressorMixin
 
 from boscage import _boscage, _inputs
 from boscage._forest_base import MondrianForest
-from boscage._types import AnyArray, FloatArray
+from boscage._learned_axes import learn_axes
+from boscage._learned_weights import LearnedWeights
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.mixture import GaussianMixture
 
 
@@ -53,7 +55,8 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         Give them where forests are to be merged or deletion is to be provable.
     feature_weights : array-like of shape (n_features,), "learned" or None, default=None
         Rate of cuts in each feature, in units of one over its range; 0 switches a feature off.
-        "learned" estimates them from the targets at the first fit and then keeps them.
+        "learned" estimates them from the targets at the first fit, and where along each feature
+        to cut (``feature_maps_``), and then keeps them.
     window_size : int, default=None
         Keep this many newest rows and forget the others.
     random_state : int, RandomState, Generator or None, default=None
@@ -77,6 +80,8 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The weights in use.
+    feature_maps_ : list of (knots, shares) or None
+        With ``feature_weights="learned"``: where along each feature cuts are frequent.
     n_rows_ : int
         Number of rows in the forest.
     ids_ : ndarray of shape (n_rows_,)
@@ -229,6 +234,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (y,), {}
 
+    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
+        return learn_axes(X, y, **options)
+
     def _export(self, model: _boscage.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())
 
@@ -298,6 +306,17 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             return _mixture(model.loo_dist(rows, n_threads=self._n_threads(), progress=progress))
 
     # -- what has been learned --------------------------------------------------------------------
+
+    @property
+    def feature_maps_(self) -> Maps | None:
+        """Where along the features cuts are frequent; with ``feature_weights="learned"``.
+
+        For each feature the pair (knots, shares): the share of the feature's rate that lies below
+        each knot, linear in between. A feature without knots is cut alike all along its range, and
+        so are all where this is None.
+        """
+        maps: Maps | None = self._require_model().maps
+        return maps
 
     @property
     def hyperparameters_(self) -> dict[str, float]:

@@ -16,6 +16,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 """Checked feature rows: two-dimensional, row-major, finite."""
 
+Maps: TypeAlias = list[tuple[FloatArray, FloatArray]]
+"""For each feature, knots and the share of its rate below each; none if it is linear."""
+
 Ids: TypeAlias = NDArray[np.uint64]
 
 Label: TypeAlias = bool | int | float | str

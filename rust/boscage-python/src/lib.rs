@@ -1,6 +1,7 @@
 //! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
 
 mod arrays;
+mod axes;
 mod bart_classifier;
 mod bart_regressor;
 mod bart_settings;
@@ -31,6 +32,7 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayes_settings::SmcSettings>()?;
     module.add_class::<bayes_settings::McmcSettings>()?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(axes::learn_axes, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     Ok(())
 }

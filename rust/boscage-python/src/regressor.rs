@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::settings::{self, domain, predictive};
-use crate::{gate, trees};
+use crate::{axes, gate, trees};
 
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 
@@ -97,7 +97,7 @@ impl MondrianRegressor {
         Ok(Self { settings, regression, model: None })
     }
 
-    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -107,13 +107,14 @@ impl MondrianRegressor {
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
+        maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let rows = X.rows()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
-        let domain = domain(rows, low, high, weights)?;
+        let domain = axes::mapped(domain(rows, low, high, weights)?, maps)?;
         let (settings, regression) = (self.settings.clone(), self.regression.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)
@@ -374,6 +375,12 @@ impl MondrianRegressor {
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
         Ok(vector(py, self.model()?.domain().weights().to_vec()))
+    }
+
+    /// Knots and shares of every feature, if the features have maps.
+    #[getter]
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<axes::Pair<'py>>>> {
+        Ok(self.model()?.domain().maps().map(|maps| axes::pairs(py, maps)))
     }
 }
 

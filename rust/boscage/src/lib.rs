@@ -27,7 +27,7 @@ pub use data::{Rows, Scalar};
 pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Component, Domain, ExportedTree, HyperparameterRule, Hyperparameters, Label, MAX_LEVEL,
-    MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot, PilotTask, Posterior, Predictive,
-    RegressionSettings, Run, pilot,
+    Batch, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters, Label,
+    LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot,
+    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Run, learn_axes, pilot,
 };

@@ -1,8 +1,8 @@
 //! Whatever the history, a forest is the forest of its rows.
 
 use boscage::{
-    AnyModel, Batch, Domain, Label, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise,
-    Predictive, RegressionSettings, Rows, Run,
+    AnyModel, Batch, Domain, FeatureMap, Label, MondrianClassifier, MondrianRegressor, MondrianSettings,
+    Noise, Predictive, RegressionSettings, Rows, Run,
 };
 use proptest::prelude::*;
 
@@ -28,6 +28,7 @@ struct Setting {
     lifetime: f64,
     min_samples_split: usize,
     predictive: Predictive,
+    mapped: bool,
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
@@ -36,12 +37,14 @@ fn setting() -> impl Strategy<Value = Setting> {
         prop_oneof![Just(f64::INFINITY), 0.0..3.0f64],
         prop_oneof![Just(2usize), Just(5)],
         prop_oneof![Just(Predictive::Averaged), Just(Predictive::Realised)],
+        any::<bool>(),
     )
-        .prop_map(|(seed, lifetime, min_samples_split, predictive)| Setting {
+        .prop_map(|(seed, lifetime, min_samples_split, predictive, mapped)| Setting {
             seed,
             lifetime,
             min_samples_split,
             predictive,
+            mapped,
         })
 }
 
@@ -73,22 +76,30 @@ fn settings(setting: &Setting) -> MondrianSettings {
     }
 }
 
-fn domain() -> Domain {
-    Domain::new(vec![-0.5, -1.0], vec![1.0, 0.75], None).unwrap()
+/// One feature with a map of its own and one without, or neither.
+fn domain(setting: &Setting) -> Domain {
+    let domain = Domain::new(vec![-0.5, -1.0], vec![1.0, 0.75], None).unwrap();
+    if !setting.mapped {
+        return domain;
+    }
+    let map = FeatureMap::new(vec![-0.5, 0.1, 0.25, 1.0], vec![0.0, 0.7, 0.71, 1.0]).unwrap();
+    domain.with_maps(vec![map, FeatureMap::default()]).unwrap()
 }
 
 fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClassifier {
     let Data { x, codes, ids, .. } = data(rows, which);
     let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
     let run = Run::default();
-    MondrianClassifier::fit(settings(setting), 20.0, domain(), batch, (&codes, &LABELS), &[], &run).unwrap()
+    MondrianClassifier::fit(settings(setting), 20.0, domain(setting), batch, (&codes, &LABELS), &[], &run)
+        .unwrap()
 }
 
 fn regressor(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianRegressor {
     let Data { x, y, ids, .. } = data(rows, which);
     let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
     let regression = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
-    MondrianRegressor::fit(settings(setting), regression, domain(), batch, &y, &Run::default()).unwrap()
+    MondrianRegressor::fit(settings(setting), regression, domain(setting), batch, &y, &Run::default())
+        .unwrap()
 }
 
 fn probes() -> Vec<f64> {
@@ -182,6 +193,40 @@ proptest! {
         prop_assert_eq!(forest.predict(probes, &one), rest.predict(probes, &one));
         let (_, variance) = rest.predict(probes, &one).unwrap();
         prop_assert!(variance.iter().all(|&v| v > 0.0));
+
+        let loaded = match AnyModel::from_bytes(&forest.to_bytes(), &Run::default()).unwrap() {
+            AnyModel::Regressor(loaded) => loaded,
+            AnyModel::Classifier(_) => panic!("a regressor was saved"),
+        };
+        prop_assert_eq!(loaded.domain(), forest.domain());
+        prop_assert_eq!(loaded.digest(), forest.digest());
+    }
+
+    /// Exported thresholds and boxes are in the rows' own units, with every row on its side.
+    #[test]
+    fn exported_trees_hold_the_rows(
+        setting in setting(),
+        rows in prop::collection::vec(row(), 2..30),
+    ) {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        for tree in regressor(&setting, &rows, &all).trees(&Run::default()).unwrap() {
+            let mut at = vec![Vec::new(); tree.feature.len()];
+            at[0] = all.clone();
+            for node in 0..at.len() {
+                let here = at[node].clone();
+                prop_assert_eq!(here.len() as u64, tree.n_rows[node]);
+                for k in 0..2 {
+                    let of = || here.iter().map(|&i| rows[i].x[k]);
+                    prop_assert_eq!(of().fold(f64::INFINITY, f64::min), tree.lower[2 * node + k]);
+                    prop_assert_eq!(of().fold(f64::NEG_INFINITY, f64::max), tree.upper[2 * node + k]);
+                }
+                let Ok(feature) = usize::try_from(tree.feature[node]) else { continue };
+                let left = |i: &usize| rows[*i].x[feature] <= tree.threshold[node];
+                let sides: (Vec<usize>, Vec<usize>) = here.into_iter().partition(left);
+                at[tree.children_left[node] as usize] = sides.0;
+                at[tree.children_right[node] as usize] = sides.1;
+            }
+        }
     }
 
     /// Leaving a row out is forgetting it, predicting, and taking it back.

@@ -1,12 +1,24 @@
 //! What stands in a model file, field by field: writing and reading side by side.
 
-use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::forest::{Body, Forest, with_body};
+use crate::mondrian::forest::Forest;
+use crate::mondrian::values::Values;
 use crate::mondrian::{
-    Batch, Domain, HyperparameterRule, Hyperparameters, Label, MondrianClassifier, MondrianRegressor,
-    MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Run, Statistics,
+    Batch, Domain, FeatureMap, HyperparameterRule, Hyperparameters, Label, MondrianClassifier,
+    MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Run, Statistics,
 };
+
+/// The first version.
+pub(super) const PLAIN: u32 = 1;
+/// Version 1, and the maps of the features after their weights.
+const MAPS: u32 = 2;
+/// The newest version.
+pub(super) const NEWEST: u32 = MAPS;
+
+/// The version of a model's file: the oldest that can hold it.
+pub(super) fn version_of(domain: &Domain) -> u32 {
+    if domain.maps().is_some() { MAPS } else { PLAIN }
+}
 
 /// Bytes in the making.
 #[derive(Debug, Default)]
@@ -60,11 +72,20 @@ impl Writer {
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    /// Of the format.
+    version: u32,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+    /// Reads the version, which comes first.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self> {
+        let mut reader = Self { rest: bytes, version: 0 };
+        reader.version = u32::from_le_bytes(reader.array()?);
+        Ok(reader)
+    }
+
+    pub(super) fn version(&self) -> u32 {
+        self.version
     }
 
     pub(super) fn end(&self) -> Result<()> {
@@ -224,19 +245,24 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
     for values in [domain.low(), domain.high(), domain.weights()] {
         writer.list(values, |writer, value| writer.f64(*value));
     }
+    for map in domain.maps().unwrap_or_default() {
+        for values in [map.knots(), map.shares()] {
+            writer.list(values, |writer, value| writer.f64(*value));
+        }
+    }
     writer.u64(forest.roster.next_id());
     let rows: Vec<u32> = forest.roster.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
-    let d = domain.n_features();
-    writer.u8(match &forest.body {
-        Body::F32(_) => 4,
-        Body::F64(_) => 8,
-    });
-    with_body!(&forest.body, kept => {
-        for &row in &rows {
-            kept.values[row as usize * d..][..d].iter().for_each(|value| writer.raw(&value.to_le_bytes()));
+    let width = forest.value_width();
+    writer.u8(width);
+    for &row in &rows {
+        for value in forest.row_values(row) {
+            match width {
+                4 => writer.raw(&(value as f32).to_le_bytes()),
+                _ => writer.f64(value),
+            }
         }
-    });
+    }
 }
 
 /// What a file says of a forest, targets apart.
@@ -246,12 +272,7 @@ struct StoredForest {
     domain: Domain,
     next_id: u64,
     ids: Vec<u64>,
-    values: StoredValues,
-}
-
-enum StoredValues {
-    F32(Vec<f32>),
-    F64(Vec<f64>),
+    values: Values,
 }
 
 fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
@@ -267,7 +288,11 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
     let low = reader.list(8, Reader::f64)?;
     let high = reader.list(8, Reader::f64)?;
     let weights = reader.list(8, Reader::f64)?;
-    let domain = as_file(Domain::new(low, high, Some(weights)))?;
+    let mut domain = as_file(Domain::new(low, high, Some(weights)))?;
+    if reader.version >= MAPS {
+        let maps = read_maps(reader, domain.n_features())?;
+        domain = as_file(domain.with_maps(maps))?;
+    }
     let next_id = reader.u64()?;
     let ids = reader.list(8, Reader::u64)?;
     let width = usize::from(reader.u8()?);
@@ -277,11 +302,21 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
         .ok_or_else(|| wrong("a table that is too large"))?;
     let bytes = reader.take(to_usize(size)?)?;
     let values = match width {
-        4 => StoredValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
-        8 => StoredValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+        4 => Values::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        8 => Values::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
         _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
     };
     Ok(StoredForest { settings, annotation, domain, next_id, ids, values })
+}
+
+fn read_maps(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<FeatureMap>> {
+    (0..n_features)
+        .map(|_| {
+            let knots = reader.list(8, Reader::f64)?;
+            let shares = reader.list(8, Reader::f64)?;
+            as_file(FeatureMap::new(knots, shares))
+        })
+        .collect()
 }
 
 impl StoredForest {
@@ -291,10 +326,7 @@ impl StoredForest {
         fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
     ) -> Result<M> {
         let d = self.domain.n_features();
-        let rows = match &self.values {
-            StoredValues::F32(values) => Rows::from_f32(values, d)?,
-            StoredValues::F64(values) => Rows::from_f64(values, d)?,
-        };
+        let rows = self.values.rows(d)?;
         let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
         model.restore(self.next_id, self.annotation);
         Ok(model)

@@ -7,7 +7,7 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 8 | `BOSCAGE` and a zero |
-//! | 4 | format version, 1 |
+//! | 4 | format version: 2 if features have maps, else 1 |
 //! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor,
 //! 5 BART classifier, 6 BART regressor |
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
@@ -27,10 +27,9 @@ use crate::bart::{BartClassifier, BartRegressor};
 use crate::bayes::{BayesianTreeClassifier, BayesianTreeRegressor};
 use crate::error::{Error, Result};
 use crate::mondrian::{MondrianClassifier, MondrianRegressor, Run};
-use codec::{Reader, Writer};
+use codec::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
-const VERSION: u32 = 1;
 const HASH: usize = 32;
 
 /// A model of any kind, as a file may hold.
@@ -124,10 +123,11 @@ impl AnyModel {
         }
         let split = bytes.len().checked_sub(HASH).filter(|&n| n >= MAGIC.len() + 5);
         let (content, hash) = bytes.split_at(split.ok_or_else(|| wrong("it ends too early"))?);
-        let mut reader = Reader::new(&content[MAGIC.len()..]);
-        let version = reader.u32()?;
-        if version != VERSION {
-            return Err(Error::ModelFile(format!("format version {version}; this library reads {VERSION}")));
+        let mut reader = Reader::new(&content[MAGIC.len()..])?;
+        let version = reader.version();
+        if !(1..=NEWEST).contains(&version) {
+            let found = format!("format version {version}; this library reads those up to {NEWEST}");
+            return Err(Error::ModelFile(found));
         }
         if Sha256::digest(content).as_slice() != hash {
             return Err(wrong("its checksum does not match: it was changed or cut off"));
@@ -165,7 +165,9 @@ impl MondrianClassifier {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Classifier, |writer| codec::write_classifier(writer, self))
+        sealed(ModelKind::Classifier, codec::version_of(self.domain()), |writer| {
+            codec::write_classifier(writer, self)
+        })
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -181,7 +183,9 @@ impl MondrianRegressor {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Regressor, |writer| codec::write_regressor(writer, self))
+        sealed(ModelKind::Regressor, codec::version_of(self.domain()), |writer| {
+            codec::write_regressor(writer, self)
+        })
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -197,7 +201,9 @@ impl BayesianTreeClassifier {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BayesianTreeClassifier, |writer| bayes::write_classifier(writer, self))
+        sealed(ModelKind::BayesianTreeClassifier, codec::PLAIN, |writer| {
+            bayes::write_classifier(writer, self)
+        })
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -213,7 +219,7 @@ impl BayesianTreeRegressor {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BayesianTreeRegressor, |writer| bayes::write_regressor(writer, self))
+        sealed(ModelKind::BayesianTreeRegressor, codec::PLAIN, |writer| bayes::write_regressor(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -229,7 +235,7 @@ impl BartClassifier {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BartClassifier, |writer| bart::write_classifier(writer, self))
+        sealed(ModelKind::BartClassifier, codec::PLAIN, |writer| bart::write_classifier(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -245,7 +251,7 @@ impl BartRegressor {
     /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BartRegressor, |writer| bart::write_regressor(writer, self))
+        sealed(ModelKind::BartRegressor, codec::PLAIN, |writer| bart::write_regressor(writer, self))
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -257,10 +263,10 @@ impl BartRegressor {
     }
 }
 
-fn sealed(kind: ModelKind, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
+fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.raw(MAGIC);
-    writer.u32(VERSION);
+    writer.u32(version);
     writer.u8(kind as u8);
     content(&mut writer);
     let hash = Sha256::digest(writer.bytes());

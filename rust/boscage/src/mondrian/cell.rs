@@ -317,7 +317,7 @@ mod tests {
         let points = [[0.3, 0.2, 2.0], [-0.9, 0.45, 2.0], [1.4, 0.2, 2.3], [-1.7, 0.6, 1.6]];
         for seed in 0..200 {
             for x in points {
-                let own = domain.level_of(0, x.into_iter()).unwrap();
+                let own = domain.level_of(x.into_iter()).unwrap();
                 let near = path(&domain, own, seed, &x, 12);
                 let last = near.last().map_or(0.0, |cut| cut.time);
                 for level in own + 1..=4 {

@@ -28,6 +28,12 @@ impl<P: Statistics> Forest<P> {
                 hasher.update((value + 0.0).to_le_bytes());
             }
         }
+        for map in self.domain.maps().unwrap_or_default() {
+            hasher.update((map.knots().len() as u64).to_le_bytes());
+            for value in map.knots().iter().chain(map.shares()) {
+                hasher.update((value + 0.0).to_le_bytes());
+            }
+        }
         let mut of_row = vec![[0; 16]; self.roster.capacity()];
         let mut rows: Vec<Hash> = Vec::with_capacity(self.n_rows());
         for row in self.roster.rows() {

@@ -1,5 +1,6 @@
 //! The boxes `K_0 < K_1 < ...` on which the keyed process lives, and the rate of every feature.
 
+use super::feature_map::{FeatureMap, largest};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
@@ -14,15 +15,29 @@ const LARGEST: f64 = f64::MAX / 4.0;
 /// The rate of a box is `sum_d w_d (u_d - l_d)`, `w_d` being `weights[d]` in units of one over the
 /// reference range of feature `d` (one where that range is a single value). With all weights 1 that is
 /// the papers' scaling of the features to `[0, 1]`.
+///
+/// With [maps](Domain::with_maps) a feature's rate is not the same all along it: the process, its cuts and
+/// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Domain {
     low: Vec<f64>,
     high: Vec<f64>,
     weights: Vec<f64>,
-    /// `w_d` per unit of the feature.
-    rates: Vec<f64>,
+    maps: Option<Vec<FeatureMap>>,
     /// The reference range, or 1 where it is a single value.
     units: Vec<f64>,
+    /// `K_0`, ranges and rates in coordinates, which are the features themselves unless there are maps.
+    inner: Coordinates,
+}
+
+/// What the process sees of a domain.
+#[derive(Debug, Clone, PartialEq)]
+struct Coordinates {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    units: Vec<f64>,
+    /// `w_d` per unit of the coordinate.
+    rates: Vec<f64>,
 }
 
 impl Domain {
@@ -66,7 +81,36 @@ impl Domain {
         }
         let units: Vec<f64> = low.iter().zip(&high).map(|(l, h)| if h > l { h - l } else { 1.0 }).collect();
         let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
-        Ok(Self { low, high, weights, rates, units })
+        let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
+        Ok(Self { low, high, weights, maps: None, units, inner })
+    }
+
+    /// The same domain with a map for every feature; those without knots are linear.
+    ///
+    /// # Errors
+    /// A number of maps other than that of the features, or knots that do not end where the reference range
+    /// does.
+    pub fn with_maps(self, maps: Vec<FeatureMap>) -> Result<Self> {
+        let n = self.n_features();
+        if maps.len() != n {
+            let (what, found) = ("feature_maps", maps.len());
+            return Err(Error::Length { what, found, expected: n, why: "one map a feature" });
+        }
+        for (d, map) in maps.iter().enumerate() {
+            if let [first, .., last] = map.knots()
+                && (*first, *last) != (self.low[d], self.high[d])
+            {
+                return Err(Error::InvalidSetting {
+                    name: "feature_maps",
+                    expected: "knots that begin and end where the reference range does",
+                    found: format!("{first} to {last} for feature {d}"),
+                });
+            }
+        }
+        let high = self.low.iter().zip(&self.high).map(|(l, h)| f64::from(u8::from(l < h))).collect();
+        let rates = self.weights.clone();
+        let inner = Coordinates { low: vec![0.0; n], high, units: vec![1.0; n], rates };
+        Ok(Self { maps: Some(maps), inner, ..self })
     }
 
     /// The domain whose reference ranges are those of some rows.
@@ -113,10 +157,16 @@ impl Domain {
         &self.weights
     }
 
-    /// Rates `w_d` per unit of the feature.
+    /// Maps of the features, if there are any.
+    #[must_use]
+    pub fn maps(&self) -> Option<&[FeatureMap]> {
+        self.maps.as_deref()
+    }
+
+    /// Rates `w_d` per unit of the feature, or of its coordinate where there are maps.
     #[must_use]
     pub fn rates(&self) -> &[f64] {
-        &self.rates
+        &self.inner.rates
     }
 
     /// Sum of the weights: the rate of `K_0` when no feature is constant.
@@ -125,27 +175,37 @@ impl Domain {
         self.weights.iter().sum()
     }
 
-    /// Bounds of `K_level` in one dimension.
+    /// Rows' coordinates, if they are others than their values.
+    pub(crate) fn coordinates(&self, rows: Rows<'_>) -> Option<Vec<f32>> {
+        let maps = self.maps.as_ref()?;
+        let of = |(d, x): (usize, f64)| maps[d].coordinate(self.low[d], self.units[d], x);
+        Some((0..rows.n_rows()).flat_map(|i| rows.row(i).enumerate().map(of)).collect())
+    }
+
+    /// The largest value of a feature that goes left at a cut of its coordinate.
+    pub(crate) fn threshold(&self, d: usize, cut: f64) -> f64 {
+        let Some(maps) = &self.maps else { return cut };
+        largest(|x| f64::from(maps[d].coordinate(self.low[d], self.units[d], x)) <= cut)
+    }
+
+    /// Bounds of `K_level` in one dimension, in coordinates.
     pub(crate) fn bounds(&self, level: usize, d: usize) -> (f64, f64) {
-        let (low, high) = (self.low[d], self.high[d]);
+        let (low, high) = (self.inner.low[d], self.inner.high[d]);
         if level == 0 {
             return (low, high);
         }
         let centre = low + 0.5 * (high - low);
-        let half = self.units[d] * 2f64.powi(level as i32 - 1);
+        let half = self.inner.units[d] * 2f64.powi(level as i32 - 1);
         // Rounding must not make a box smaller than the one within.
         ((centre - half).min(low).max(-LARGEST), (centre + half).max(high).min(LARGEST))
     }
 
-    /// The smallest level whose box holds the row.
-    ///
-    /// # Errors
-    /// [`Error::TooFar`], naming `row`, where none does.
-    pub(crate) fn level_of(&self, row: usize, x: impl Iterator<Item = f64>) -> Result<u32> {
+    /// The smallest level whose box holds the coordinates of a row, or a feature in which none does.
+    pub(crate) fn level_of(&self, x: impl Iterator<Item = f64>) -> std::result::Result<u32, usize> {
         let mut level = 0;
         for (feature, value) in x.enumerate() {
             // A feature that is switched off cuts nothing, wherever its values lie.
-            if self.rates[feature] == 0.0 {
+            if self.inner.rates[feature] == 0.0 {
                 continue;
             }
             while {
@@ -154,11 +214,16 @@ impl Domain {
             } {
                 level += 1;
                 if level > MAX_LEVEL {
-                    let (low, high) = (self.low[feature], self.high[feature]);
-                    return Err(Error::TooFar { row, feature, value, low, high, max_level: MAX_LEVEL });
+                    return Err(feature);
                 }
             }
         }
         Ok(level)
+    }
+
+    /// That a row is too far out in one feature.
+    pub(crate) fn too_far(&self, row: usize, feature: usize, value: f64) -> Error {
+        let (low, high) = (self.low[feature], self.high[feature]);
+        Error::TooFar { row, feature, value, low, high, max_level: MAX_LEVEL }
     }
 }

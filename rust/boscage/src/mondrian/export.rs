@@ -7,6 +7,7 @@ use crate::data::Scalar;
 use crate::tree::{Cut, Kind, NodeId};
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
+/// Thresholds and boxes are in the features' own units, whatever the domain's maps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExportedTree {
     /// Index of the left child; -1 at a leaf.
@@ -44,14 +45,14 @@ impl<P: Statistics> Forest<P> {
                 .map(|(i, tree)| {
                     let order = tree.arena.preorder();
                     let (n_values, values) = values.of(i, tree, &order);
-                    let exported = self.export_structure(tree, &order, &kept.values);
+                    let exported = self.export_structure(tree, &order);
                     ExportedTree { values, n_values, ..exported }
                 })
                 .collect()
         })
     }
 
-    fn export_structure<S: Scalar>(&self, tree: &Tree<S, P>, order: &[NodeId], table: &[S]) -> ExportedTree {
+    fn export_structure<S: Scalar>(&self, tree: &Tree<S, P>, order: &[NodeId]) -> ExportedTree {
         let arena = &tree.arena;
         let d = self.domain.n_features();
         let mut index = vec![-1; arena.n_indices()];
@@ -80,7 +81,7 @@ impl<P: Statistics> Forest<P> {
                 (-1, f64::NAN, self.settings.lifetime)
             } else {
                 let Cut { feature, threshold, time } = arena.cut(node);
-                (feature as i32, threshold, time)
+                (feature as i32, self.domain.threshold(feature as usize, threshold), time)
             };
             out.feature.push(feature);
             out.threshold.push(threshold);
@@ -90,10 +91,10 @@ impl<P: Statistics> Forest<P> {
         for (i, &node) in order.iter().enumerate().rev() {
             if node.is_leaf() {
                 for row in arena.leaf_rows(node) {
-                    for (k, &value) in table[row as usize * d..][..d].iter().enumerate() {
+                    for (k, value) in self.row_values(row).into_iter().enumerate() {
                         let at = i * d + k;
-                        out.lower[at] = out.lower[at].min(value.into());
-                        out.upper[at] = out.upper[at].max(value.into());
+                        out.lower[at] = out.lower[at].min(value);
+                        out.upper[at] = out.upper[at].max(value);
                     }
                 }
             }

@@ -6,6 +6,7 @@ use super::roster::Roster;
 use super::route::{Shells, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
+use super::values::{Values, place, row_of};
 use crate::control::{Control, map, try_for_each_mut};
 use crate::data::{Rows, Scalar, Table, transpose};
 use crate::error::{Error, Result};
@@ -137,7 +138,10 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) level: u32,
     pub(crate) targets: Vec<P::Target>,
     pub(crate) roster: Roster,
+    /// Rows' coordinates, and the trees over them.
     pub(crate) body: Body<P>,
+    /// Rows' values, if they are others than their coordinates.
+    own: Option<Values>,
     /// Text that a user wants in the model file; nothing depends on it.
     pub(crate) annotation: String,
 }
@@ -163,17 +167,19 @@ impl<P: Statistics> Forest<P> {
                 why: "one value a feature of X",
             });
         }
-        let level = highest_level(&domain, rows, 0)?;
+        let coordinates = domain.coordinates(rows);
+        let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
+        let level = highest_level(&domain, arrivals, 0)?;
         let mut roster = Roster::default();
         let ids = roster.name(rows.n_rows(), ids)?;
         roster.admit(&ids);
-        let body = match rows.to_exact::<f32>() {
-            Some(values) => Body::F32(Kept { values, trees: Vec::new() }),
-            None => {
-                Body::F64(Kept { values: rows.to_exact().expect("f64 holds every value"), trees: vec![] })
-            }
+        let body = match Values::of(arrivals.coordinates) {
+            Values::F32(values) => Body::F32(Kept { values, trees: Vec::new() }),
+            Values::F64(values) => Body::F64(Kept { values, trees: Vec::new() }),
         };
-        let mut forest = Self { settings, domain, level, targets, roster, body, annotation: String::new() };
+        let own = domain.maps().map(|_| Values::of(rows));
+        let annotation = String::new();
+        let mut forest = Self { settings, domain, level, targets, roster, body, own, annotation };
         forest.rebuild(level, run)?;
         Ok(forest)
     }
@@ -193,14 +199,16 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<()> {
         self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
-        highest_level(&self.domain, rows, 0)?;
+        let coordinates = self.domain.coordinates(rows);
+        let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
+        highest_level(&self.domain, arrivals, 0)?;
         let ids = self.roster.name(rows.n_rows(), ids)?;
         let block = self.block();
         run.control.expect(rows.n_rows() as u64);
         for start in (0..rows.n_rows()).step_by(block) {
             run.control.check()?;
             let end = (start + block).min(rows.n_rows());
-            let part = rows.slice(start, end);
+            let part = arrivals.slice(start, end);
             self.insert_block(part, &targets[start..end], &ids[start..end], run)?;
             run.control.advance((end - start) as u64);
         }
@@ -243,6 +251,7 @@ impl<P: Statistics> Forest<P> {
                 self.domain.low() == other.domain.low() && self.domain.high() == other.domain.high(),
             ),
             ("feature weights", self.domain.weights() == other.domain.weights()),
+            ("feature maps", self.domain.maps() == other.domain.maps()),
         ] {
             if !equal {
                 return Err(Error::NotMergeable { what });
@@ -319,9 +328,19 @@ impl<P: Statistics> Forest<P> {
     /// A row's values.
     pub(crate) fn row_values(&self, row: RowId) -> Vec<f64> {
         let d = self.domain.n_features();
-        with_body!(&self.body, kept => {
-            kept.values[row as usize * d..][..d].iter().map(|&value| f64::of(value)).collect()
-        })
+        match &self.own {
+            Some(table) => table.row(row, d),
+            None => with_body!(&self.body, kept => row_of(&kept.values, row, d)),
+        }
+    }
+
+    /// Bytes of the type that holds every value exactly.
+    pub(crate) fn value_width(&self) -> u8 {
+        match (&self.own, &self.body) {
+            (Some(table), _) => table.width(),
+            (None, Body::F32(_)) => 4,
+            (None, Body::F64(_)) => 8,
+        }
     }
 
     /// Ids of the rows in order of arrival.
@@ -331,7 +350,8 @@ impl<P: Statistics> Forest<P> {
 
     /// Bytes that trees and rows hold.
     pub(crate) fn bytes(&self) -> usize {
-        with_body!(&self.body, kept => {
+        let own = self.own.as_ref().map_or(0, Values::bytes);
+        own + with_body!(&self.body, kept => {
             let trees: usize = kept.trees.iter().map(Tree::bytes).sum();
             trees + size_of_val::<[_]>(&kept.values)
         })
@@ -414,7 +434,7 @@ impl<P: Statistics> Forest<P> {
 
     fn insert_block(
         &mut self,
-        rows: Rows<'_>,
+        rows: Arrivals<'_>,
         targets: &[P::Target],
         ids: &[u64],
         run: &Run<'_>,
@@ -434,8 +454,12 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Puts rows into the table.
-    fn admit(&mut self, rows: Rows<'_>, targets: &[P::Target], ids: &[u64]) -> Vec<RowId> {
+    fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) -> Vec<RowId> {
         let new = self.roster.admit(ids);
+        if let Some(own) = &mut self.own {
+            own.place(&new, arrivals.rows, self.roster.capacity());
+        }
+        let rows = arrivals.coordinates;
         if let Body::F32(kept) = &self.body
             && rows.to_exact::<f32>().is_none()
         {
@@ -450,7 +474,7 @@ impl<P: Statistics> Forest<P> {
         let (n_features, capacity) = (self.domain.n_features(), self.roster.capacity());
         with_body!(&mut self.body, kept => {
             let values = rows.to_exact().expect("widened above");
-            kept.place(&new, &values, n_features, capacity);
+            place(&mut kept.values, &new, &values, n_features, capacity);
         });
         new
     }
@@ -515,6 +539,9 @@ impl<P: Statistics> Forest<P> {
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
+        if let Some(coordinates) = self.domain.coordinates(rows) {
+            return self.predict_values(kept, &coordinates, control, visitor);
+        }
         match rows.to_exact::<S>() {
             Some(values) => self.predict_values(kept, &values, control, visitor),
             None => {
@@ -589,7 +616,7 @@ impl<P: Statistics> Forest<P> {
                 inside.push(row);
                 continue;
             }
-            match self.domain.level_of(0, x.iter().map(|&v| v.into())) {
+            match self.domain.level_of(x.iter().map(|&v| v.into())) {
                 Ok(level) if level <= self.level => inside.push(row),
                 Ok(level) => outside.push((row, Some(level))),
                 Err(_) => outside.push((row, None)),
@@ -674,18 +701,6 @@ impl<S, P> Default for Kept<S, P> {
     }
 }
 
-impl<S: Scalar, P: Statistics> Kept<S, P> {
-    /// Writes rows to their places.
-    fn place(&mut self, rows: &[RowId], values: &[S], n_features: usize, capacity: usize) {
-        if self.values.len() < capacity * n_features {
-            self.values.resize(capacity * n_features, S::ZERO);
-        }
-        for (&row, from) in rows.iter().zip(values.chunks_exact(n_features)) {
-            self.values[row as usize * n_features..][..n_features].copy_from_slice(from);
-        }
-    }
-}
-
 impl<P: Statistics> Kept<f32, P> {
     /// The same with every value as `f64`.
     fn widen(&self) -> Kept<f64, P> {
@@ -696,7 +711,28 @@ impl<P: Statistics> Kept<f32, P> {
     }
 }
 
+/// Rows as they are given, and where they lie for the trees.
+#[derive(Debug, Clone, Copy)]
+struct Arrivals<'a> {
+    rows: Rows<'a>,
+    coordinates: Rows<'a>,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(rows: Rows<'a>, coordinates: Option<&'a [f32]>) -> Result<Self> {
+        let mapped = coordinates.map(|values| Rows::from_f32(values, rows.n_features())).transpose()?;
+        Ok(Self { rows, coordinates: mapped.unwrap_or(rows) })
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Self {
+        Self { rows: self.rows.slice(start, end), coordinates: self.coordinates.slice(start, end) }
+    }
+}
+
 /// The level of the farthest row, at least `least`.
-fn highest_level(domain: &Domain, rows: Rows<'_>, least: u32) -> Result<u32> {
-    (0..rows.n_rows()).try_fold(least, |level, row| Ok(level.max(domain.level_of(row, rows.row(row))?)))
+fn highest_level(domain: &Domain, Arrivals { rows, coordinates }: Arrivals<'_>, least: u32) -> Result<u32> {
+    (0..rows.n_rows()).try_fold(least, |level, row| match domain.level_of(coordinates.row(row)) {
+        Ok(own) => Ok(level.max(own)),
+        Err(feature) => Err(domain.too_far(row, feature, rows.at(row, feature))),
+    })
 }

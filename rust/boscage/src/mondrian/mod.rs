@@ -1,5 +1,7 @@
 //! Mondrian forests: one keyed process a tree, its restriction to the rows, and a posterior at its nodes.
 
+mod axes;
+mod best_splits;
 mod cell;
 mod classes;
 mod classifier;
@@ -8,13 +10,17 @@ mod domain;
 mod dual;
 mod export;
 mod extents;
+mod feature_map;
 pub(crate) mod forest;
 mod gaussian;
 mod hyperparameters;
 mod keyed;
 mod kneser_ney;
+mod learned_axes;
 mod left_out;
+mod likeliest;
 mod local_noise;
+mod metric;
 mod numbers;
 mod outside;
 mod pilot;
@@ -23,13 +29,16 @@ mod roster;
 mod route;
 mod statistics;
 mod tree;
+pub(crate) mod values;
 
 pub use classifier::{Label, MondrianClassifier};
 pub use domain::{Domain, MAX_LEVEL};
 pub use export::ExportedTree;
+pub use feature_map::{FeatureMap, MAX_KNOTS};
 pub use forest::{Batch, MondrianSettings, Predictive, Run};
 pub use gaussian::{Component, Hyperparameters};
 pub(crate) use keyed::Stream;
+pub use learned_axes::{LearnedAxes, Rates, learn_axes};
 pub use pilot::{Pilot, PilotTask, pilot};
 pub use regressor::{HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings};
 pub(crate) use statistics::Statistics;

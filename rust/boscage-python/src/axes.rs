@@ -1,0 +1,56 @@
+//! Rates and maps of the features, to and from Python.
+
+use boscage::{Domain, FeatureMap, Rates};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::{Matrix, slice, vector};
+use crate::errors::to_python;
+use crate::gate;
+
+/// Knots and shares of a feature.
+pub(crate) type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// The maps as arrays.
+pub(crate) fn pairs<'py>(py: Python<'py>, maps: &[FeatureMap]) -> Vec<Pair<'py>> {
+    maps.iter().map(|map| (vector(py, map.knots().to_vec()), vector(py, map.shares().to_vec()))).collect()
+}
+
+/// A domain with maps from Python, if there are any.
+pub(crate) fn mapped(domain: Domain, maps: Option<Vec<(Vec<f64>, Vec<f64>)>>) -> PyResult<Domain> {
+    let Some(maps) = maps else { return Ok(domain) };
+    let maps: boscage::Result<_> =
+        maps.into_iter().map(|(knots, shares)| FeatureMap::new(knots, shares)).collect();
+    maps.and_then(|maps| domain.with_maps(maps)).map_err(to_python)
+}
+
+/// Weights and maps that numbers suggest, by the name of what suggests them.
+#[pyfunction]
+#[pyo3(signature = (X, y, low, high, *, n_estimators=50, seed=0, n_threads=1))]
+#[allow(non_snake_case)]
+pub(crate) fn learn_axes<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    n_estimators: usize,
+    seed: u64,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let rows = X.rows()?;
+    let y = slice("y", &y)?;
+    let domain = Domain::new(low, high, None).map_err(to_python)?;
+    let found =
+        gate::run(py, n_threads, None, |run| boscage::learn_axes(rows, y, &domain, n_estimators, seed, run))?;
+    let dict = PyDict::new(py);
+    for (name, Rates { weights, maps }) in [
+        ("importances", found.importances),
+        ("rates", found.rates),
+        ("likeliest", found.likeliest),
+        ("metric", found.metric),
+    ] {
+        dict.set_item(name, (vector(py, weights), pairs(py, &maps)))?;
+    }
+    Ok(dict)
+}
