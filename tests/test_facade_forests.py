@@ -551,3 +551,24 @@ def test_a_query_immeasurably_far_away_has_a_prediction(kind: Any) -> None:
         np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1.0)
     else:
         assert (model.predict(far, return_std=True)[1] > 0).all()
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_a_range_too_narrow_for_a_rate_is_a_single_value(kind: Any) -> None:
+    """Cuts in it would all come at time zero, and never end."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, (60, 8)) * 1e-309
+    y = rng.integers(0, 2, 60)
+    model = kind(2, random_state=0).fit(x, y)
+    assert np.isfinite(model.predict(x)).all()
+    assert model.digest() == kind(2, random_state=0).fit(x[::-1], y[::-1]).digest()
+
+
+def test_a_branch_next_to_a_row_has_a_prediction() -> None:
+    """The rate is so small that the time of the branch is more than a number can say."""
+    y = np.array([100 + 1e-10, 100 - 1e-10, 100, 100 + 2e-10])
+    for rule in ("loo", "ml", "heuristic"):
+        model = MondrianForestRegressor(
+            2, random_state=0, feature_range=(0.75, 1.25), hyperparameters=rule
+        ).fit([[0.0], [0.0], [1.0], [2.0]], y)
+        np.testing.assert_allclose(model.predict([[5e-324], [1e-310], [1e-300]]), 100.0)

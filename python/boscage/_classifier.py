@@ -197,7 +197,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         if isinstance(discount, str):
             _inputs.check_choice("discount, unless a number,", discount, ("loo",))
         else:
-            discount = _inputs.check_positive("discount", discount, zero=True)
+            discount = _inputs.check_positive("discount", discount)
         return {
             "n_estimators": _inputs.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _inputs.check_positive("lifetime", self.lifetime, finite=False),
@@ -348,7 +348,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         candidates = None
         if discounts is not None:
             candidates = [
-                _inputs.check_positive("discounts", value, zero=True)
+                _inputs.check_positive("discounts", value)
                 for value in np.atleast_1d(np.asarray(discounts)).tolist()
             ]
         with self._progress("leaving out") as progress:

@@ -166,7 +166,7 @@ impl MondrianClassifier {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(ModelKind::Classifier, codec::version_of(self.domain()), |writer| {
-            codec::write_classifier(writer, self)
+            codec::write_classifier(writer, self);
         })
     }
 
@@ -184,7 +184,7 @@ impl MondrianRegressor {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(ModelKind::Regressor, codec::version_of(self.domain()), |writer| {
-            codec::write_regressor(writer, self)
+            codec::write_regressor(writer, self);
         })
     }
 
@@ -202,7 +202,7 @@ impl BayesianTreeClassifier {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(ModelKind::BayesianTreeClassifier, codec::PLAIN, |writer| {
-            bayes::write_classifier(writer, self)
+            bayes::write_classifier(writer, self);
         })
     }
 

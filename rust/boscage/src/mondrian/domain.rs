@@ -10,6 +10,9 @@ pub const MAX_LEVEL: u32 = 64;
 /// Bounds beyond this would overflow when one is subtracted from another.
 const LARGEST: f64 = f64::MAX / 4.0;
 
+/// Rates beyond this would overflow when they are summed.
+const HIGHEST_RATE: f64 = 1e290;
+
 /// Reference ranges (the box `K_0`) and rates of the Mondrian process.
 ///
 /// The rate of a box is `sum_d w_d (u_d - l_d)`, `w_d` being `weights[d]` in units of one over the
@@ -79,7 +82,12 @@ impl Domain {
                 found: "zero for all".into(),
             });
         }
-        let units: Vec<f64> = low.iter().zip(&high).map(|(l, h)| if h > l { h - l } else { 1.0 }).collect();
+        let unit = |d: usize| {
+            let range = high[d] - low[d];
+            // So narrow a range is a single value: cuts in it would all come at time zero.
+            if range > 0.0 && weights[d] / range < HIGHEST_RATE { range } else { 1.0 }
+        };
+        let units: Vec<f64> = (0..n).map(unit).collect();
         let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
         let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
         Ok(Self { low, high, weights, maps: None, units, inner })

@@ -441,7 +441,10 @@ fn branch_clock(
         Branch::Never => return (hyper.clock(stop.time), 0.0),
     };
     let gamma2 = hyper.gamma2;
-    let quantile = |piece: u32| -(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate;
+    // Finite also where the rate is next to nothing.
+    let quantile = |piece: u32| {
+        (-(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate).min(0.25 * f64::MAX)
+    };
     let after = stop.after + if piece == 0 { 0.0 } else { quantile(piece) };
     let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
     let span = until - after;
