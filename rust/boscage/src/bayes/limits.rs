@@ -21,7 +21,7 @@ pub(crate) fn check_count(
     value: usize,
     (most, expected): (usize, &'static str),
 ) -> Result<()> {
-    check(name, (1..=most).contains(&value), expected, value)
+    check(name, (1..=most).contains(&value), expected, &value)
 }
 
 /// # Errors
@@ -32,7 +32,7 @@ pub(crate) fn check_product(
     (most, expected): (usize, &'static str),
 ) -> Result<()> {
     let product = counts.iter().fold(1u128, |product, &count| product.saturating_mul(count as u128));
-    check(name, product <= most as u128, expected, product)
+    check(name, product <= most as u128, expected, &product)
 }
 
 /// # Errors
@@ -41,7 +41,7 @@ pub(crate) fn check(
     name: &'static str,
     is_valid: bool,
     expected: &'static str,
-    found: impl ToString,
+    found: &dyn ToString,
 ) -> Result<()> {
     if is_valid { Ok(()) } else { Err(Error::InvalidSetting { name, expected, found: found.to_string() }) }
 }
@@ -53,7 +53,7 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
         return Err(Error::NonFiniteTarget { row, value: targets[row] });
     }
     let expected = "at most 1e140 by magnitude, so that its square is finite";
-    check("y", targets.iter().all(|y| is_small(*y)), expected, "a larger one")
+    check("y", targets.iter().all(|y| is_small(*y)), expected, &"a larger one")
 }
 
 /// Whether a number is at most the largest target by magnitude.

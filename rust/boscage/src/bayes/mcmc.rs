@@ -55,7 +55,7 @@ impl McmcSettings {
         check_count("n_draws", self.n_draws, MOST_KEPT)?;
         check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
         check_count("thin", self.thin, MOST_STEPS)?;
-        check("n_burn_in", self.n_burn_in <= MOST_STEPS.0, "at most 1000000000", self.n_burn_in)?;
+        check("n_burn_in", self.n_burn_in <= MOST_STEPS.0, "at most 1000000000", &self.n_burn_in)?;
         let sum: f64 = self.moves.iter().sum();
         if self.moves.iter().any(|p| p.is_nan() || *p < 0.0) || (sum - 1.0).abs() > 1e-9 {
             return Err(Error::InvalidSetting {
