@@ -266,3 +266,30 @@ def test_draws_go_to_arviz() -> None:
     assert tree["posterior"]["sigma"].shape == (2, 30)
     assert tree["posterior"]["inclusion"].shape == (2, 30, 3)
     assert tree["sample_stats"]["log_likelihood"].shape == (2, 30)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_trees": 2**62}, "n_trees must be from 1 to 100000"),
+        ({"n_chains": 2**62}, "n_chains must be"),
+        ({"n_draws": 2**62}, "n_draws must be"),
+        ({"n_burn": 2**64 - 1}, "n_burn must be at most"),
+        ({"thin": 2**63}, "thin must be"),
+        ({"n_chains": 10**4, "n_draws": 10**4}, r"n_chains \* n_draws must be"),
+        ({"n_draws": 10**5, "n_trees": 10**5}, r"n_chains \* n_draws \* n_trees must be"),
+        ({"n_draws": 10**5, "thin": 10**6}, r"n_chains \* n_draws \* thin must be"),
+        ({"n_particles": 10**14}, "n_particles must be"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_settings_beyond_all_bounds_are_named(
+    kind: Any, y: Any, params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**params).fit(X, y)
+
+
+def test_targets_whose_squares_are_too_large_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 1e140"):
+        BARTRegressor(**SHORT).fit(X, 1e154 * N)

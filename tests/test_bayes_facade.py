@@ -165,6 +165,52 @@ def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
         _ = kind().weights_
 
 
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_particles": 10**14}, "n_particles must be from 1 to 1000000"),
+        ({"n_islands": 2**62}, "n_islands must be"),
+        ({"n_particles": 10**6, "n_islands": 1000}, r"n_particles \* n_islands must be"),
+        ({"sampler": "mcmc", "n_chains": 2**62}, "n_chains must be"),
+        ({"sampler": "mcmc", "n_draws": 2**62}, "n_draws must be"),
+        ({"sampler": "mcmc", "n_chains": 10**4, "n_draws": 10**4}, r"n_chains \* n_draws must be"),
+        ({"sampler": "mcmc", "thin": 2**63}, "thin must be"),
+        ({"sampler": "mcmc", "n_burn_in": 2**64 - 1}, "n_burn_in must be at most"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_settings_beyond_all_bounds_are_named(
+    kind: Any, y: Any, params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**params).fit(X, y)
+
+
+@pytest.mark.parametrize("params", [{}, {"prior_mean": 0.0, "scale": 1.0}])
+def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="at most 1e140"):
+        BayesianTreeRegressor(random_state=0, **params).fit(X, 1e154 * N)
+    model = BayesianTreeRegressor(random_state=0).fit(X, 1e139 * np.sign(N))
+    assert np.isfinite(model.log_marginal_likelihood_)
+    assert np.isfinite(pickle.loads(pickle.dumps(model)).predict(X)).all()
+
+
+def test_ancestry_is_that_of_the_fitted_model() -> None:
+    model = BayesianTreeClassifier(8, ess_threshold=0.0, random_state=0).fit(X, Y)
+    model.set_params(n_particles=3)
+    again = pickle.loads(pickle.dumps(model))
+    for ancestry in [*model.ancestry_, *again.ancestry_]:
+        assert ancestry.shape[1] == 8
+
+
+def test_compared_models_have_seeds_of_their_own() -> None:
+    model = BayesianTreeClassifier(5, random_state=7)
+    table = compare_features(model, X, Y, {"one": [0, 1], "same": [0, 1]})
+    assert table.log_evidence[0] != table.log_evidence[1]
+    again = compare_features(model, X, Y, {"one": [0, 1], "same": [0, 1]})
+    np.testing.assert_array_equal(table.log_evidence, again.log_evidence)
+
+
 def test_rows_that_cannot_be_split() -> None:
     same = np.ones((6, 2))
     model = BayesianTreeClassifier(random_state=0).fit(same, [0, 1, 0, 1, 1, 1])

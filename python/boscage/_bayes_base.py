@@ -220,7 +220,7 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
         out = []
         for island in self._report("smc"):
             steps = island["ancestors"]
-            n = next((len(step) for step in steps if step is not None), self.n_particles)
+            n = island["n_particles"]
             rows = [np.arange(n) if step is None else step for step in steps]
             out.append(np.array(rows, dtype=np.int64).reshape(len(rows), n))
         return out

@@ -1,7 +1,13 @@
-"""Comparing hyperparameters, or sets of features, by the marginal likelihood."""
+"""Comparing hyperparameters, or sets of features, by the marginal likelihood.
+
+Models that are fitted with the same integer as ``random_state`` share their random numbers, so that
+their errors are not independent. The functions here give each model a seed of its own, derived from
+the ``random_state`` of the one that is given, unless the grid itself has ``random_state``.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from boscage import _inputs
 from boscage._bayes_base import BayesianTree
 from boscage._types import FloatArray
 
@@ -96,9 +103,12 @@ def compare_parameters(
     """
     _check_sampler(model)
     settings = list(ParameterGrid(grid))
-    return _ranked(
-        settings, [_fitted(clone(model).set_params(**setting), X, y) for setting in settings]
-    )
+    models = _seeded(model, len(settings))
+    found = [
+        _fitted(one.set_params(**setting), X, y)
+        for one, setting in zip(models, settings, strict=True)
+    ]
+    return _ranked(settings, found)
 
 
 def compare_features(
@@ -121,10 +131,12 @@ def compare_features(
     """
     _check_sampler(model)
     rows = np.asarray(X)
-    return _ranked(
-        list(subsets),
-        [_fitted(clone(model), rows[:, list(columns)], y) for columns in subsets.values()],
-    )
+    models = _seeded(model, len(subsets))
+    found = [
+        _fitted(one, rows[:, list(columns)], y)
+        for one, columns in zip(models, subsets.values(), strict=True)
+    ]
+    return _ranked(list(subsets), found)
 
 
 def _check_sampler(model: BayesianTree) -> None:
@@ -132,6 +144,14 @@ def _check_sampler(model: BayesianTree) -> None:
         raise TypeError(f"expected a Bayesian decision tree, found {type(model).__name__}")
     if model.sampler != "smc":
         raise ValueError("only sampler='smc' estimates the marginal likelihood")
+
+
+def _seeded(model: BayesianTree, n: int) -> list[Any]:
+    """Copies of a model, each with a seed of its own."""
+    # A copy, so that a generator stays as it is.
+    seed = _inputs.draw_seed(copy.deepcopy(model.random_state))
+    seeds = np.random.SeedSequence(seed).generate_state(n, np.uint64)
+    return [clone(model).set_params(random_state=int(own)) for own in seeds]
 
 
 def _fitted(model: Any, X: Any, y: ArrayLike) -> tuple[float, float]:

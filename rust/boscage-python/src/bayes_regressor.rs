@@ -41,11 +41,16 @@ impl BayesianTreeRegressor {
         let rows = X.rows()?;
         let targets = slice("y", &y)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
-        let of_targets = NormalPrior::of_targets(targets, kappa, shape, noise).map_err(to_python)?;
-        let leaf_prior = NormalPrior {
-            mean: mean.unwrap_or(of_targets.mean),
-            scale: scale.unwrap_or(of_targets.scale),
-            ..of_targets
+        let leaf_prior = match (mean, scale) {
+            (Some(mean), Some(scale)) => NormalPrior { mean, kappa, shape, scale },
+            _ => {
+                let of_targets = NormalPrior::of_targets(targets, kappa, shape, noise).map_err(to_python)?;
+                NormalPrior {
+                    mean: mean.unwrap_or(of_targets.mean),
+                    scale: scale.unwrap_or(of_targets.scale),
+                    ..of_targets
+                }
+            }
         };
         let sampler = sampler.into();
         gate::run(py, n_threads, progress.as_ref(), |run| {

@@ -126,6 +126,7 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
         Report::Smc(islands) => {
             for island in islands {
                 let dict = PyDict::new(py);
+                dict.set_item("n_particles", island.n_particles)?;
                 dict.set_item("log_evidence", island.log_evidence)?;
                 let stages = &island.stages;
                 dict.set_item("ess", vector(py, stages.iter().map(|stage| stage.ess).collect()))?;

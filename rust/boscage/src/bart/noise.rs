@@ -76,7 +76,7 @@ fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
 /// `P(x <= quantile) = p` for a chi-square variable, by bisection.
 fn chi_square_quantile(p: f64, df: f64) -> f64 {
     let cdf = |x: f64| regularised_gamma(0.5 * df, 0.5 * x);
-    bisect(|x| cdf(libm::exp(x)) < p, (-700.0, 700.0)).exp()
+    libm::exp(bisect(|x| cdf(libm::exp(x)) < p, (-700.0, 700.0)))
 }
 
 /// The standard normal quantile.

@@ -5,9 +5,9 @@ use super::export::DrawnTree;
 use super::noise::{NoisePrior, over_estimate};
 use super::response::Numbers;
 use super::settings::BartSettings;
-use crate::bayes::check_lengths;
+use crate::bayes::{check_lengths, check_targets};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::Run;
 
 /// A posterior over sums of trees with normal noise (eq. 4.2).
@@ -37,9 +37,7 @@ impl BartRegressor {
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
         settings.check()?;
         check_lengths(rows, targets.len())?;
-        if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
-            return Err(Error::NonFiniteTarget { row, value: targets[row] });
-        }
+        check_targets(targets)?;
         let posterior = SumsOfTrees::sample(&problem(settings, rows, targets), settings, rows, run)?;
         Ok(Self { posterior, annotation: String::new() })
     }

@@ -1,6 +1,8 @@
 //! How BART is fitted.
 
-use crate::bayes::{ChipmanPrior, Proposal};
+use crate::bayes::{
+    ChipmanPrior, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, Proposal, check_count, check_product,
+};
 use crate::error::{Error, Result};
 
 /// Ways to change a tree given the others, and how often each is taken: probabilities that sum to one.
@@ -20,6 +22,9 @@ impl Default for Kernels {
         Self { growprune: 1.0, cgm: 0.0, pg: 0.0 }
     }
 }
+
+/// Trees in a sum.
+const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
 /// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,17 +89,27 @@ impl BartSettings {
     pub fn check(&self) -> Result<()> {
         let invalid = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
         let counts = [
-            ("n_trees", self.n_trees),
-            ("n_chains", self.n_chains),
-            ("n_draws", self.n_draws),
-            ("thin", self.thin),
-            ("n_particles", self.n_particles),
+            ("n_trees", self.n_trees, MOST_TREES),
+            ("n_chains", self.n_chains, MOST_RUNS),
+            ("n_draws", self.n_draws, MOST_KEPT),
+            ("thin", self.thin, MOST_STEPS),
+            ("n_particles", self.n_particles, MOST_PARTICLES),
         ];
-        for (name, value) in counts {
-            if value == 0 {
-                return invalid(name, "at least 1", "0".into());
-            }
+        for (name, value, most) in counts {
+            check_count(name, value, most)?;
         }
+        if self.n_burn > MOST_STEPS.0 {
+            return invalid("n_burn", "at most 1000000000", self.n_burn.to_string());
+        }
+        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
+        let kept = [self.n_chains, self.n_draws, self.n_trees];
+        check_product("n_chains * n_draws * n_trees", &kept, MOST_STEPS)?;
+        check_product("n_chains * n_draws * thin", &[self.n_chains, self.n_draws, self.thin], MOST_STEPS)?;
+        check_product(
+            "n_chains * n_burn",
+            &[self.n_chains, self.n_burn],
+            (MOST_STEPS.0, "at most 1000000000"),
+        )?;
         let positive = [
             ("k", Some(self.k)),
             ("nu", Some(self.nu)),

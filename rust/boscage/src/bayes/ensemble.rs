@@ -23,6 +23,8 @@ pub enum Sampler {
 /// What one island reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IslandReport {
+    /// Number of particles.
+    pub n_particles: u32,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub log_evidence: f64,
     /// Stage by stage.
@@ -104,7 +106,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         match sampler {
             Sampler::Smc(settings) => {
                 let islands = smc::sample(target, settings, &Threads::new(run.n_threads), run.control)?;
-                Ok(Self::of_islands(islands, settings.island_weights, n_features))
+                Ok(Self::of_islands(islands, settings, n_features))
             }
             Sampler::Mcmc(settings) => {
                 let chains = mcmc::sample(target, settings, run.n_threads, run.control)?;
@@ -113,8 +115,8 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         }
     }
 
-    fn of_islands(islands: Vec<smc::Island<S>>, say: IslandWeights, n_features: usize) -> Self {
-        let says = match say {
+    fn of_islands(islands: Vec<smc::Island<S>>, settings: &SmcSettings, n_features: usize) -> Self {
+        let says = match settings.island_weights {
             IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
             IslandWeights::Evidence => {
                 normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
@@ -129,7 +131,11 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
                     weights.push(weight * say);
                 }
             }
-            reports.push(IslandReport { log_evidence: island.log_evidence, stages: island.stages });
+            reports.push(IslandReport {
+                n_particles: settings.n_particles as u32,
+                log_evidence: island.log_evidence,
+                stages: island.stages,
+            });
         }
         Self { trees, weights, n_features, report: Report::Smc(reports) }
     }

@@ -1,6 +1,7 @@
 //! Markov chain Monte Carlo over whole trees: the moves of Chipman et al. (1998).
 
 use super::leaf::LeafModel;
+use super::limits::{MOST_KEPT, MOST_RUNS, MOST_STEPS, check, check_count, check_product};
 use super::state::{Rule, State, StateNode};
 use super::target::Target;
 use super::tree::Tree;
@@ -50,11 +51,11 @@ impl McmcSettings {
     /// # Errors
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
-        for (name, value) in [("n_chains", self.n_chains), ("n_draws", self.n_draws), ("thin", self.thin)] {
-            if value == 0 {
-                return Err(Error::InvalidSetting { name, expected: "at least 1", found: "0".into() });
-            }
-        }
+        check_count("n_chains", self.n_chains, MOST_RUNS)?;
+        check_count("n_draws", self.n_draws, MOST_KEPT)?;
+        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
+        check_count("thin", self.thin, MOST_STEPS)?;
+        check("n_burn_in", self.n_burn_in <= MOST_STEPS.0, "at most 1000000000", &self.n_burn_in)?;
         let sum: f64 = self.moves.iter().sum();
         if self.moves.iter().any(|p| p.is_nan() || *p < 0.0) || (sum - 1.0).abs() > 1e-9 {
             return Err(Error::InvalidSetting {

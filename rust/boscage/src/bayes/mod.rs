@@ -9,6 +9,7 @@ mod classifier;
 mod dirichlet;
 mod ensemble;
 mod leaf;
+mod limits;
 mod mcmc;
 mod nodes;
 mod normal;
@@ -29,6 +30,9 @@ pub(crate) mod exact;
 pub(crate) use dirichlet::{Counts, check_alpha};
 pub(crate) use ensemble::{Ensemble, check_lengths};
 pub(crate) use leaf::{LeafModel, Sweep};
+pub(crate) use limits::{
+    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check_count, check_product, check_targets,
+};
 pub(crate) use mcmc::step;
 pub(crate) use nodes::Cut;
 pub(crate) use normal::Moments;

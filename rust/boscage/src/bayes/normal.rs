@@ -1,6 +1,7 @@
 //! Normal leaves whose mean and variance are unknown: numbers.
 
 use super::leaf::{LeafModel, Sweep};
+use super::limits::{check_targets, is_small};
 use crate::error::{Error, Result};
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
@@ -26,8 +27,9 @@ impl NormalPrior {
     /// the share `noise` of theirs, `scale = shape noise var(y)`.
     ///
     /// # Errors
-    /// As [`NormalPrior::check`].
+    /// Targets that are not finite or above 1e140 by magnitude; as [`NormalPrior::check`].
     pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
+        check_targets(targets)?;
         let n = targets.len().max(1) as f64;
         // Shares, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();
@@ -40,13 +42,14 @@ impl NormalPrior {
     }
 
     /// # Errors
-    /// [`Error::InvalidSetting`] for numbers that are not finite, or not positive but for the mean.
+    /// [`Error::InvalidSetting`] for numbers that are not finite, or not positive but for the mean, and for a mean
+    /// above 1e140 by magnitude.
     pub fn check(&self) -> Result<()> {
         let invalid = |name, expected, found: f64| {
             Err(Error::InvalidSetting { name, expected, found: found.to_string() })
         };
-        if !self.mean.is_finite() {
-            return invalid("mean", "finite", self.mean);
+        if !is_small(self.mean) {
+            return invalid("mean", "finite, and at most 1e140 by magnitude", self.mean);
         }
         for (name, value) in [("kappa", self.kappa), ("shape", self.shape), ("scale", self.scale)] {
             if !(value > 0.0 && value.is_finite()) {
@@ -113,7 +116,7 @@ impl Normal {
         prior.check()?;
         let by_n = |n: usize| {
             let n = n as f64;
-            0.5 * (prior.kappa / (prior.kappa + n)).ln() - 0.5 * n * std::f64::consts::TAU.ln()
+            0.5 * libm::log(prior.kappa / (prior.kappa + n)) - 0.5 * n * libm::log(std::f64::consts::TAU)
                 + libm::lgamma(prior.shape + 0.5 * n)
                 - libm::lgamma(prior.shape)
                 + prior.shape * libm::log(prior.scale)

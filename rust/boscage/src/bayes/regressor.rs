@@ -1,13 +1,14 @@
 //! Bayesian decision trees for numbers.
 
 use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, check_lengths};
+use super::limits::check_targets;
 use super::normal::{Moments, Normal, NormalPrior};
 use super::prior::ChipmanPrior;
 use super::table::Table;
 use super::target::Target;
 use crate::control::Threads;
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::Run;
 
 /// A posterior over decision trees whose leaves have normal targets of unknown mean and variance.
@@ -62,9 +63,7 @@ impl BayesianTreeRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         check_lengths(rows, targets.len())?;
-        if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
-            return Err(Error::NonFiniteTarget { row, value: targets[row] });
-        }
+        check_targets(targets)?;
         let leaf = Normal::new(targets, leaf_prior)?;
         let table = Table::new(rows, &Threads::new(run.n_threads));
         let target = Target { table: &table, prior: &prior, leaf: &leaf };

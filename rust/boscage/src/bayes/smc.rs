@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::leaf::LeafModel;
+use super::limits::{MOST_KEPT, MOST_PARTICLES, MOST_RUNS, check_count, check_product};
 use super::nodes::{Cut, NodeId, Nodes};
 use super::particle::{History, Open, Particle};
 use super::proposals::{Considered, Decision, Proposal};
@@ -90,15 +91,13 @@ impl SmcSettings {
     /// # Errors
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
-        let at_least_one = |name, value: usize| match value {
-            0 => Err(Error::InvalidSetting { name, expected: "at least 1", found: value.to_string() }),
-            _ => Ok(()),
-        };
-        at_least_one("n_particles", self.n_particles)?;
-        at_least_one("n_islands", self.n_islands)?;
-        at_least_one("max_stages", self.max_stages)?;
+        check_count("n_particles", self.n_particles, MOST_PARTICLES)?;
+        check_count("n_islands", self.n_islands, MOST_RUNS)?;
+        check_product("n_particles * n_islands", &[self.n_particles, self.n_islands], MOST_KEPT)?;
+        check_count("max_stages", self.max_stages, (usize::MAX, "at least 1"))?;
         if let Proposal::OptimalSubset(n) = self.proposal {
-            at_least_one("the number of dimensions that a proposal considers", n)?;
+            let name = "the number of dimensions that a proposal considers";
+            check_count(name, n, (usize::MAX, "at least 1"))?;
         }
         if !(0.0..=1.0).contains(&self.ess_threshold) {
             return Err(Error::InvalidSetting {

@@ -96,14 +96,20 @@ impl Column {
 
     /// The share of the way from rank `low` to rank `high` that lies between two ranks.
     pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
-        // Halved, so that differences of large numbers stay finite.
-        let way = |a: u32, b: u32| 0.5 * self.values[b as usize] - 0.5 * self.values[a as usize];
-        way(left, right) / way(low, high)
+        let way =
+            |a: u32, b: u32, scale: f64| scale * self.values[b as usize] - scale * self.values[a as usize];
+        // Halved only where the difference is too large for a number: half of the least number is zero.
+        let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
+        way(left, right, scale) / way(low, high, scale)
     }
 
     /// Logarithm of the way from rank `low` to rank `high`.
     pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
-        libm::log(0.5 * self.values[high as usize] - 0.5 * self.values[low as usize]) + std::f64::consts::LN_2
+        let (low, high) = (self.values[low as usize], self.values[high as usize]);
+        match high - low {
+            way if way.is_finite() => libm::log(way),
+            _ => libm::log(0.5 * high - 0.5 * low) + std::f64::consts::LN_2,
+        }
     }
 
     /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
@@ -123,4 +129,20 @@ fn to_ordered(value: f64) -> u64 {
 
 fn from_ordered(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_and_the_greatest_differences_have_shares() {
+        let least = Column::new([0.0, 5e-324].into_iter());
+        assert_eq!(least.share((0, 1), (0, 1)), 1.0);
+        assert_eq!(least.log_extent(0, 1), libm::log(5e-324));
+        assert_eq!(least.threshold((0, 1), 0.7), 0.0);
+        let greatest = Column::new([-f64::MAX, 0.0, f64::MAX].into_iter());
+        assert_eq!(greatest.share((0, 1), (0, 2)), 0.5);
+        assert!(greatest.log_extent(0, 2).is_finite());
+    }
 }

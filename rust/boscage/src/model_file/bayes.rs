@@ -108,7 +108,8 @@ fn read_ensemble<S>(
     if trees.len() != weights.len() {
         return Err(wrong("more or fewer weights than trees"));
     }
-    Ok(Ensemble { trees, weights, n_features, report: read_report(reader)? })
+    let report = read_report(reader, trees.len())?;
+    Ok(Ensemble { trees, weights, n_features, report })
 }
 
 fn read_tree<S>(
@@ -148,6 +149,7 @@ fn write_report(writer: &mut Writer, report: &Report) {
         Report::Smc(islands) => {
             writer.u8(0);
             writer.list(islands, |writer, island| {
+                writer.u32(island.n_particles);
                 writer.f64(island.log_evidence);
                 writer.list(&island.stages, |writer, stage| {
                     writer.f64(stage.ess);
@@ -175,17 +177,28 @@ fn write_report(writer: &mut Writer, report: &Report) {
     }
 }
 
-fn read_report(reader: &mut Reader<'_>) -> Result<Report> {
+fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
     if reader.choice(&[true, false])? {
-        return Ok(Report::Smc(reader.list(16, |reader| {
+        let islands = reader.list(20, |reader| {
+            let n_particles = reader.u32()?;
             let log_evidence = reader.f64()?;
             let stages = reader.list(24, |reader| {
                 let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
                 let ancestors = reader.list(4, Reader::u32)?;
+                let is_whole = ancestors.is_empty() || ancestors.len() == n_particles as usize;
+                if !is_whole || ancestors.iter().any(|&ancestor| ancestor >= n_particles) {
+                    return Err(wrong("ancestors that are not particles, or not one for each"));
+                }
                 Ok(Stage { ess, log_evidence, ancestors: (!ancestors.is_empty()).then_some(ancestors) })
             })?;
-            Ok(IslandReport { log_evidence, stages })
-        })?));
+            Ok(IslandReport { n_particles, log_evidence, stages })
+        })?;
+        // Particles that made the same cuts are one tree.
+        let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
+        if n_particles < n_trees as u64 || islands.iter().any(|island| island.n_particles == 0) {
+            return Err(wrong("fewer particles than trees, or an island of none"));
+        }
+        return Ok(Report::Smc(islands));
     }
     let chains = reader.list(72, |reader| {
         let mut acceptance = [Acceptance::default(); 4];
@@ -202,5 +215,49 @@ fn read_report(reader: &mut Reader<'_>) -> Result<Report> {
         })?;
         Ok(ChainReport { draws, acceptance })
     })?;
+    let n_draws: usize = chains.iter().map(|chain| chain.draws.len()).sum();
+    if n_draws != n_trees || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len()) {
+        return Err(wrong("draws that are not one a tree, or not as many for each chain"));
+    }
     Ok(Report::Mcmc(chains))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_read(report: &Report, n_trees: usize) -> bool {
+        let mut writer = Writer::default();
+        write_report(&mut writer, report);
+        read_report(&mut Reader::new(writer.bytes()), n_trees).is_ok()
+    }
+
+    #[test]
+    fn reports_of_islands_agree_with_themselves() {
+        let island = |n_particles, ancestors| IslandReport {
+            n_particles,
+            log_evidence: -1.0,
+            stages: vec![Stage { ess: 1.0, log_evidence: -1.0, ancestors }],
+        };
+        let is_read = |islands: &[IslandReport], n_trees| is_read(&Report::Smc(islands.to_vec()), n_trees);
+        assert!(is_read(&[island(2, None), island(2, Some(vec![1, 1]))], 4));
+        assert!(!is_read(&[island(2, None)], 3));
+        assert!(!is_read(&[], 1));
+        assert!(!is_read(&[island(0, None), island(2, None)], 1));
+        assert!(!is_read(&[island(2, Some(vec![0]))], 1));
+        assert!(!is_read(&[island(2, Some(vec![0, 2]))], 1));
+    }
+
+    #[test]
+    fn reports_of_chains_agree_with_themselves() {
+        let draw = Draw { log_prior: -1.0, log_likelihood: -1.0, n_leaves: 1, depth: 0 };
+        let is_read = |lengths: &[usize], n_trees| {
+            let chain = |&n: &usize| ChainReport { draws: vec![draw; n], acceptance: Default::default() };
+            is_read(&Report::Mcmc(lengths.iter().map(chain).collect()), n_trees)
+        };
+        assert!(is_read(&[2, 2], 4));
+        assert!(!is_read(&[2, 2], 3));
+        assert!(!is_read(&[1, 3], 4));
+        assert!(!is_read(&[], 1));
+    }
 }

@@ -1,0 +1,62 @@
+//! Bounds within which settings and targets are taken.
+
+use crate::error::{Error, Result};
+
+/// Particles of an island: streams are numbered by 32 bits.
+pub(crate) const MOST_PARTICLES: (usize, &str) = (1_000_000, "from 1 to 1000000");
+/// Islands or chains.
+pub(crate) const MOST_RUNS: (usize, &str) = (100_000, "from 1 to 100000");
+/// What is kept, such as trees.
+pub(crate) const MOST_KEPT: (usize, &str) = (10_000_000, "from 1 to 10000000");
+/// Steps that only take time.
+pub(crate) const MOST_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
+
+/// The greatest target, or mean of targets, by magnitude: sums of squares stay finite.
+const LARGEST_TARGET: f64 = 1e140;
+
+/// # Errors
+/// [`Error::InvalidSetting`] for a count of zero or above the greatest.
+pub(crate) fn check_count(
+    name: &'static str,
+    value: usize,
+    (most, expected): (usize, &'static str),
+) -> Result<()> {
+    check(name, (1..=most).contains(&value), expected, &value)
+}
+
+/// # Errors
+/// [`Error::InvalidSetting`] for counts whose product is above the greatest.
+pub(crate) fn check_product(
+    name: &'static str,
+    counts: &[usize],
+    (most, expected): (usize, &'static str),
+) -> Result<()> {
+    let product = counts.iter().fold(1u128, |product, &count| product.saturating_mul(count as u128));
+    check(name, product <= most as u128, expected, &product)
+}
+
+/// # Errors
+/// [`Error::InvalidSetting`] with these words where a setting is not as it should be.
+pub(crate) fn check(
+    name: &'static str,
+    is_valid: bool,
+    expected: &'static str,
+    found: &dyn ToString,
+) -> Result<()> {
+    if is_valid { Ok(()) } else { Err(Error::InvalidSetting { name, expected, found: found.to_string() }) }
+}
+
+/// # Errors
+/// [`Error::NonFiniteTarget`]; [`Error::InvalidSetting`] for a target that is too large.
+pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
+    if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
+        return Err(Error::NonFiniteTarget { row, value: targets[row] });
+    }
+    let expected = "at most 1e140 by magnitude, so that its square is finite";
+    check("y", targets.iter().all(|y| is_small(*y)), expected, &"a larger one")
+}
+
+/// Whether a number is at most the largest target by magnitude.
+pub(crate) fn is_small(y: f64) -> bool {
+    y.abs() <= LARGEST_TARGET
+}
