@@ -225,11 +225,13 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model_file::codec::PLAIN;
 
     fn is_read(report: &Report, n_trees: usize) -> bool {
         let mut writer = Writer::default();
+        writer.u32(PLAIN);
         write_report(&mut writer, report);
-        read_report(&mut Reader::new(writer.bytes()), n_trees).is_ok()
+        read_report(&mut Reader::new(writer.bytes()).unwrap(), n_trees).is_ok()
     }
 
     #[test]
