@@ -232,7 +232,7 @@ def test_partial_dependence_is_scikit_learns() -> None:
 def test_an_interrupt_ends_the_fit_and_leaves_the_estimator() -> None:
     model = BARTRegressor(**SHORT).fit(X, N)
     before = model._model
-    model.set_params(n_draws=10_000_000)
+    model.set_params(n_draws=4_000_000)
     main = threading.main_thread().ident
     assert main is not None
     timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
