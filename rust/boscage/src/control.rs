@@ -61,19 +61,27 @@ pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + 
     }
 }
 
-/// `f(i, item)` for every item, on `n_threads` threads; the first error in order of `i` is returned.
-pub(crate) fn try_for_each_mut<T: Send>(
+/// `f(context, i, item)` for every item, on `n_threads` threads, each with contexts of its own; the first error in
+/// order of `i` is returned.
+pub(crate) fn try_for_each_mut<T: Send, C>(
     n_threads: usize,
     items: &mut [T],
-    f: impl Fn(usize, &mut T) -> Result<()> + Sync + Send,
+    context: impl Fn() -> C + Sync + Send,
+    f: impl Fn(&mut C, usize, &mut T) -> Result<()> + Sync + Send,
 ) -> Result<()> {
     match pool(n_threads.min(items.len())) {
         Some(pool) => pool.install(|| {
-            let ended: Vec<Result<()>> =
-                items.par_iter_mut().enumerate().map(|(i, item)| f(i, item)).collect();
+            let ended: Vec<Result<()>> = items
+                .par_iter_mut()
+                .enumerate()
+                .map_init(context, |context, (i, item)| f(context, i, item))
+                .collect();
             ended.into_iter().collect()
         }),
-        None => items.iter_mut().enumerate().try_for_each(|(i, item)| f(i, item)),
+        None => {
+            let mut context = context();
+            items.iter_mut().enumerate().try_for_each(|(i, item)| f(&mut context, i, item))
+        }
     }
 }
 

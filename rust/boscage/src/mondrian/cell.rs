@@ -6,6 +6,9 @@
 //! shells' processes are independent and exponential times have no memory, this is the Mondrian process on
 //! `K_L` (Poisson thinning); because levels below a cut keep their key and pending cut on the side that
 //! holds their box, rows inside `K_l` see the same cuts whatever `L >= l` is.
+//!
+//! A pending cut is drawn when it is first asked for: until its level gets another key, nothing that it is drawn
+//! from changes. So a path of known cuts is followed without drawing any.
 
 use super::domain::Domain;
 use super::keyed::Key;
@@ -40,22 +43,65 @@ pub(crate) struct Cell<'a> {
     base: usize,
     levels: Vec<Level>,
     rates: Vec<SumTree>,
-    /// Whether `rates` were left behind on a way down that drew no cuts.
+    /// Whether `rates` were left behind.
     stale: bool,
     steps: Vec<Step>,
     /// The levels before every step, `levels.len()` of them a step.
     saved: Vec<Level>,
+    root: Root,
+}
+
+/// Bounds and rates of the root cell.
+#[derive(Debug)]
+struct Root {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    rates: Vec<SumTree>,
 }
 
 impl<'a> Cell<'a> {
     /// The root cell of the tree with key `key` in the box `K_level`.
     pub(crate) fn root(domain: &'a Domain, level: u32, key: Key) -> Self {
         let n_levels = level as usize + 1;
-        let (low, high) = (0..domain.n_features()).map(|d| domain.bounds(level as usize, d)).unzip();
+        let (low, high): (Vec<f64>, Vec<f64>) =
+            (0..domain.n_features()).map(|d| domain.bounds(level as usize, d)).unzip();
         let levels =
             (0..n_levels).map(|l| Level { key: key.at_level(l), since: 0.0, pending: None }).collect();
-        let rates = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
-        Self { domain, low, high, base: 0, levels, rates, stale: true, steps: Vec::new(), saved: Vec::new() }
+        let rates: Vec<SumTree> = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
+        let root = Root { low: low.clone(), high: high.clone(), rates: rates.clone() };
+        let (steps, saved) = (Vec::new(), Vec::new());
+        let mut cell = Self { domain, low, high, base: 0, levels, rates, stale: true, steps, saved, root };
+        cell.freshen();
+        cell.root.rates.clone_from(&cell.rates);
+        cell
+    }
+
+    /// Moves to the cell of the tree with key `key` that lies below some of its cuts, given with their sides
+    /// from the last one up to the root's. From then on this is depth 0.
+    pub(crate) fn place(&mut self, key: Key, path: &[(Cut, bool)]) {
+        self.steps.clear();
+        self.saved.clear();
+        self.low.copy_from_slice(&self.root.low);
+        self.high.copy_from_slice(&self.root.high);
+        self.base = 0;
+        for (l, level) in self.levels.iter_mut().enumerate() {
+            *level = Level { key: key.at_level(l), since: 0.0, pending: None };
+        }
+        for &(cut, right) in path.iter().rev() {
+            self.go(self.level_of(cut), cut, right);
+        }
+        // At another base the shells have other holes; and a long path has cut most features.
+        self.stale = self.base > 0 || path.len() >= self.low.len();
+        for level in 0..if self.stale { 0 } else { self.levels.len() } {
+            let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
+            rates.copy_numbers(&self.root.rates[level]);
+            for (cut, _) in path {
+                let d = cut.feature as usize;
+                rates.numbers()[d] = self.rate(level, d);
+            }
+            rates.sum();
+            self.rates[level] = rates;
+        }
     }
 
     /// Number of cuts between the root cell and this one.
@@ -73,18 +119,6 @@ impl<'a> Cell<'a> {
     pub(crate) fn descend(&mut self, right: bool) {
         let (level, cut) = self.earliest().expect("a cell without a next cut has no sides");
         self.take(level, cut, right);
-    }
-
-    /// Goes to one side of a cut that is known to be the cell's next.
-    pub(crate) fn follow(&mut self, cut: Cut, right: bool) {
-        if self.levels.len() == 1 {
-            self.levels[0].pending = Some(cut);
-            self.stale = true;
-            self.take(0, cut, right);
-        } else {
-            debug_assert_eq!(self.earliest().map(|(_, cut)| cut), Some(cut), "the tree is not this process'");
-            self.descend(right);
-        }
     }
 
     /// Goes back up until `depth` cuts are between the root cell and this one.
@@ -111,10 +145,7 @@ impl<'a> Cell<'a> {
     /// The earliest pending cut and its level.
     fn earliest(&mut self) -> Option<(usize, Cut)> {
         if self.stale {
-            self.stale = false;
-            for level in self.base..self.levels.len() {
-                self.fill_rates(level);
-            }
+            self.freshen();
         }
         let mut first: Option<(usize, Cut)> = None;
         for l in self.base..self.levels.len() {
@@ -161,28 +192,47 @@ impl<'a> Cell<'a> {
         Some(Cut { time, feature: d as u32, threshold })
     }
 
+    /// The level whose process a cut here belongs to: where one level cuts, no other does.
+    fn level_of(&self, cut: Cut) -> usize {
+        let last = self.levels.len() - 1;
+        let cuts = |&level: &usize| {
+            let (low, high) = self.domain.bounds(level, cut.feature as usize);
+            low <= cut.threshold && cut.threshold < high
+        };
+        (self.base..last).find(cuts).unwrap_or(last)
+    }
+
+    /// Goes to one side of a level's pending cut, from where it can be gone back.
     fn take(&mut self, level: usize, cut: Cut, right: bool) {
         let d = cut.feature as usize;
         self.steps.push(Step { feature: cut.feature, low: self.low[d], high: self.high[d], base: self.base });
         self.saved.extend_from_slice(&self.levels);
-        // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other.
+        // A new base has all of its part, and no hole.
+        self.stale |= self.go(level, cut, right);
+        for l in level..self.levels.len() {
+            self.set_rate(l, d);
+        }
+    }
+
+    /// Goes to one side of a level's cut; whether that has another base. Rates are left behind.
+    fn go(&mut self, level: usize, cut: Cut, right: bool) -> bool {
+        let d = cut.feature as usize;
+        // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other: right
+        // of a cut above the hole, left of a cut below it.
         let outer = self.hole(level, d).is_some_and(|(hole_low, _)| right == (cut.threshold >= hole_low));
-        // (Right of a cut above the hole, left of a cut below it.)
-        let key = self.levels[level].key.child(right);
         if right {
             self.low[d] = cut.threshold;
         } else {
             self.high[d] = cut.threshold;
         }
+        let key = self.levels[level].key.child(right);
+        for (l, above) in self.levels.iter_mut().enumerate().skip(level) {
+            *above = Level { key: key.at_level(l), since: cut.time, pending: None };
+        }
         if outer {
-            // The level has all of its part now, and no hole.
-            self.stale |= self.base != level;
             self.base = level;
         }
-        for l in level..self.levels.len() {
-            self.levels[l] = Level { key: key.at_level(l), since: cut.time, pending: None };
-            self.set_rate(l, d);
-        }
+        outer
     }
 
     /// The cell's part of `K_level` in one dimension.
@@ -218,10 +268,17 @@ impl<'a> Cell<'a> {
         (self.domain.rates()[d] * length).max(0.0)
     }
 
-    fn fill_rates(&mut self, level: usize) {
-        let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
-        rates.fill((0..self.low.len()).map(|d| self.rate(level, d)));
-        self.rates[level] = rates;
+    /// Brings the rates up to date.
+    fn freshen(&mut self) {
+        self.stale = false;
+        for level in self.base..self.levels.len() {
+            let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
+            for (d, number) in rates.numbers()[..self.low.len()].iter_mut().enumerate() {
+                *number = self.rate(level, d);
+            }
+            rates.sum();
+            self.rates[level] = rates;
+        }
     }
 }
 
@@ -233,7 +290,7 @@ fn within(low: f64, high: f64, along: f64) -> f64 {
 
 /// Non-negative numbers under a binary tree of their sums: to set one and to pick one in proportion
 /// take logarithmic time, and the sums are a function of the numbers alone, not of how they came to be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct SumTree {
     /// The sums, root at 1; the numbers begin at `leaves`.
     sums: Vec<f64>,
@@ -251,10 +308,17 @@ impl SumTree {
         Self { sums: Vec::new(), leaves: 0 }
     }
 
-    fn fill(&mut self, numbers: impl Iterator<Item = f64>) {
-        for (sum, number) in self.sums[self.leaves..].iter_mut().zip(numbers) {
-            *sum = number;
-        }
+    /// The numbers. Whoever changes them calls [`SumTree::sum`].
+    fn numbers(&mut self) -> &mut [f64] {
+        &mut self.sums[self.leaves..]
+    }
+
+    /// Takes the numbers of another tree of as many.
+    fn copy_numbers(&mut self, other: &Self) {
+        self.sums[self.leaves..].copy_from_slice(&other.sums[self.leaves..]);
+    }
+
+    fn sum(&mut self) {
         for i in (1..self.leaves).rev() {
             self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
         }
@@ -393,7 +457,8 @@ mod tests {
     fn sum_tree_picks_in_proportion_and_never_zero() {
         let numbers = [0.0, 2.0, 0.0, 0.0, 1.0, 3.0, 0.0];
         let mut tree = SumTree::new(numbers.len());
-        tree.fill(numbers.into_iter());
+        tree.numbers()[..numbers.len()].copy_from_slice(&numbers);
+        tree.sum();
         assert_eq!(tree.total(), 6.0);
         let picked: Vec<usize> = (0..6).map(|i| tree.find((f64::from(i) + 0.5) / 6.0)).collect();
         assert_eq!(picked, [1, 1, 4, 5, 5, 5]);

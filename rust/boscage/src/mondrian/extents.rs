@@ -10,8 +10,7 @@ use crate::tree::{Arena, Kind, NodeId, RowId};
 /// Up to so many rows a node's box is its rows.
 pub(crate) const SMALL: usize = 16;
 
-/// Up to so many rows that come or leave are looked at one by one; and the dimensions that they touch, unless
-/// these are more than one in so many.
+/// To read a few boxes whole is as cheap as to look for the bounds that a row lay on.
 const A_FEW: usize = 4;
 
 /// In `slots`: the node has no box.
@@ -28,8 +27,19 @@ pub(crate) struct Extents<S> {
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
-    /// Room for bounds that may move.
-    scratch: Vec<(usize, S, S)>,
+    /// Room for bounds that may move, and for a box.
+    loose: Vec<Loose<S>>,
+    spare: Vec<S>,
+}
+
+/// A bound that a row lay on that left.
+#[derive(Debug, Clone, Copy)]
+struct Loose<S> {
+    dimension: u32,
+    high: bool,
+    bound: S,
+    /// The outermost of the values seen so far.
+    best: S,
 }
 
 impl<S: Scalar> Extents<S> {
@@ -40,7 +50,8 @@ impl<S: Scalar> Extents<S> {
             slots: Vec::new(),
             bounds: Vec::new(),
             free: Vec::new(),
-            scratch: Vec::new(),
+            loose: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -74,21 +85,26 @@ impl<S: Scalar> Extents<S> {
 
     /// Brings a node up to date after rows came to it; whether its box may be another one now.
     pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: Table<'_, S>) -> bool {
-        match self.slot(node) {
-            Some(slot) if added.len() <= A_FEW || node.is_leaf() => {
-                added.iter().fold(false, |changed, &row| {
-                    let grows = !self.contains(slot, row, table);
-                    if grows {
-                        self.include_row(slot, row, table);
-                    }
-                    changed || grows
-                })
-            }
-            _ => {
-                self.set(arena, node, table);
-                true
-            }
+        if !self.keeps(arena, node) {
+            return true;
         }
+        let Some(slot) = self.slot(node) else {
+            self.set(arena, node, table);
+            return true;
+        };
+        if added.len() > 1
+            && let Kind::Split(left, right) = arena.kind(node)
+            && self.n_boxes(arena, left) + self.n_boxes(arena, right) < added.len()
+        {
+            return self.rejoin(slot, arena, [left, right], table);
+        }
+        added.iter().fold(false, |changed, &row| {
+            let grows = !self.contains(slot, row, table);
+            if grows {
+                self.include_row(slot, row, table);
+            }
+            changed || grows
+        })
     }
 
     /// Brings a node up to date after rows left it; whether its box may be another one now.
@@ -99,37 +115,49 @@ impl<S: Scalar> Extents<S> {
         removed: &[RowId],
         table: Table<'_, S>,
     ) -> bool {
-        let kept = self.slot(node).filter(|_| self.keeps(arena, node));
-        // Of many rows, some lies on nearly every bound.
-        let Some(slot) = kept.filter(|_| removed.len() <= A_FEW) else {
-            self.set(arena, node, table);
+        let Some(slot) = self.slot(node).filter(|_| self.keeps(arena, node)) else {
+            self.clear(node);
             return true;
         };
-        let mut bounds = std::mem::take(&mut self.scratch);
-        // Only bounds that a removed row lay on can move.
-        let (low, high) = self.bounds(slot);
-        let on_bound = |d: &usize| {
-            removed.iter().any(|&row| {
-                let value = table.row(row)[*d];
-                value == low[*d] || value == high[*d]
-            })
-        };
-        bounds.clear();
-        bounds.extend((0..self.n_features).filter(on_bound).map(|d| (d, low[d], high[d])));
-        if bounds.len() * A_FEW > self.n_features {
-            self.set(arena, node, table);
-        } else if !bounds.is_empty() {
-            self.set_some(arena, node, slot, &bounds, table);
+        if let Kind::Split(left, right) = arena.kind(node)
+            && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= A_FEW * removed.len()
+        {
+            return self.rejoin(slot, arena, [left, right], table);
         }
-        let (low, high) = self.bounds(slot);
-        let changed = bounds.iter().any(|&(d, l, h)| low[d] != l || high[d] != h);
-        self.scratch = bounds;
+        let mut loose = std::mem::take(&mut self.loose);
+        self.find_loose(slot, removed, table, &mut loose);
+        match arena.kind(node) {
+            Kind::Leaf => hold_by_rows(arena, node, table, &mut loose),
+            Kind::Split(left, right) => {
+                // The one with a box first: it leaves few bounds to look for among rows.
+                let sides = if self.slot(left).is_some() { [left, right] } else { [right, left] };
+                sides.into_iter().for_each(|side| self.hold(arena, side, table, &mut loose));
+            }
+        }
+        let (low, high) = self.bounds_mut(slot);
+        for &Loose { dimension, high: is_high, best, .. } in &loose {
+            let side = if is_high { &mut *high } else { &mut *low };
+            side[dimension as usize] = best;
+        }
+        let changed = !loose.is_empty();
+        self.loose = loose;
         changed
     }
 
-    /// Whether a node has a box and should not, or the other way round.
-    pub(crate) fn is_due(&self, arena: &Arena, node: NodeId) -> bool {
-        self.keeps(arena, node) != self.slot(node).is_some()
+    /// Reads what will be asked of boxes of nodes, of all of them together; see [`Arena::fetch`].
+    pub(crate) fn fetch(&self, arena: &Arena, nodes: impl Iterator<Item = NodeId> + Clone) {
+        let slots = nodes.filter(|&node| self.keeps(arena, node)).filter_map(|node| self.slot(node));
+        let size = 2 * self.n_features;
+        let seen = slots.fold(0.0, |seen, slot| {
+            let [low, high] = [slot * size, slot * size + size - 1].map(|at| self.bounds[at].into());
+            seen + low + high
+        });
+        std::hint::black_box(seen);
+    }
+
+    /// Whether a node that had `before` rows and has `now` is to have a box and had none, or the other way round.
+    pub(crate) fn is_due(before: usize, now: usize) -> bool {
+        (before > SMALL) != (now > SMALL)
     }
 
     /// Gives up a node's box.
@@ -204,10 +232,21 @@ impl<S: Scalar> Extents<S> {
         high.fill(S::MIN);
     }
 
+    /// How many boxes or rows a node's box is read off.
+    fn n_boxes(&self, arena: &Arena, node: NodeId) -> usize {
+        if self.slot(node).is_some() { 1 } else { arena.n_rows(node) }
+    }
+
     fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {
+        /// So many features are compared at a time.
+        const LANES: usize = 8;
         let (low, high) = self.bounds(slot);
         let x = table.row(row);
-        x.iter().zip(low.iter().zip(high)).all(|(x, (l, h))| l <= x && x <= h)
+        let outside = |x: &[S], low: &[S], high: &[S]| {
+            x.iter().zip(low.iter().zip(high)).fold(false, |any, (x, (l, h))| any | (x < l) | (x > h))
+        };
+        let groups = low.chunks(LANES).zip(high.chunks(LANES));
+        !x.chunks(LANES).zip(groups).any(|(x, (low, high))| outside(x, low, high))
     }
 
     fn include_row(&mut self, slot: usize, row: RowId, table: Table<'_, S>) {
@@ -216,56 +255,55 @@ impl<S: Scalar> Extents<S> {
         widen(low, high, x, x);
     }
 
-    /// Sets a box anew in some dimensions.
-    fn set_some(
-        &mut self,
-        arena: &Arena,
-        node: NodeId,
-        slot: usize,
-        dimensions: &[(usize, S, S)],
-        table: Table<'_, S>,
-    ) {
-        let (low, high) = self.bounds_mut(slot);
-        for &(d, ..) in dimensions {
-            (low[d], high[d]) = (S::MAX, S::MIN);
-        }
-        match arena.kind(node) {
-            Kind::Leaf => self.include_some(slot, arena, node, dimensions, table),
-            Kind::Split(left, right) => {
-                self.include_some(slot, arena, left, dimensions, table);
-                self.include_some(slot, arena, right, dimensions, table);
+    /// Finds the bounds of a box that rows lie on.
+    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
+        loose.clear();
+        let (low, high) = self.bounds(slot);
+        for &row in rows {
+            for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
+                let dimension = d as u32;
+                if value == low {
+                    loose.push(Loose { dimension, high: false, bound: low, best: S::MAX });
+                }
+                if value == high {
+                    loose.push(Loose { dimension, high: true, bound: high, best: S::MIN });
+                }
             }
         }
     }
 
-    /// Makes a box hold a node's in some dimensions.
-    fn include_some(
-        &mut self,
-        slot: usize,
-        arena: &Arena,
-        node: NodeId,
-        dimensions: &[(usize, S, S)],
-        table: Table<'_, S>,
-    ) {
-        let include = |this: &mut Self, d: usize, (l, h): (S, S)| {
-            let (low, high) = this.bounds_mut(slot);
-            (low[d], high[d]) = (if l < low[d] { l } else { low[d] }, if h > high[d] { h } else { high[d] });
-        };
+    /// Drops the bounds that a node's box lies on, too.
+    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
         match self.slot(node) {
-            Some(other) if other != slot => {
-                for &(d, ..) in dimensions {
-                    let (low, high) = self.bounds(other);
-                    let bounds = (low[d], high[d]);
-                    include(self, d, bounds);
-                }
+            Some(slot) => {
+                let (low, high) = self.bounds(slot);
+                retain(loose, low, high);
             }
-            _ => arena.for_each_row(node, |row| {
-                let x = table.row(row);
-                for &(d, ..) in dimensions {
-                    include(self, d, (x[d], x[d]));
-                }
-            }),
+            None => hold_by_rows(arena, node, table, loose),
         }
+    }
+
+    /// Sets a split's box from its children; whether it was another one.
+    fn rejoin(&mut self, slot: usize, arena: &Arena, children: [NodeId; 2], table: Table<'_, S>) -> bool {
+        let mut spare = std::mem::take(&mut self.spare);
+        spare.resize(2 * self.n_features, S::ZERO);
+        let (low, high) = spare.split_at_mut(self.n_features);
+        low.fill(S::MAX);
+        high.fill(S::MIN);
+        for child in children {
+            match self.slot(child) {
+                Some(other) => {
+                    let (other_low, other_high) = self.bounds(other);
+                    widen(low, high, other_low, other_high);
+                }
+                None => arena.for_each_row(child, |row| widen(low, high, table.row(row), table.row(row))),
+            }
+        }
+        let bounds = &mut self.bounds[slot * spare.len()..][..spare.len()];
+        let changed = bounds.iter().zip(&spare).fold(false, |any, (a, b)| any | (a != b));
+        bounds.copy_from_slice(&spare);
+        self.spare = spare;
+        changed
     }
 
     fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>) {
@@ -298,11 +336,13 @@ impl Extents<f32> {
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),
-            scratch: Vec::new(),
+            loose: Vec::new(),
+            spare: Vec::new(),
         }
     }
 }
 
+/// Makes a box hold another one.
 fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
     for (l, &o) in low.iter_mut().zip(other_low) {
         *l = if o < *l { o } else { *l };
@@ -310,4 +350,23 @@ fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: 
     for (h, &o) in high.iter_mut().zip(other_high) {
         *h = if o > *h { o } else { *h };
     }
+}
+
+/// Drops the bounds that some of a node's rows lie on, too.
+fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
+    arena.while_each_row(node, |row| {
+        retain(loose, table.row(row), table.row(row));
+        !loose.is_empty()
+    });
+}
+
+/// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
+fn retain<S: Scalar>(loose: &mut Vec<Loose<S>>, low: &[S], high: &[S]) {
+    loose.retain_mut(|Loose { dimension, high: is_high, bound, best }| {
+        let d = *dimension as usize;
+        let value = if *is_high { high[d] } else { low[d] };
+        let farther = if *is_high { value > *best } else { value < *best };
+        *best = if farther { value } else { *best };
+        value != *bound
+    });
 }

@@ -1,6 +1,7 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
 
 use super::domain::Domain;
+use super::growth::Workbench;
 use super::keyed::Key;
 use super::roster::Roster;
 use super::route::{Shells, Space, Stop, Walk};
@@ -315,7 +316,7 @@ impl<P: Statistics> Forest<P> {
         let n_features = self.domain.n_features();
         with_body!(&mut self.body, kept => {
             let Kept { values, trees } = kept;
-            try_for_each_mut(n_threads, trees, |_, tree| {
+            try_for_each_mut(n_threads, trees, || (), |(), _, tree| {
                 let splits = predictive == Predictive::Averaged;
                 if tree.extents.has_splits() != splits {
                     tree.build_extents(n_features, splits, Table::new(values, n_features));
@@ -408,22 +409,17 @@ impl<P: Statistics> Forest<P> {
         run.control.expect(n as u64);
         run.map(n, |i| {
             let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
-            tree.insert(&mut rows.to_vec(), &self.process(i, level, table), run.control)?;
+            let mut bench = Workbench::new(&self.domain, level);
+            tree.insert(&mut rows.to_vec(), &self.process(i, table), &mut bench, run.control)?;
             tree.shrink_to_fit();
             run.control.advance(1);
             Ok(tree)
         })
     }
 
-    fn process<'a, S: Scalar>(
-        &'a self,
-        tree: usize,
-        level: u32,
-        table: Table<'a, S>,
-    ) -> Process<'a, S, P::Target> {
+    fn process<'a, S: Scalar>(&'a self, tree: usize, table: Table<'a, S>) -> Process<'a, S, P::Target> {
         Process {
             domain: &self.domain,
-            level,
             key: Key::of_tree(self.settings.seed, tree),
             lifetime: self.settings.lifetime,
             min_samples_split: self.settings.min_samples_split,
@@ -509,14 +505,14 @@ impl<P: Statistics> Forest<P> {
         with_body!(&mut body, kept => {
             let Kept { values, trees } = kept;
             let table = Table::new(values, self.domain.n_features());
-            try_for_each_mut(n_threads, trees, |i, tree| {
-                let process = self.process(i, self.level, table);
+            let bench = || (Workbench::new(&self.domain, self.level), Vec::new());
+            try_for_each_mut(n_threads, trees, bench, |(bench, rows), i, tree| {
+                let process = self.process(i, table);
+                rows.clone_from(change.rows());
                 match change {
-                    Change::Remove(rows) => tree.remove(&mut rows.clone(), &process),
+                    Change::Remove(_) => tree.remove(rows, &process, bench),
                     // One block is short: it is not interrupted, so that every tree has the same rows.
-                    Change::Insert(rows) => {
-                        tree.insert(&mut rows.clone(), &process, &Control::new())?;
-                    }
+                    Change::Insert(_) => tree.insert(rows, &process, bench, &Control::new())?,
                 }
                 Ok(())
             }).expect("nobody interrupts");
@@ -589,16 +585,18 @@ impl<P: Statistics> Forest<P> {
         let table = Table::new(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
         let mut walk = Walk::new(self.space(kept), table);
+        let mut bench = Workbench::new(&self.domain, self.level);
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
-            let process = self.process(i, self.level, table);
+            let process = self.process(i, table);
             for (at, &row) in rows.iter().enumerate() {
                 control.check()?;
-                tree.remove(&mut [row], &process);
+                tree.remove(&mut [row], &process, &mut bench);
                 self.walk(&mut walk, i, &tree, &mut [row], &mut |_, stops: &[Stop]| {
                     visitor.visit(i, &tree, at, stops, &mut chunk);
                 });
-                let changed = tree.insert(&mut [row], &process, control)?;
+                tree.insert(&mut [row], &process, &mut bench, control)?;
+                let changed: Vec<NodeId> = bench.touched().collect();
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
             control.advance(1);
@@ -664,6 +662,13 @@ impl<P: Statistics> Forest<P> {
 enum Change {
     Insert(Vec<RowId>),
     Remove(Vec<RowId>),
+}
+
+impl Change {
+    fn rows(&self) -> &Vec<RowId> {
+        let (Self::Insert(rows) | Self::Remove(rows)) = self;
+        rows
+    }
 }
 
 /// What a posterior makes of the stops of rows, chunk by chunk.

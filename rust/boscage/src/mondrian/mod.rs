@@ -13,6 +13,7 @@ mod extents;
 mod feature_map;
 pub(crate) mod forest;
 mod gaussian;
+mod growth;
 mod hyperparameters;
 mod keyed;
 mod kneser_ney;

@@ -1,20 +1,19 @@
 //! One Mondrian tree: the restriction of the tree's keyed process to a set of rows.
 
-use super::cell::Cell;
 use super::domain::Domain;
 use super::extents::Extents;
+use super::growth::{Growth, Workbench};
 use super::keyed::Key;
 use super::statistics::Statistics;
 use crate::control::Control;
 use crate::data::{Scalar, Table};
 use crate::error::Result;
-use crate::tree::{Arena, Cut, Link, NodeId, RowId, Run, Skip};
+use crate::tree::{Arena, Cut, Link, NodeId, RowId};
 
 /// Everything that determines a tree besides its set of rows, and where those rows are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process<'a, S, T> {
     pub(crate) domain: &'a Domain,
-    pub(crate) level: u32,
     pub(crate) key: Key,
     pub(crate) lifetime: f64,
     pub(crate) min_samples_split: usize,
@@ -32,13 +31,13 @@ pub(crate) struct Tree<S, P> {
 
 /// A node that rows came to or left: a range of the rows at hand.
 #[derive(Debug, Clone, Copy)]
-struct Touched {
-    link: Link,
-    node: NodeId,
+pub(super) struct Touched {
+    pub(super) link: Link,
+    pub(super) node: NodeId,
     /// Its parent's place in the list.
-    parent: u32,
-    start: u32,
-    end: u32,
+    pub(super) parent: u32,
+    pub(super) start: u32,
+    pub(super) end: u32,
     /// Made anew, so that nothing of it is known yet.
     fresh: bool,
     /// What has changed below.
@@ -62,11 +61,17 @@ impl Changed {
 }
 
 impl Touched {
-    const NO_PARENT: u32 = u32::MAX;
+    pub(super) const NO_PARENT: u32 = u32::MAX;
 
     /// A node made anew.
-    fn fresh(link: Link, node: NodeId, parent: u32) -> Self {
+    pub(super) fn fresh(link: Link, node: NodeId, parent: u32) -> Self {
         Self { link, node, parent, start: 0, end: 0, fresh: true, below: Changed::default() }
+    }
+
+    /// A node that is there already.
+    pub(super) fn met(node: NodeId, task: &Task) -> Self {
+        let &Task { link, start, end, parent, .. } = task;
+        Self { link, node, parent, start, end, fresh: false, below: Changed::default() }
     }
 
     fn rows<'a>(&self, rows: &'a [RowId]) -> &'a [RowId] {
@@ -74,15 +79,30 @@ impl Touched {
     }
 }
 
-/// A range of the rows at hand, on its way down to `link`, below `depth` cuts.
+/// A range of the rows at hand, on its way down to a node, or to a link where there is none yet.
 #[derive(Debug, Clone, Copy)]
-struct Task {
-    link: Link,
-    start: usize,
-    end: usize,
-    depth: usize,
+pub(super) struct Task {
+    pub(super) link: Link,
+    pub(super) node: Option<NodeId>,
+    pub(super) start: u32,
+    pub(super) end: u32,
     /// Place of the split above in the list of touched nodes.
-    parent: u32,
+    pub(super) parent: u32,
+}
+
+impl Task {
+    /// All rows, on their way to the root.
+    pub(super) fn all(root: Option<NodeId>, n: usize) -> Self {
+        Self { link: Link::Root, node: root, start: 0, end: n as u32, parent: Touched::NO_PARENT }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub(super) fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
@@ -92,8 +112,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         Self { arena: Arena::new(), statistics: P::default(), extents }
     }
 
-    /// Inserts rows (numbered in the table; their order is lost). Returns the nodes that are new or have
-    /// more rows, parents first.
+    /// Inserts rows (numbered in the table; their order is lost).
     ///
     /// # Errors
     /// Interrupted: the tree is then of no use.
@@ -101,27 +120,25 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         &mut self,
         rows: &mut [RowId],
         process: &Process<'_, S, P::Target>,
+        bench: &mut Workbench<'_>,
         control: &Control,
-    ) -> Result<Vec<NodeId>> {
+    ) -> Result<()> {
         self.arena.reserve_rows(process.targets.len());
-        let mut growth = Growth {
-            tree: self,
-            process,
-            control,
-            walk: Walk::new(process),
-            touched: Vec::new(),
-            scratch: vec![0; rows.len()],
-        };
-        growth.insert(rows)?;
-        let mut touched = growth.touched;
-        self.refresh_grown(&mut touched, rows, process);
+        Growth { tree: self, process, bench, control }.insert(rows)?;
+        self.refresh_grown(&mut bench.touched, rows, process);
         self.arena.compact();
-        Ok(touched.into_iter().map(|touched| touched.node).collect())
+        Ok(())
     }
 
     /// Removes rows that the tree holds: the tree becomes, bit for bit, that of the others.
-    pub(crate) fn remove(&mut self, rows: &mut [RowId], process: &Process<'_, S, P::Target>) {
-        let mut touched = self.take_rows(rows, process);
+    pub(crate) fn remove(
+        &mut self,
+        rows: &mut [RowId],
+        process: &Process<'_, S, P::Target>,
+        bench: &mut Workbench<'_>,
+    ) {
+        self.take_rows(rows, process, bench);
+        let touched = &mut bench.touched;
         for i in (0..touched.len()).rev() {
             let this = touched[i];
             let changed = if this.node.is_leaf() {
@@ -170,6 +187,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             // A tree made anew: room for all of its boxes at once.
             self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
         }
+        let met = touched.iter().filter(|touched| !touched.fresh).map(|touched| touched.node);
+        self.extents.fetch(&self.arena, met);
         for i in (0..touched.len()).rev() {
             let this = touched[i];
             let changed = match (this.node.is_leaf(), this.fresh) {
@@ -186,8 +205,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 }
                 (false, false) => {
                     let added = this.rows(rows);
-                    self.arena.count_in(this.node, added.len());
-                    let extent = this.below.extent || self.extents.is_due(&self.arena, this.node);
+                    let n_rows = self.arena.n_rows(this.node);
+                    let extent = this.below.extent || Extents::<S>::is_due(n_rows - added.len(), n_rows);
                     Changed {
                         statistics: this.below.statistics && self.join(this.node),
                         extent: extent && self.extents.grow(&self.arena, this.node, added, process.table),
@@ -230,32 +249,29 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.statistics.join(split, side(false), side(true))
     }
 
-    /// Takes rows out of their leaves; the nodes on the way, parents first.
-    fn take_rows(&mut self, rows: &mut [RowId], process: &Process<'_, S, P::Target>) -> Vec<Touched> {
-        let mut touched = Vec::new();
-        let mut scratch = vec![0; rows.len()];
-        let mut tasks = vec![(Link::Root, 0, rows.len(), Touched::NO_PARENT)];
-        while let Some((link, start, end, parent)) = tasks.pop() {
-            if start == end {
-                continue;
-            }
-            let node = self.arena.get(link).expect("the tree holds the rows");
-            let at = touched.len() as u32;
-            let (first, last) = (start as u32, end as u32);
-            let fresh = Touched::fresh(link, node, parent);
-            touched.push(Touched { start: first, end: last, fresh: false, ..fresh });
-            if node.is_leaf() {
-                for &row in &rows[start..end] {
-                    self.arena.take_row(node, row);
+    /// Takes rows out of their leaves, and counts them out of the splits on the way; these nodes are touched.
+    fn take_rows(
+        &mut self,
+        rows: &mut [RowId],
+        process: &Process<'_, S, P::Target>,
+        bench: &mut Workbench<'_>,
+    ) {
+        bench.start(Task::all(self.arena.root(), rows.len()));
+        while let Some(wave) = bench.next_wave(&self.arena) {
+            for task in &wave {
+                let node = task.node.expect("the tree holds the rows");
+                let parent = bench.touch(Touched::met(node, task));
+                if node.is_leaf() {
+                    for &row in &rows[task.range()] {
+                        self.arena.take_row(node, row);
+                    }
+                } else {
+                    self.arena.count_out(node, task.range().len());
+                    bench.part(&self.arena, node, task, parent, rows, &process.table);
                 }
-                continue;
             }
-            let cut = self.arena.cut(node);
-            let middle = start + partition(&mut rows[start..end], &mut scratch, &process.table, cut);
-            tasks.push((Link::Child { of: node, right: true }, middle, end, at));
-            tasks.push((Link::Child { of: node, right: false }, start, middle, at));
+            bench.reuse(wave);
         }
-        touched
     }
 
     /// Brings a split whose rows became fewer up to date; its children are so already.
@@ -278,7 +294,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 self.arena.skip_split(link, node);
                 return Changed::ALL;
             }
-            (Some(_), Some(_)) => self.arena.count_out(node, this.rows(rows).len()),
+            (Some(_), Some(_)) => {}
         }
         let statistics = below.statistics && self.join(node);
         if self.arena.n_rows(node) < process.min_samples_split
@@ -288,7 +304,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             return Changed::ALL;
         }
         let removed = this.rows(rows);
-        let extent = (below.extent || self.extents.is_due(&self.arena, node))
+        let n_rows = self.arena.n_rows(node);
+        let extent = (below.extent || Extents::<S>::is_due(n_rows + removed.len(), n_rows))
             && self.extents.shrink(&self.arena, node, removed, process.table);
         Changed { statistics, extent }
     }
@@ -335,7 +352,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Frees one node and clears its link.
-    fn drop_node(&mut self, link: Link, node: NodeId) {
+    pub(super) fn drop_node(&mut self, link: Link, node: NodeId) {
         self.arena.set(link, None);
         self.statistics.clear(node);
         self.extents.clear(node);
@@ -352,19 +369,19 @@ impl<P: Statistics> Tree<f32, P> {
 
 impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
     /// Whether the stopping rule holds back a node of these rows, as far as labels and numbers say.
-    fn pauses(&self, rows: &[RowId]) -> bool {
+    pub(super) fn pauses(&self, rows: &[RowId]) -> bool {
         let target = |row: RowId| self.targets[row as usize];
         rows.len() < self.min_samples_split || rows.iter().all(|&row| target(row) == target(rows[0]))
     }
 
     /// Whether all rows go to one side of a cut.
-    fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
+    pub(super) fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
         let column = self.table.column(cut.feature, rows.len());
         rows.iter().all(|&row| (column.at(row) > cut.threshold) == right)
     }
 
     /// Whether all rows are the same where a cut could see it.
-    fn coincide(&self, rows: &[RowId]) -> bool {
+    pub(super) fn coincide(&self, rows: &[RowId]) -> bool {
         let first = self.table.row(rows[0]);
         rows[1..].iter().all(|&other| {
             first
@@ -374,243 +391,6 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
                 .all(|((a, b), &rate)| a == b || rate == 0.0)
         })
     }
-}
-
-/// The cell of the process where an insertion is, made when a cut must be drawn.
-struct Walk<'a, S, T> {
-    process: &'a Process<'a, S, T>,
-    /// Cuts and sides from the root to here.
-    path: Vec<(Cut, bool)>,
-    cell: Option<Cell<'a>>,
-    /// How much of the path the cell has followed.
-    followed: usize,
-}
-
-impl<'a, S, T> Walk<'a, S, T> {
-    fn new(process: &'a Process<'a, S, T>) -> Self {
-        Self { process, path: Vec::new(), cell: None, followed: 0 }
-    }
-
-    /// Goes to one side of a cut of the tree that lies below `depth` others.
-    fn go(&mut self, depth: usize, cut: Cut, right: bool) {
-        self.path.truncate(depth);
-        self.followed = self.followed.min(depth);
-        self.path.push((cut, right));
-    }
-
-    fn cell(&mut self) -> &mut Cell<'a> {
-        let Process { domain, level, key, .. } = *self.process;
-        let cell = self.cell.get_or_insert_with(|| Cell::root(domain, level, key));
-        cell.ascend_to(self.followed);
-        for &(cut, right) in &self.path[self.followed..] {
-            cell.follow(cut, right);
-        }
-        self.followed = self.path.len();
-        cell
-    }
-}
-
-/// An insertion at work.
-struct Growth<'a, S, P: Statistics> {
-    tree: &'a mut Tree<S, P>,
-    process: &'a Process<'a, S, P::Target>,
-    control: &'a Control,
-    walk: Walk<'a, S, P::Target>,
-    touched: Vec<Touched>,
-    scratch: Vec<RowId>,
-}
-
-impl<S: Scalar, P: Statistics> Growth<'_, S, P> {
-    /// Sends rows down the tree; the parts that are new are built where they branch off.
-    fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
-        let parent = Touched::NO_PARENT;
-        let mut tasks = vec![Task { link: Link::Root, start: 0, end: rows.len(), depth: 0, parent }];
-        while let Some(task) = tasks.pop() {
-            if task.start == task.end {
-                continue;
-            }
-            if let Link::Child { of, right } = task.link {
-                self.walk.go(task.depth - 1, self.tree.arena.cut(of), right);
-            }
-            let Some(node) = self.tree.arena.get(task.link) else {
-                self.grow(task.link, task.parent, &mut rows[task.start..task.end])?;
-                continue;
-            };
-            let task = self.pass_skips(task, node, rows, &mut tasks);
-            if task.start < task.end {
-                self.enter(task, node, rows, &mut tasks)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes rows past the skipped cuts above a node. Those that such a cut parts from the node's rows are
-    /// left as tasks; what is left of the task stands right above the node.
-    fn pass_skips(
-        &mut self,
-        mut task: Task,
-        node: NodeId,
-        rows: &mut [RowId],
-        tasks: &mut Vec<Task>,
-    ) -> Task {
-        let mut k = 0;
-        while let Some(&skip) = self.tree.arena.skips(node).get(k) {
-            let cut = skip.cut();
-            let here = &mut rows[task.start..task.end];
-            if here.is_empty() {
-                break;
-            }
-            self.walk.go(task.depth, cut, skip.right);
-            task.depth += 1;
-            k += 1;
-            if self.process.all_go(here, cut, skip.right) {
-                continue;
-            }
-            let middle = task.start + partition(here, &mut self.scratch, &self.process.table, cut);
-            let split = self.tree.arena.split_run(task.link, node, k - 1);
-            let parent = self.touch(task.link, split, &task, true);
-            let side = |right| Link::Child { of: split, right };
-            let (left, right) = ((task.start, middle), (middle, task.end));
-            let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
-            tasks.push(Task { link: side(!skip.right), start: leave.0, end: leave.1, parent, ..task });
-            task = Task { link: side(skip.right), start: stay.0, end: stay.1, parent, ..task };
-            k = 0;
-        }
-        task
-    }
-
-    /// Rows reach a leaf, or a split that parts them.
-    fn enter(&mut self, task: Task, node: NodeId, rows: &mut [RowId], tasks: &mut Vec<Task>) -> Result<()> {
-        if node.is_leaf() {
-            return self.enter_leaf(task, node, rows);
-        }
-        let Task { link, start, end, depth, .. } = task;
-        let parent = self.touch(link, node, &task, false);
-        let cut = self.tree.arena.cut(node);
-        let middle = start + partition(&mut rows[start..end], &mut self.scratch, &self.process.table, cut);
-        let side = |right| Link::Child { of: node, right };
-        tasks.push(Task { link: side(true), start: middle, end, depth: depth + 1, parent });
-        tasks.push(Task { link: side(false), start, end: middle, depth: depth + 1, parent });
-        Ok(())
-    }
-
-    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
-    fn enter_leaf(&mut self, task: Task, leaf: NodeId, rows: &[RowId]) -> Result<()> {
-        let added = &rows[task.start..task.end];
-        let arena = &mut self.tree.arena;
-        let one = arena.any_row(leaf);
-        let targets = self.process.targets;
-        let stays = !arena.is_paused(leaf)
-            || arena.n_rows(leaf) + added.len() < self.process.min_samples_split
-            || if self.tree.statistics.is_uniform(leaf) {
-                added.iter().all(|&row| targets[row as usize] == targets[one as usize])
-            } else {
-                // Paused for its number of rows, or because they coincide.
-                arena.n_rows(leaf) >= self.process.min_samples_split
-                    && added.iter().all(|&row| self.process.coincide(&[one, row]))
-            };
-        if stays {
-            arena.extend_leaf(leaf, added);
-            self.touch(task.link, leaf, &task, false);
-            return Ok(());
-        }
-        let mut all: Vec<RowId> = arena.leaf_rows(leaf).collect();
-        all.extend_from_slice(added);
-        self.tree.drop_node(task.link, leaf);
-        if self.scratch.len() < all.len() {
-            self.scratch.resize(all.len(), 0);
-        }
-        self.grow(task.link, task.parent, &mut all)
-    }
-
-    /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
-    fn grow(&mut self, link: Link, parent: u32, rows: &mut [RowId]) -> Result<()> {
-        if self.process.pauses(rows) {
-            self.add_leaf(link, parent, None, rows);
-            return Ok(());
-        }
-        let top = self.walk.cell().depth();
-        let mut tasks = vec![Block { link, start: 0, end: rows.len(), depth: top, side: None, parent }];
-        while let Some(block) = tasks.pop() {
-            let rows = &mut rows[block.start..block.end];
-            if self.process.pauses(rows) {
-                self.add_leaf(block.link, block.parent, None, rows);
-                continue;
-            }
-            let cell = self.walk.cell.as_mut().expect("made above");
-            cell.ascend_to(block.depth);
-            if let Some(right) = block.side {
-                cell.descend(right);
-            }
-            self.split(block, rows, &mut tasks)?;
-        }
-        if let Some(cell) = &mut self.walk.cell {
-            cell.ascend_to(top);
-        }
-        Ok(())
-    }
-
-    /// Cuts the cell until a cut separates the rows, remembering those that do not.
-    fn split(&mut self, block: Block, rows: &mut [RowId], tasks: &mut Vec<Block>) -> Result<()> {
-        let Block { link, start, end, .. } = block;
-        let mut run = self.tree.arena.start_run();
-        loop {
-            self.control.check()?;
-            let cell = self.walk.cell.as_mut().expect("a block is built in its cell");
-            let Some(cut) = cell.next_cut(self.process.lifetime) else {
-                let paused = run.is_empty() && self.process.coincide(rows);
-                self.add_leaf(link, block.parent, (!paused).then_some(run), rows);
-                return Ok(());
-            };
-            let n_left = partition(rows, &mut self.scratch, &self.process.table, cut);
-            if 0 < n_left && n_left < rows.len() {
-                let split = self.tree.arena.add_split(cut, run, rows.len());
-                self.tree.arena.set(link, Some(split));
-                let parent = self.touched.len() as u32;
-                self.touched.push(Touched::fresh(link, split, block.parent));
-                let (middle, depth) = (start + n_left, cell.depth());
-                let side = |right| Link::Child { of: split, right };
-                let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
-                let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
-                tasks.extend([right, left]);
-                return Ok(());
-            }
-            let right = n_left == 0;
-            if run.is_empty() && self.process.coincide(rows) {
-                // No cut would ever separate them.
-                self.add_leaf(link, block.parent, None, rows);
-                return Ok(());
-            }
-            self.tree.arena.push_skip(&mut run, Skip::of(cut, right));
-            cell.descend(right);
-        }
-    }
-
-    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
-        let leaf = self.tree.arena.add_leaf(run, rows);
-        self.tree.arena.set(link, Some(leaf));
-        self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
-        self.touched.push(Touched::fresh(link, leaf, parent));
-    }
-
-    /// Notes that rows came to a node; its place in the list.
-    fn touch(&mut self, link: Link, node: NodeId, task: &Task, fresh: bool) -> u32 {
-        let (start, end) = (task.start as u32, task.end as u32);
-        self.touched.push(Touched { start, end, fresh, ..Touched::fresh(link, node, task.parent) });
-        self.touched.len() as u32 - 1
-    }
-}
-
-/// Rows that a new subtree at `link` is to hold; its cell is reached from the one below `depth` cuts by
-/// going to `side` of that cell's cut.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    link: Link,
-    start: usize,
-    end: usize,
-    depth: usize,
-    side: Option<bool>,
-    parent: u32,
 }
 
 /// Puts the rows that go left of a cut first, keeping their order; returns how many they are.
