@@ -131,7 +131,9 @@ impl<S: Scalar> Extents<S> {
             Kind::Split(left, right) => {
                 // The one with a box first: it leaves few bounds to look for among rows.
                 let sides = if self.slot(left).is_some() { [left, right] } else { [right, left] };
-                sides.into_iter().for_each(|side| self.hold(arena, side, table, &mut loose));
+                for side in sides {
+                    self.hold(arena, side, table, &mut loose);
+                }
             }
         }
         let (low, high) = self.bounds_mut(slot);
@@ -243,7 +245,12 @@ impl<S: Scalar> Extents<S> {
         let (low, high) = self.bounds(slot);
         let x = table.row(row);
         let outside = |x: &[S], low: &[S], high: &[S]| {
-            x.iter().zip(low.iter().zip(high)).fold(false, |any, (x, (l, h))| any | (x < l) | (x > h))
+            let mut any = false;
+            for (x, (l, h)) in x.iter().zip(low.iter().zip(high)) {
+                any |= x < l;
+                any |= x > h;
+            }
+            any
         };
         let groups = low.chunks(LANES).zip(high.chunks(LANES));
         !x.chunks(LANES).zip(groups).any(|(x, (low, high))| outside(x, low, high))
@@ -300,7 +307,7 @@ impl<S: Scalar> Extents<S> {
             }
         }
         let bounds = &mut self.bounds[slot * spare.len()..][..spare.len()];
-        let changed = bounds.iter().zip(&spare).fold(false, |any, (a, b)| any | (a != b));
+        let changed = *bounds != *spare;
         bounds.copy_from_slice(&spare);
         self.spare = spare;
         changed
@@ -362,11 +369,15 @@ fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loo
 
 /// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
 fn retain<S: Scalar>(loose: &mut Vec<Loose<S>>, low: &[S], high: &[S]) {
-    loose.retain_mut(|Loose { dimension, high: is_high, bound, best }| {
-        let d = *dimension as usize;
-        let value = if *is_high { high[d] } else { low[d] };
-        let farther = if *is_high { value > *best } else { value < *best };
-        *best = if farther { value } else { *best };
-        value != *bound
-    });
+    let mut n = 0;
+    for i in 0..loose.len() {
+        let Loose { dimension, high: is_high, bound, best } = loose[i];
+        let (low, high) = (low[dimension as usize], high[dimension as usize]);
+        let value = if is_high { high } else { low };
+        let farther = (value > best) == is_high;
+        // Written always and counted if so, so that nothing depends on a branch.
+        loose[n] = Loose { best: if farther { value } else { best }, ..loose[i] };
+        n += usize::from(value != bound);
+    }
+    loose.truncate(n);
 }

@@ -69,7 +69,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// The nodes that the last insertion made or brought rows to, parents first.
-    pub(crate) fn touched(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+    pub(crate) fn touched(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
         self.touched.iter().map(|touched| touched.node)
     }
 

@@ -138,6 +138,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         bench: &mut Workbench<'_>,
     ) {
         self.take_rows(rows, process, bench);
+        self.extents.fetch(&self.arena, bench.touched());
         let touched = &mut bench.touched;
         for i in (0..touched.len()).rev() {
             let this = touched[i];
@@ -187,8 +188,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             // A tree made anew: room for all of its boxes at once.
             self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
         }
-        let met = touched.iter().filter(|touched| !touched.fresh).map(|touched| touched.node);
-        self.extents.fetch(&self.arena, met);
+        self.extents.fetch(&self.arena, touched.iter().map(|touched| touched.node));
         for i in (0..touched.len()).rev() {
             let this = touched[i];
             let changed = match (this.node.is_leaf(), this.fresh) {
