@@ -27,19 +27,45 @@ pub(crate) struct Extents<S> {
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
+    /// The bounds that moved since [`Extents::start`].
+    moves: Vec<Move<S>>,
     /// Room for bounds that may move, and for a box.
-    loose: Vec<Loose<S>>,
+    loose: Vec<Move<S>>,
     spare: Vec<S>,
 }
 
-/// A bound that a row lay on that left.
+/// A bound that moved, or may move.
 #[derive(Debug, Clone, Copy)]
-struct Loose<S> {
+struct Move<S> {
     dimension: u32,
     high: bool,
-    bound: S,
-    /// The outermost of the values seen so far.
-    best: S,
+    before: S,
+    now: S,
+}
+
+/// What of a node's box moved: a parent's box has nothing else to look at.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) enum Moved {
+    #[default]
+    Nothing,
+    /// A part of the list of moves.
+    Bounds { start: u32, end: u32 },
+    /// Nobody knows what.
+    Anything,
+}
+
+impl Moved {
+    /// What moved of either of two children.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
+            _ => Self::Anything,
+        }
+    }
+
+    fn anything(changed: bool) -> Self {
+        if changed { Self::Anything } else { Self::Nothing }
+    }
 }
 
 impl<S: Scalar> Extents<S> {
@@ -50,6 +76,7 @@ impl<S: Scalar> Extents<S> {
             slots: Vec::new(),
             bounds: Vec::new(),
             free: Vec::new(),
+            moves: Vec::new(),
             loose: Vec::new(),
             spare: Vec::new(),
         }
@@ -83,49 +110,89 @@ impl<S: Scalar> Extents<S> {
         }
     }
 
-    /// Brings a node up to date after rows came to it; whether its box may be another one now.
-    pub(crate) fn grow(&mut self, arena: &Arena, node: NodeId, added: &[RowId], table: Table<'_, S>) -> bool {
+    /// Begins to bring nodes up to date: what moved before is not asked for any more.
+    pub(crate) fn start(&mut self) {
+        self.moves.clear();
+    }
+
+    /// Brings a node up to date after rows came to it and some of its children's boxes moved.
+    pub(crate) fn grow(
+        &mut self,
+        arena: &Arena,
+        node: NodeId,
+        below: Moved,
+        added: &[RowId],
+        table: Table<'_, S>,
+    ) -> Moved {
+        let n_rows = arena.n_rows(node);
+        if below == Moved::Nothing && !is_due(n_rows - added.len(), n_rows) {
+            return Moved::Nothing;
+        }
         if !self.keeps(arena, node) {
-            return true;
+            return Moved::Anything;
         }
         let Some(slot) = self.slot(node) else {
             self.set(arena, node, table);
-            return true;
+            return Moved::Anything;
         };
+        let first = self.moves.len();
+        if let Moved::Bounds { start, end } = below {
+            for i in start as usize..end as usize {
+                let Move { dimension, high, now, .. } = self.moves[i];
+                self.reach(slot, dimension, high, now);
+            }
+            return self.moved_since(first);
+        }
         if added.len() > 1
             && let Kind::Split(left, right) = arena.kind(node)
             && self.n_boxes(arena, left) + self.n_boxes(arena, right) < added.len()
         {
-            return self.rejoin(slot, arena, [left, right], table);
+            return Moved::anything(self.rejoin(slot, arena, [left, right], table));
         }
-        added.iter().fold(false, |changed, &row| {
-            let grows = !self.contains(slot, row, table);
-            if grows {
-                self.include_row(slot, row, table);
+        for &row in added {
+            if !self.contains(slot, row, table) {
+                for (d, &value) in table.row(row).iter().enumerate() {
+                    self.reach(slot, d as u32, false, value);
+                    self.reach(slot, d as u32, true, value);
+                }
             }
-            changed || grows
-        })
+        }
+        self.moved_since(first)
     }
 
-    /// Brings a node up to date after rows left it; whether its box may be another one now.
+    /// Brings a node up to date after rows left it and some of its children's boxes moved.
     pub(crate) fn shrink(
         &mut self,
         arena: &Arena,
         node: NodeId,
+        below: Moved,
         removed: &[RowId],
         table: Table<'_, S>,
-    ) -> bool {
+    ) -> Moved {
+        let n_rows = arena.n_rows(node);
+        if below == Moved::Nothing && !is_due(n_rows + removed.len(), n_rows) {
+            return Moved::Nothing;
+        }
         let Some(slot) = self.slot(node).filter(|_| self.keeps(arena, node)) else {
             self.clear(node);
-            return true;
+            return Moved::Anything;
         };
-        if let Kind::Split(left, right) = arena.kind(node)
-            && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= A_FEW * removed.len()
-        {
-            return self.rejoin(slot, arena, [left, right], table);
-        }
         let mut loose = std::mem::take(&mut self.loose);
-        self.find_loose(slot, removed, table, &mut loose);
+        loose.clear();
+        if let Moved::Bounds { start, end } = below {
+            let (low, high) = self.bounds(slot);
+            let bound = |of: &Move<S>| if of.high { high } else { low }[of.dimension as usize];
+            let moves = &self.moves[start as usize..end as usize];
+            loose.extend(moves.iter().filter(|of| of.before == bound(of)));
+        } else {
+            if let Kind::Split(left, right) = arena.kind(node)
+                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= A_FEW * removed.len()
+            {
+                self.loose = loose;
+                return Moved::anything(self.rejoin(slot, arena, [left, right], table));
+            }
+            self.find_loose(slot, removed, table, &mut loose);
+        }
         match arena.kind(node) {
             Kind::Leaf => hold_by_rows(arena, node, table, &mut loose),
             Kind::Split(left, right) => {
@@ -137,13 +204,30 @@ impl<S: Scalar> Extents<S> {
             }
         }
         let (low, high) = self.bounds_mut(slot);
-        for &Loose { dimension, high: is_high, best, .. } in &loose {
+        for &Move { dimension, high: is_high, now, .. } in &loose {
             let side = if is_high { &mut *high } else { &mut *low };
-            side[dimension as usize] = best;
+            side[dimension as usize] = now;
         }
-        let changed = !loose.is_empty();
+        let first = self.moves.len();
+        self.moves.extend_from_slice(&loose);
         self.loose = loose;
-        changed
+        self.moved_since(first)
+    }
+
+    /// Makes a box reach a value in one dimension.
+    fn reach(&mut self, slot: usize, dimension: u32, high: bool, now: S) {
+        let at = slot * 2 * self.n_features + if high { self.n_features } else { 0 } + dimension as usize;
+        let before = self.bounds[at];
+        if if high { now > before } else { now < before } {
+            self.bounds[at] = now;
+            self.moves.push(Move { dimension, high, before, now });
+        }
+    }
+
+    /// The moves from one on.
+    fn moved_since(&self, first: usize) -> Moved {
+        let (start, end) = (first as u32, self.moves.len() as u32);
+        if start == end { Moved::Nothing } else { Moved::Bounds { start, end } }
     }
 
     /// Reads what will be asked of boxes of nodes, of all of them together; see [`Arena::fetch`].
@@ -155,11 +239,6 @@ impl<S: Scalar> Extents<S> {
             seen + low + high
         });
         std::hint::black_box(seen);
-    }
-
-    /// Whether a node that had `before` rows and has `now` is to have a box and had none, or the other way round.
-    pub(crate) fn is_due(before: usize, now: usize) -> bool {
-        (before > SMALL) != (now > SMALL)
     }
 
     /// Gives up a node's box.
@@ -263,24 +342,23 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Finds the bounds of a box that rows lie on.
-    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
-        loose.clear();
+    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
         let (low, high) = self.bounds(slot);
         for &row in rows {
             for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
                 let dimension = d as u32;
                 if value == low {
-                    loose.push(Loose { dimension, high: false, bound: low, best: S::MAX });
+                    loose.push(Move { dimension, high: false, before: low, now: S::MAX });
                 }
                 if value == high {
-                    loose.push(Loose { dimension, high: true, bound: high, best: S::MIN });
+                    loose.push(Move { dimension, high: true, before: high, now: S::MIN });
                 }
             }
         }
     }
 
     /// Drops the bounds that a node's box lies on, too.
-    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
+    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
         match self.slot(node) {
             Some(slot) => {
                 let (low, high) = self.bounds(slot);
@@ -343,10 +421,16 @@ impl Extents<f32> {
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),
+            moves: Vec::new(),
             loose: Vec::new(),
             spare: Vec::new(),
         }
     }
+}
+
+/// Whether a node that had `before` rows and has `now` is to have a box and had none, or the other way round.
+fn is_due(before: usize, now: usize) -> bool {
+    (before > SMALL) != (now > SMALL)
 }
 
 /// Makes a box hold another one.
@@ -360,7 +444,7 @@ fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: 
 }
 
 /// Drops the bounds that some of a node's rows lie on, too.
-fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Loose<S>>) {
+fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
     arena.while_each_row(node, |row| {
         retain(loose, table.row(row), table.row(row));
         !loose.is_empty()
@@ -368,16 +452,16 @@ fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loo
 }
 
 /// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
-fn retain<S: Scalar>(loose: &mut Vec<Loose<S>>, low: &[S], high: &[S]) {
+fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: &[S], high: &[S]) {
     let mut n = 0;
     for i in 0..loose.len() {
-        let Loose { dimension, high: is_high, bound, best } = loose[i];
+        let Move { dimension, high: is_high, before, now } = loose[i];
         let (low, high) = (low[dimension as usize], high[dimension as usize]);
         let value = if is_high { high } else { low };
-        let farther = (value > best) == is_high;
+        let farther = if is_high { value > now } else { value < now };
         // Written always and counted if so, so that nothing depends on a branch.
-        loose[n] = Loose { best: if farther { value } else { best }, ..loose[i] };
-        n += usize::from(value != bound);
+        loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };
+        n += usize::from(value != before);
     }
     loose.truncate(n);
 }

@@ -1,7 +1,7 @@
 //! One Mondrian tree: the restriction of the tree's keyed process to a set of rows.
 
 use super::domain::Domain;
-use super::extents::Extents;
+use super::extents::{Extents, Moved};
 use super::growth::{Growth, Workbench};
 use super::keyed::Key;
 use super::statistics::Statistics;
@@ -48,15 +48,15 @@ pub(super) struct Touched {
 #[derive(Debug, Clone, Copy, Default)]
 struct Changed {
     statistics: bool,
-    extent: bool,
+    extent: Moved,
 }
 
 impl Changed {
-    const ALL: Self = Self { statistics: true, extent: true };
+    const ALL: Self = Self { statistics: true, extent: Moved::Anything };
 
     fn include(&mut self, other: Self) {
         self.statistics |= other.statistics;
-        self.extent |= other.extent;
+        self.extent = self.extent.or(other.extent);
     }
 }
 
@@ -138,6 +138,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         bench: &mut Workbench<'_>,
     ) {
         self.take_rows(rows, process, bench);
+        self.extents.start();
         self.extents.fetch(&self.arena, bench.touched());
         let touched = &mut bench.touched;
         for i in (0..touched.len()).rev() {
@@ -188,6 +189,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             // A tree made anew: room for all of its boxes at once.
             self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
         }
+        self.extents.start();
         self.extents.fetch(&self.arena, touched.iter().map(|touched| touched.node));
         for i in (0..touched.len()).rev() {
             let this = touched[i];
@@ -204,13 +206,11 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                     Changed::ALL
                 }
                 (false, false) => {
-                    let added = this.rows(rows);
-                    let n_rows = self.arena.n_rows(this.node);
-                    let extent = this.below.extent || Extents::<S>::is_due(n_rows - added.len(), n_rows);
-                    Changed {
-                        statistics: this.below.statistics && self.join(this.node),
-                        extent: extent && self.extents.grow(&self.arena, this.node, added, process.table),
-                    }
+                    let (below, added) = (this.below, this.rows(rows));
+                    let statistics = below.statistics && self.join(this.node);
+                    let extent =
+                        self.extents.grow(&self.arena, this.node, below.extent, added, process.table);
+                    Changed { statistics, extent }
                 }
             };
             if let Some(parent) = touched.get_mut(this.parent as usize) {
@@ -231,7 +231,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         if statistics.is_none() {
             self.set_leaf(leaf, process.targets);
         }
-        let extent = self.extents.grow(&self.arena, leaf, added, process.table);
+        let extent = self.extents.grow(&self.arena, leaf, Moved::Anything, added, process.table);
         Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
@@ -304,9 +304,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             return Changed::ALL;
         }
         let removed = this.rows(rows);
-        let n_rows = self.arena.n_rows(node);
-        let extent = (below.extent || Extents::<S>::is_due(n_rows + removed.len(), n_rows))
-            && self.extents.shrink(&self.arena, node, removed, process.table);
+        let extent = self.extents.shrink(&self.arena, node, below.extent, removed, process.table);
         Changed { statistics, extent }
     }
 
@@ -332,7 +330,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 self.arena.pause(leaf);
             }
         }
-        let extent = self.extents.shrink(&self.arena, leaf, removed, process.table);
+        let extent = self.extents.shrink(&self.arena, leaf, Moved::Anything, removed, process.table);
         Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
