@@ -303,7 +303,8 @@ impl Extents<f32> {
     }
 }
 
-fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
+/// Makes a box hold another one.
+pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
     for (l, &o) in low.iter_mut().zip(other_low) {
         *l = if o < *l { o } else { *l };
     }
