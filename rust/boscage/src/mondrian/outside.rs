@@ -13,7 +13,7 @@ use crate::tree::{Kind, NodeId};
 
 /// Features that are compared at a time: a few, so that some groups are soon done with, and enough for the
 /// processor to do them all at once.
-const LANES: usize = 4;
+const LANES: usize = 8;
 
 /// A point against a box that grows.
 #[derive(Debug)]
@@ -116,36 +116,47 @@ fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], low: &
     let (lows, low_rest) = low.as_chunks::<LANES>();
     let (highs, high_rest) = high.as_chunks::<LANES>();
     let (rates, rates_rest) = rates.as_chunks::<LANES>();
-    let (mut n, mut sum) = (0, 0.0);
+    let (mut n, mut sums) = (0, [0.0; LANES]);
     for i in 0..open.len() {
         let group = open[i] as usize;
-        let [a, b, c, d] = apart(&rates[group], &xs[group], &lows[group], &highs[group]);
-        let rate = (a + c) + (b + d);
-        sum += rate;
+        let apart = apart(&rates[group], &xs[group], &lows[group], &highs[group]);
+        let mut bits = 0;
+        for (sum, apart) in sums.iter_mut().zip(apart) {
+            *sum += apart;
+            bits |= apart.to_bits();
+        }
         // Written always and counted if so, so that nothing depends on a branch.
         open[n] = group as u32;
-        n += usize::from(rate > 0.0);
+        n += usize::from(bits != 0);
     }
     open.truncate(n);
+    let mut sum: f64 = sums.iter().sum();
     for (((&rate, &x), &low), &high) in rates_rest.iter().zip(x_rest).zip(low_rest).zip(high_rest) {
         sum += apart(&[rate], &[x], &[low], &[high])[0];
     }
     sum
 }
 
-/// Weighted distances from a box, by feature; finite if rates are.
+/// Weighted distances from a box, by feature: finite, not negative. Written in steps of one operation each, for
+/// all lanes at once.
 fn apart<const N: usize, S: Scalar, X: Scalar>(
     rates: &[f64; N],
     x: &[X; N],
     low: &[S; N],
     high: &[S; N],
 ) -> [f64; N] {
-    std::array::from_fn(|i| {
-        let x: f64 = x[i].into();
-        let (below, above) = (low[i].into() - x, x - high[i].into());
-        let excess = if below > above { below } else { above };
-        let excess = if excess > 0.0 { excess } else { 0.0 };
-        // No feature without a rate counts, however far away the point is.
-        rates[i] * if excess < f64::MAX { excess } else { f64::MAX }
-    })
+    let x: [f64; N] = x.map(Into::into);
+    let low: [f64; N] = low.map(Into::into);
+    let high: [f64; N] = high.map(Into::into);
+    let mut apart = [0.0; N];
+    for i in 0..N {
+        let (below, above) = (low[i] - x[i], x[i] - high[i]);
+        let farther = if below > above { below } else { above };
+        apart[i] = if farther > 0.0 { farther } else { 0.0 };
+    }
+    for i in 0..N {
+        // So that no feature without a rate counts, however far away the point is.
+        apart[i] = rates[i] * if apart[i] < f64::MAX { apart[i] } else { f64::MAX };
+    }
+    apart
 }
