@@ -496,6 +496,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         for name, choices in _CHOICES.items():
             if name in params and name in notes and notes[name] in choices:
                 params[name] = notes[name]
+        if "feature_maps" in params and notes.get("feature_weights") == "learned":
+            params["feature_maps"] = None
         window = notes.get("window_size")
         if isinstance(window, int) and window >= 1:
             params["window_size"] = window
