@@ -304,8 +304,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
         """Leave-one-out predictions: for each training row by the forest that never saw it.
 
-        They take the place of a validation set. Each costs about as much as a prediction; the
-        forest does not change.
+        They take the place of a validation set. Each costs about as much as a prediction, or with
+        ``posterior="joint"`` as much as fitting the trees together; the forest does not change.
+        Noise is the global one.
 
         Parameters
         ----------
