@@ -230,8 +230,8 @@ impl<'a> Joint<'a> {
         let share = 1.0 / passes.len() as f64;
         let blocks = self.run.map(passes.len().div_ceil(BLOCK), |block| {
             let mut product = vec![[0.0; L]; self.trees.n_rows];
-            for i in block * BLOCK..((block + 1) * BLOCK).min(passes.len()) {
-                passes[i].add_product(&self.spans[i], weights, &mut product);
+            for (passes, spans) in passes.iter().zip(&self.spans).skip(block * BLOCK).take(BLOCK) {
+                passes.add_product(spans, weights, &mut product);
             }
             Ok(product)
         })?;
@@ -389,9 +389,8 @@ mod tests {
         for i in 0..n {
             for j in i + 1..n {
                 let factor = a[j][i] / a[i][i];
-                for k in i..n {
-                    a[j][k] -= factor * a[i][k];
-                }
+                let pivot = a[i].clone();
+                a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
                 b[j] -= factor * b[i];
             }
         }
@@ -411,8 +410,8 @@ mod tests {
         let trees = forest.trees(&run).unwrap();
         let mut covariance = vec![vec![0.0; N]; N];
         for tree in &trees {
-            for i in 0..N {
-                for j in 0..N {
+            for (i, row) in covariance.iter_mut().enumerate() {
+                for (j, entry) in row.iter_mut().enumerate() {
                     let mut node = 0;
                     while tree.children_left[node] >= 0 {
                         let left =
@@ -423,7 +422,7 @@ mod tests {
                         let child = if left(i) { &tree.children_left } else { &tree.children_right };
                         node = child[node] as usize;
                     }
-                    covariance[i][j] += HYPER.clock(tree.time[node]) / trees.len() as f64;
+                    *entry += HYPER.clock(tree.time[node]) / trees.len() as f64;
                 }
             }
         }
