@@ -14,6 +14,7 @@ mod feature_map;
 pub(crate) mod forest;
 mod gaussian;
 mod hyperparameters;
+mod joint;
 mod keyed;
 mod kneser_ney;
 mod learned_axes;
