@@ -3,7 +3,8 @@
 All cores. A quarter of the rows is predicted, the others are learned, at most --test-rows and
 --train-rows. Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
 trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest.
-"Mondrian" has equal rates, "learned" rates and maps that were learned from the labels.
+"Mondrian" has equal rates, "learned" rates and maps that were learned from the labels; "joint"
+fits the sum of all trees besides.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ MODELS = {
     "Mondrian": mondrian(),
     "learned": mondrian(feature_weights="learned"),
     "learned, local noise": mondrian(feature_weights="learned", noise="local"),
+    "joint": mondrian(feature_weights="learned", posterior="joint"),
+    "joint, local noise": mondrian(feature_weights="learned", posterior="joint", noise="local"),
     "RF, spread": gaussian(RandomForestRegressor),
     "ERT, spread": gaussian(ExtraTreesRegressor),
     "RF, spread and leaves": gaussian(RandomForestRegressor, leaves=True, min_samples_leaf=5),
@@ -102,7 +105,7 @@ def main() -> None:
             found[name][key] = [float(figure) for figure in np.mean(each, axis=0)]
             table.add(key, *found[name][key])
 
-    for ours in ("learned", "learned, local noise"):
+    for ours in ("learned", "learned, local noise", "joint", "joint, local noise"):
         table = Table(
             f"{ours}, beside its peers",
             ["data", "RMSE/RF", "CRPS/QF", "in 90 %", "NLPD-spread", "NLPD-leaves"],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from boscage import GaussianMixture, MondrianForestRegressor
 from boscage.metrics import interval_coverage, nlpd
@@ -24,7 +26,7 @@ def make(**params: Any) -> MondrianForestRegressor:
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-@pytest.mark.parametrize("posterior", ["exact", "fast"])
+@pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
 @pytest.mark.parametrize("noise", ["global", "local"])
 def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) -> None:
     model = make(predictive=predictive, posterior=posterior, noise=noise).fit(X, Y)
@@ -113,7 +115,7 @@ def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"posterior": "slow"}, "'exact', 'fast', found 'slow'"),
+        ({"posterior": "slow"}, "'exact', 'fast', 'joint', found 'slow'"),
         ({"hyperparameters": {}}, "'ml', 'heuristic'"),
         ({"noise": None}, "'global', 'local'"),
         ({"noise_variance": 0.0}, "noise_variance must be finite and > 0"),
@@ -179,6 +181,63 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
     assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0
 
 
+# -- all trees together ---------------------------------------------------------------------------
+
+
+def test_trees_fitted_together_are_more_accurate() -> None:
+    """A smooth target: a mixture of trees is too smooth, their sum is not."""
+    test = np.random.default_rng(6).uniform(size=(400, 2))
+    truth = np.sin(6.0 * test[:, 0])
+    error = {
+        posterior: np.sqrt(
+            np.mean((make(posterior=posterior).fit(X, Y).predict(test) - truth) ** 2)
+        )
+        for posterior in ("exact", "joint")
+    }
+    assert error["joint"] < 0.9 * error["exact"]
+
+
+def test_together_is_a_function_of_the_rows(tmp_path: Path) -> None:
+    whole = make(posterior="joint", noise="local").fit(X, Y)
+    parts = make(posterior="joint", noise="local")
+    for part in np.array_split(RNG.permutation(200), 4):
+        parts.partial_fit(X[part], Y[part], ids=part)
+    parts.partial_fit([[0.5, 0.5]], [9.0], ids=[999]).forget([999])
+    whole.save(tmp_path / "m")
+    rows = RNG.uniform(size=(30, 2))
+    for other in (
+        parts,
+        MondrianForestRegressor.load(tmp_path / "m"),
+        pickle.loads(pickle.dumps(whole)),
+    ):
+        assert other.posterior == "joint"
+        assert other.digest() == whole.digest()
+        for own, expected in zip(
+            other.predict(rows, return_std=True), whole.predict(rows, return_std=True), strict=True
+        ):
+            np.testing.assert_array_equal(own, expected)
+
+
+def test_together_moves_and_stretches_with_the_targets() -> None:
+    rows = RNG.uniform(size=(30, 2))
+    mean, std = make(posterior="joint").fit(X, Y).predict(rows, return_std=True)
+    for scale, shift in ((1e130, 0.0), (-3.0, 50.0)):
+        moved = make(posterior="joint").fit(X, scale * Y + shift)
+        other_mean, other_std = moved.predict(rows, return_std=True)
+        # The share of the joint mean comes from equations that are solved to a hundredth.
+        np.testing.assert_allclose((other_mean - shift) / scale, mean, atol=1e-3)
+        np.testing.assert_allclose(other_std / abs(scale), std, rtol=1e-3)
+
+
+def test_together_returns_to_the_prior_far_away() -> None:
+    model = make(posterior="joint").fit(X, Y)
+    prior = model.hyperparameters_
+    mean, std = model.predict([[1e6, 1e6]], return_std=True)
+    assert mean[0] == pytest.approx(prior["mu"], abs=1e-3)
+    variance = 0.5 * prior["gamma1"] + prior["noise_variance"]
+    assert std[0] ** 2 == pytest.approx(variance, rel=1e-3)
+
+
 # -- learned maps ---------------------------------------------------------------------------------
 
 
@@ -215,3 +274,32 @@ def test_maps_must_be_those_of_one_forest_to_merge() -> None:
     assert learned.feature_maps_ is not None
     with pytest.raises(ValueError, match=r"feature (weights|maps) are equal"):
         plain.merge(learned)
+
+
+def test_shards_share_frozen_maps() -> None:
+    first = make(feature_weights="learned").fit(X, Y)
+    frozen = {
+        "feature_weights": first.feature_weights_,
+        "feature_maps": first.feature_maps_,
+        "feature_range": first.feature_range_,
+    }
+    whole = make(**frozen).fit(X, Y, ids=np.arange(200))
+    shard = make(**frozen).fit(X[:80], Y[:80], ids=np.arange(80))
+    shard.merge(make(**frozen).fit(X[80:], Y[80:], ids=np.arange(80, 200)))
+    assert shard.digest() == whole.digest() == first.digest()
+    np.testing.assert_array_equal(clone(shard).fit(X, Y).predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"feature_weights": "learned", "feature_maps": [([], [])] * 2}, "maps of its own"),
+        ({"feature_maps": 3}, "a pair"),
+        ({"feature_maps": [([], [])]}, "each of the 2 features"),
+        ({"feature_maps": [([0.0, 1.0], [0.0, 0.5])] * 2}, "shares from 0 to 1"),
+        ({"feature_maps": [([0.0, 0.5], [0.0, 1.0])] * 2}, "feature_maps"),
+    ],
+)
+def test_wrong_maps(params: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**params).fit(X, Y)

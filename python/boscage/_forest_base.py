@@ -145,7 +145,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         The result is the forest of both sets of rows, bit for bit, so that training can be split
         between machines. Both forests need the same ``random_state`` (an integer), the same
         parameters and reference ranges (``feature_range``) and the same feature weights and maps:
-        where these are learned, shards start from copies of one forest that has forgotten its rows.
+        where these are learned, shards start from copies of one forest that has forgotten its rows,
+        or are given what one forest has learned (``feature_weights_``, ``feature_maps_``).
 
         Parameters
         ----------
@@ -496,6 +497,8 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         for name, choices in _CHOICES.items():
             if name in params and name in notes and notes[name] in choices:
                 params[name] = notes[name]
+        if "feature_maps" in params and notes.get("feature_weights") == "learned":
+            params["feature_maps"] = None
         window = notes.get("window_size")
         if isinstance(window, int) and window >= 1:
             params["window_size"] = window

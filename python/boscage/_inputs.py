@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._types import AnyArray, FloatArray, Ids, Label, Rows
+from boscage._types import AnyArray, FloatArray, Ids, Label, Maps, Rows
 
 _MAX_ID = 2**64 - 1
 
@@ -377,6 +377,24 @@ def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
     if not weights.any():
         raise ValueError("feature_weights are all zero; expected a positive one")
     return weights
+
+
+def check_maps(value: Any, n_features: int) -> Maps:
+    """``feature_maps`` as a pair of vectors a feature; the core checks what they say."""
+    try:
+        maps = [
+            (np.asarray(knots, dtype=np.float64), np.asarray(shares, dtype=np.float64))
+            for knots, shares in value
+        ]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"feature_maps must be a pair (knots, shares) for each feature, found {value!r}"
+        ) from error
+    if len(maps) != n_features or any(a.ndim != 1 or b.ndim != 1 for a, b in maps):
+        raise ValueError(
+            f"feature_maps must hold two vectors for each of the {n_features} features"
+        )
+    return maps
 
 
 def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:

@@ -34,9 +34,11 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         Cuts after this time are not made; smaller means smaller trees.
     min_samples_split : int, default=2
         A node with fewer rows is not split.
-    posterior : {"exact", "fast"}, default="exact"
-        "exact" is Gaussian belief propagation (section 6.3.1); "fast" takes each node's empirical
-        mean and variance instead (section 6.3.3).
+    posterior : {"exact", "fast", "joint"}, default="exact"
+        "exact" is Gaussian belief propagation in each tree (section 6.3.1); "fast" takes each
+        node's empirical mean and variance instead (section 6.3.3). "joint" fits the sum of all
+        trees to the targets and takes the trees' spread from "exact": more accurate, above all
+        for smooth targets and few rows, but slower to fit.
     hyperparameters : {"loo", "ml", "heuristic"}, default="loo"
         How the scales of the hierarchy are chosen: by how well the forest predicts rows that it
         leaves out, by maximising the trees' marginal likelihood, or by the heuristic of section
@@ -57,6 +59,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         Rate of cuts in each feature, in units of one over its range; 0 switches a feature off.
         "learned" estimates them from the targets at the first fit, and where along each feature
         to cut (``feature_maps_``), and then keeps them.
+    feature_maps : list of (knots, shares), default=None
+        Where along each feature to cut, as in ``feature_maps_``, say that of another forest, with
+        its ``feature_weights_`` and ``feature_range_``. Not together with "learned".
     window_size : int, default=None
         Keep this many newest rows and forget the others.
     random_state : int, RandomState, Generator or None, default=None
@@ -81,7 +86,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     feature_weights_ : ndarray of shape (n_features_in_,)
         The weights in use.
     feature_maps_ : list of (knots, shares) or None
-        With ``feature_weights="learned"``: where along each feature cuts are frequent.
+        Where along each feature cuts are frequent, if this was learned or given.
     n_rows_ : int
         Number of rows in the forest.
     ids_ : ndarray of shape (n_rows_,)
@@ -113,13 +118,14 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         *,
         lifetime: float = math.inf,
         min_samples_split: int = 2,
-        posterior: Literal["exact", "fast"] = "exact",
+        posterior: Literal["exact", "fast", "joint"] = "exact",
         hyperparameters: Literal["loo", "ml", "heuristic"] = "loo",
         noise: Literal["global", "local"] = "global",
         noise_variance: float | None = None,
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = None,
+        feature_maps: Maps | None = None,
         window_size: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -135,6 +141,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
+        self.feature_maps = feature_maps
         self.window_size = window_size
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -199,7 +206,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             "min_samples_split": _inputs.check_count(
                 "min_samples_split", self.min_samples_split, 2
             ),
-            "posterior": _inputs.check_choice("posterior", self.posterior, ("exact", "fast")),
+            "posterior": _inputs.check_choice(
+                "posterior", self.posterior, ("exact", "fast", "joint")
+            ),
             "hyperparameters": _inputs.check_choice(
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             ),
@@ -224,6 +233,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             "hyperparameters": model.rule,
             "noise": model.noise,
             "noise_variance": model.noise_variance,
+            "feature_maps": model.maps,
         }
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
@@ -232,7 +242,13 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (y,), {}
+        if model is not None or self.feature_maps is None:
+            return (y,), {}
+        if isinstance(self.feature_weights, str):
+            raise ValueError(
+                "feature_maps goes with given feature_weights: 'learned' finds maps of its own"
+            )
+        return (y,), {"maps": _inputs.check_maps(self.feature_maps, self.n_features_in_)}
 
     def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
         return learn_axes(X, y, **options)
@@ -288,8 +304,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
         """Leave-one-out predictions: for each training row by the forest that never saw it.
 
-        They take the place of a validation set. Each costs about as much as a prediction; the
-        forest does not change.
+        They take the place of a validation set. Each costs about as much as a prediction, or with
+        ``posterior="joint"`` as much as fitting the trees together; the forest does not change.
+        Noise is the global one.
 
         Parameters
         ----------
@@ -309,7 +326,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
 
     @property
     def feature_maps_(self) -> Maps | None:
-        """Where along the features cuts are frequent; with ``feature_weights="learned"``.
+        """Where along the features cuts are frequent, if this was learned or given.
 
         For each feature the pair (knots, shares): the share of the feature's rate that lies below
         each knot, linear in between. A feature without knots is cut alike all along its range, and

@@ -88,7 +88,7 @@ def _fit(commands: Any) -> None:
         "--discount", type=_discount, metavar="X", help="a number, or loo: chosen by leave-one-out"
     )
     numbers = fit.add_argument_group("regression only")
-    numbers.add_argument("--posterior", choices=["exact", "fast"])
+    numbers.add_argument("--posterior", choices=["exact", "fast", "joint"])
     numbers.add_argument("--hyperparameters", choices=["loo", "ml", "heuristic"])
     numbers.add_argument("--noise", choices=["global", "local"])
     numbers.add_argument("--noise-variance", type=float, metavar="VARIANCE")

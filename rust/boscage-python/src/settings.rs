@@ -27,7 +27,8 @@ pub(crate) fn predictive_name(value: Predictive) -> &'static str {
     PREDICTIVE[value as usize].0
 }
 
-const POSTERIOR: [(&str, Posterior); 2] = [("exact", Posterior::Exact), ("fast", Posterior::Fast)];
+const POSTERIOR: [(&str, Posterior); 3] =
+    [("exact", Posterior::Exact), ("fast", Posterior::Fast), ("joint", Posterior::Joint)];
 
 pub(crate) fn posterior(value: &str) -> PyResult<Posterior> {
     option("posterior", value, &POSTERIOR)

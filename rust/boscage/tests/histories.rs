@@ -227,6 +227,56 @@ proptest! {
         }
     }
 
+    /// Nodes that grow past the size from which they keep boxes, and shrink below it again; boxes of many
+    /// features, on whose bounds many rows lie. Predictions see every box.
+    #[test]
+    fn boxes_are_functions_of_their_rows(
+        seed in any::<u64>(),
+        rows in prop::collection::vec(prop::collection::vec(-2i8..=2, 19), 30..120),
+        batch in prop_oneof![Just(1usize), 2usize..40],
+        keep in 1usize..100,
+    ) {
+        const D: usize = 19;
+        let n = rows.len();
+        // Many values are at the ends of their range.
+        let values: Vec<f64> = rows.iter().flatten().map(|&v| f64::from(v).clamp(-1.5, 1.0)).collect();
+        let codes: Vec<u32> = rows.iter().map(|row| row[1].unsigned_abs().into()).collect();
+        let settings = || MondrianSettings { n_estimators: 2, seed, ..MondrianSettings::default() };
+        let domain = || Domain::new(vec![-1.5; D], vec![1.0; D], None).unwrap();
+        let one = Run::default();
+        let part = |of: &[usize]| -> (Vec<f64>, Vec<u32>, Vec<u64>) {
+            let x = of.iter().flat_map(|&i| values[i * D..(i + 1) * D].to_vec()).collect();
+            (x, of.iter().map(|&i| codes[i]).collect(), of.iter().map(|&i| i as u64).collect())
+        };
+        let fit = |of: &[usize]| {
+            let (x, codes, ids) = part(of);
+            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
+            let targets: (&[u32], &[Label]) = (&codes, &LABELS);
+            MondrianClassifier::fit(settings(), 20.0, domain(), batch, targets, &LABELS, &one).unwrap()
+        };
+        let points: Vec<f64> = values.iter().map(|v| 1.3 * v + 0.1).collect();
+        let points = Rows::from_f64(&points, D).unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        let keep = keep.min(n);
+        let (whole, rest) = (fit(&all), fit(&all[..keep]));
+
+        let mut forest = fit(&all[..keep]);
+        for part_of in all[keep..].chunks(batch) {
+            let (x, codes, ids) = part(part_of);
+            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
+            forest.partial_fit(batch, (&codes, &LABELS), &one).unwrap();
+        }
+        forest.check().unwrap();
+        prop_assert_eq!(forest.digest(), whole.digest());
+        prop_assert_eq!(forest.predict_proba(points, &one), whole.predict_proba(points, &one));
+        for gone in all[keep..].chunks(batch) {
+            forest.forget(&gone.iter().map(|&i| i as u64).collect::<Vec<_>>(), &one).unwrap();
+        }
+        forest.check().unwrap();
+        prop_assert_eq!(forest.digest(), rest.digest());
+        prop_assert_eq!(forest.predict_proba(points, &one), rest.predict_proba(points, &one));
+    }
+
     /// Leaving a row out is forgetting it, predicting, and taking it back.
     #[test]
     fn leaving_out_is_forgetting(

@@ -203,7 +203,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
 }
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
-    let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast])?;
+    let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast, Posterior::Joint])?;
     let rule = reader.choice(&[
         HyperparameterRule::MarginalLikelihood,
         HyperparameterRule::Heuristic,

@@ -418,6 +418,38 @@ mod tests {
         }
     }
 
+    /// A cell that is placed below known cuts is the one that is reached by drawing them, on every level, and
+    /// whatever cell it was before.
+    #[test]
+    fn placing_is_descending() {
+        let domain = domain();
+        for level in 0..4 {
+            let mut placed = Cell::root(&domain, level, Key::of_tree(0, 0));
+            for seed in 0..100u64 {
+                let key = Key::of_tree(seed, 2);
+                let mut cell = Cell::root(&domain, level, key);
+                let mut path = Vec::new();
+                for i in 0..seed % 20 {
+                    let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
+                    let right = (seed * 7919 >> i) & 1 == 1;
+                    path.insert(0, (cut, right));
+                    cell.descend(right);
+                }
+                placed.place(key, &path);
+                // The next cuts on either side agree, too.
+                for right in [false, true, true, false] {
+                    let cut = cell.next_cut(f64::INFINITY);
+                    assert_eq!(placed.next_cut(f64::INFINITY), cut, "level {level}, seed {seed}");
+                    if cut.is_none() {
+                        break;
+                    }
+                    cell.descend(right);
+                    placed.descend(right);
+                }
+            }
+        }
+    }
+
     /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in dimension `d` with
     /// probability in proportion, uniformly between them (projectivity), inside and outside `K_0`.
     #[test]

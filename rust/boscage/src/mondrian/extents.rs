@@ -29,9 +29,10 @@ pub(crate) struct Extents<S> {
     free: Vec<u32>,
     /// The bounds that moved since [`Extents::start`].
     moves: Vec<Move<S>>,
-    /// Room for bounds that may move, and for a box.
+    /// Room for bounds that may move.
     loose: Vec<Move<S>>,
-    spare: Vec<S>,
+    /// Room for what a box is made of.
+    sources: Sources,
 }
 
 /// A bound that moved, or may move.
@@ -62,9 +63,19 @@ impl Moved {
             _ => Self::Anything,
         }
     }
+}
 
-    fn anything(changed: bool) -> Self {
-        if changed { Self::Anything } else { Self::Nothing }
+/// What a box holds.
+#[derive(Debug, Clone, Default)]
+struct Sources {
+    slots: Vec<usize>,
+    rows: Vec<RowId>,
+}
+
+impl Sources {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.rows.clear();
     }
 }
 
@@ -78,7 +89,7 @@ impl<S: Scalar> Extents<S> {
             free: Vec::new(),
             moves: Vec::new(),
             loose: Vec::new(),
-            spare: Vec::new(),
+            sources: Sources::default(),
         }
     }
 
@@ -100,13 +111,70 @@ impl<S: Scalar> Extents<S> {
             return self.clear(node);
         }
         let slot = self.claim(arena, node);
-        self.empty(slot);
+        self.read_off(slot, arena, node, table, false);
+    }
+
+    /// Sets a box anew, and notes what moved if somebody wants to know.
+    fn read_off(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>, note: bool) {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clear();
         match arena.kind(node) {
-            Kind::Leaf => self.include_node(slot, arena, node, table),
+            Kind::Leaf => sources.rows.extend(arena.leaf_rows(node)),
             Kind::Split(left, right) => {
-                self.include_node(slot, arena, left, table);
-                self.include_node(slot, arena, right, table);
+                for child in [left, right] {
+                    match self.slot(child) {
+                        Some(own) => sources.slots.push(own),
+                        None => arena.for_each_row(child, |row| sources.rows.push(row)),
+                    }
+                }
             }
+        }
+        self.unite(slot, &sources, table, note);
+        self.sources = sources;
+    }
+
+    /// Makes a box that of some boxes and rows: some features of all of them at a time, so that every value is
+    /// read once and every bound written once.
+    fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
+        const LANES: usize = 16;
+        let whole = self.n_features / LANES * LANES;
+        for first in (0..whole).step_by(LANES) {
+            self.unite_some::<LANES>(slot, first, sources, table, note);
+        }
+        for feature in whole..self.n_features {
+            self.unite_some::<1>(slot, feature, sources, table, note);
+        }
+    }
+
+    fn unite_some<const N: usize>(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sources: &Sources,
+        table: Table<'_, S>,
+        note: bool,
+    ) {
+        let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many features follow");
+        let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
+        for &row in &sources.rows {
+            let x = some(table.row(row));
+            widen(&mut low, &mut high, &x, &x);
+        }
+        for &other in &sources.slots {
+            let (lows, highs) = self.bounds(other);
+            widen(&mut low, &mut high, &some(lows), &some(highs));
+        }
+        for (is_high, now) in [(false, low), (true, high)] {
+            let start = self.place(slot, first as u32, is_high);
+            let bounds = &mut self.bounds[start..start + N];
+            if note && *bounds != now {
+                let moved = (0..N).filter(|&i| bounds[i] != now[i]);
+                self.moves.extend(moved.map(|i| {
+                    let dimension = (first + i) as u32;
+                    Move { dimension, high: is_high, before: bounds[i], now: now[i] }
+                }));
+            }
+            bounds.copy_from_slice(&now);
         }
     }
 
@@ -147,7 +215,8 @@ impl<S: Scalar> Extents<S> {
             && let Kind::Split(left, right) = arena.kind(node)
             && self.n_boxes(arena, left) + self.n_boxes(arena, right) < added.len()
         {
-            return Moved::anything(self.rejoin(slot, arena, [left, right], table));
+            self.read_off(slot, arena, node, table, true);
+            return self.moved_since(first);
         }
         for &row in added {
             if !self.contains(slot, row, table) {
@@ -177,6 +246,7 @@ impl<S: Scalar> Extents<S> {
             self.clear(node);
             return Moved::Anything;
         };
+        let first = self.moves.len();
         let mut loose = std::mem::take(&mut self.loose);
         loose.clear();
         if let Moved::Bounds { start, end } = below {
@@ -189,7 +259,8 @@ impl<S: Scalar> Extents<S> {
                 && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= A_FEW * removed.len()
             {
                 self.loose = loose;
-                return Moved::anything(self.rejoin(slot, arena, [left, right], table));
+                self.read_off(slot, arena, node, table, true);
+                return self.moved_since(first);
             }
             self.find_loose(slot, removed, table, &mut loose);
         }
@@ -203,12 +274,10 @@ impl<S: Scalar> Extents<S> {
                 }
             }
         }
-        let (low, high) = self.bounds_mut(slot);
-        for &Move { dimension, high: is_high, now, .. } in &loose {
-            let side = if is_high { &mut *high } else { &mut *low };
-            side[dimension as usize] = now;
+        for &Move { dimension, high, now, .. } in &loose {
+            let at = self.place(slot, dimension, high);
+            self.bounds[at] = now;
         }
-        let first = self.moves.len();
         self.moves.extend_from_slice(&loose);
         self.loose = loose;
         self.moved_since(first)
@@ -216,7 +285,7 @@ impl<S: Scalar> Extents<S> {
 
     /// Makes a box reach a value in one dimension.
     fn reach(&mut self, slot: usize, dimension: u32, high: bool, now: S) {
-        let at = slot * 2 * self.n_features + if high { self.n_features } else { 0 } + dimension as usize;
+        let at = self.place(slot, dimension, high);
         let before = self.bounds[at];
         if if high { now > before } else { now < before } {
             self.bounds[at] = now;
@@ -302,15 +371,9 @@ impl<S: Scalar> Extents<S> {
         self.bounds[slot * 2 * d..(slot + 1) * 2 * d].split_at(d)
     }
 
-    fn bounds_mut(&mut self, slot: usize) -> (&mut [S], &mut [S]) {
-        let d = self.n_features;
-        self.bounds[slot * 2 * d..(slot + 1) * 2 * d].split_at_mut(d)
-    }
-
-    fn empty(&mut self, slot: usize) {
-        let (low, high) = self.bounds_mut(slot);
-        low.fill(S::MAX);
-        high.fill(S::MIN);
+    /// Where one bound is.
+    fn place(&self, slot: usize, dimension: u32, high: bool) -> usize {
+        (2 * slot + usize::from(high)) * self.n_features + dimension as usize
     }
 
     /// How many boxes or rows a node's box is read off.
@@ -333,12 +396,6 @@ impl<S: Scalar> Extents<S> {
         };
         let groups = low.chunks(LANES).zip(high.chunks(LANES));
         !x.chunks(LANES).zip(groups).any(|(x, (low, high))| outside(x, low, high))
-    }
-
-    fn include_row(&mut self, slot: usize, row: RowId, table: Table<'_, S>) {
-        let x = table.row(row);
-        let (low, high) = self.bounds_mut(slot);
-        widen(low, high, x, x);
     }
 
     /// Finds the bounds of a box that rows lie on.
@@ -367,49 +424,6 @@ impl<S: Scalar> Extents<S> {
             None => hold_by_rows(arena, node, table, loose),
         }
     }
-
-    /// Sets a split's box from its children; whether it was another one.
-    fn rejoin(&mut self, slot: usize, arena: &Arena, children: [NodeId; 2], table: Table<'_, S>) -> bool {
-        let mut spare = std::mem::take(&mut self.spare);
-        spare.resize(2 * self.n_features, S::ZERO);
-        let (low, high) = spare.split_at_mut(self.n_features);
-        low.fill(S::MAX);
-        high.fill(S::MIN);
-        for child in children {
-            match self.slot(child) {
-                Some(other) => {
-                    let (other_low, other_high) = self.bounds(other);
-                    widen(low, high, other_low, other_high);
-                }
-                None => arena.for_each_row(child, |row| widen(low, high, table.row(row), table.row(row))),
-            }
-        }
-        let bounds = &mut self.bounds[slot * spare.len()..][..spare.len()];
-        let changed = *bounds != *spare;
-        bounds.copy_from_slice(&spare);
-        self.spare = spare;
-        changed
-    }
-
-    fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>) {
-        match self.slot(node) {
-            Some(other) if other != slot => {
-                // Two boxes of one vector: the later one is lent apart.
-                let size = 2 * self.n_features;
-                let (a, b) = (slot * size, other * size);
-                let (first, second) = self.bounds.split_at_mut(a.max(b));
-                let (to, from) = if a < b {
-                    (&mut first[a..a + size], &second[..size])
-                } else {
-                    (&mut second[..size], &first[b..b + size])
-                };
-                let (low, high) = to.split_at_mut(self.n_features);
-                let (other_low, other_high) = from.split_at(self.n_features);
-                widen(low, high, other_low, other_high);
-            }
-            _ => arena.for_each_row(node, |row| self.include_row(slot, row, table)),
-        }
-    }
 }
 
 impl Extents<f32> {
@@ -423,7 +437,7 @@ impl Extents<f32> {
             free: self.free.clone(),
             moves: Vec::new(),
             loose: Vec::new(),
-            spare: Vec::new(),
+            sources: Sources::default(),
         }
     }
 }
@@ -434,7 +448,7 @@ fn is_due(before: usize, now: usize) -> bool {
 }
 
 /// Makes a box hold another one.
-fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
+pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
     for (l, &o) in low.iter_mut().zip(other_low) {
         *l = if o < *l { o } else { *l };
     }

@@ -211,7 +211,7 @@ impl Above {
         let v = (self.variance - rest).max(0.0);
         let whole = self.variance + 1.0 / others.precision;
         let mean = self.mean + v / whole * (others.mean - self.mean);
-        Self { mean, variance: v - v * v / whole + rest }
+        Self { mean, variance: v - v * (v / whole) + rest }
     }
 }
 
@@ -412,8 +412,19 @@ impl Bridge {
     }
 }
 
+/// The expected clock between the stop before and where a point branches off, or else the stop itself, a
+/// `span` away.
+pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> f64 {
+    let probability = branch_probability(stop);
+    if probability == 0.0 {
+        return span;
+    }
+    let (clock, _) = branch_clock(stop, hyper, probability, 0, 1);
+    probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
+}
+
 /// The probability of branching off above a stop.
-fn branch_probability(stop: &Stop) -> f64 {
+pub(crate) fn branch_probability(stop: &Stop) -> f64 {
     match stop.branch {
         Branch::Never => 0.0,
         Branch::At(_) => 1.0,

@@ -9,9 +9,10 @@
 
 use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Hyperparameters, Message, Messages};
+use super::joint::{Joint, Trees};
 use super::local_noise::Sizes;
 use super::numbers::Numbers;
-use super::regressor::Noise;
+use super::regressor::{Noise, Posterior, RegressionSettings};
 use super::route::{Branch, Stop};
 use super::tree::Tree;
 use crate::data::Scalar;
@@ -30,47 +31,97 @@ const FARTHEST: i32 = 8;
 const LEAST_NOISE: f64 = 1e-3;
 /// Steps are taken as long as the mean log density grows by this.
 const WORTHWHILE: f64 = 1e-3;
+/// Steps of the spread from none to that of the mixture.
+const FULL_SPREAD: f64 = 4.0;
+/// Rows that are left out together of the joint model: one of so many, or fewer.
+const PARTS: usize = 8;
+/// Trees (at most) for which its hyperparameters are sought.
+const FEW_TREES: usize = 16;
+/// Accuracy of its weights.
+const TOLERANCE: f64 = 1e-2;
+
+/// How the mean of all trees together takes part in a forest's predictions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Together {
+    /// Of the joint model.
+    pub(crate) hyper: Hyperparameters,
+    /// The joint mean's share in the forest's, beside that of the mixture's mean.
+    pub(crate) share: f64,
+    /// Factor on the distances of the mixture's components from their mean.
+    pub(crate) spread: f64,
+}
 
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
 /// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
-/// that of `heuristic`, and so is the noise if it is `fixed`: then `gamma_1` is sought instead of its share.
+/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
+///
+/// For the joint posterior, those under which all trees together predict such rows with least squared error
+/// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
     heuristic: Hyperparameters,
-    noise: Noise,
-    fixed: bool,
+    settings: &RegressionSettings,
     run: &Run<'_>,
-) -> Result<Hyperparameters> {
-    let trial = Trial::new(forest, kept, noise, run)?;
-    let evaluate = |(share, gamma2): (i32, i32)| {
+) -> Result<(Hyperparameters, Option<Together>)> {
+    let trial = Trial::new(forest, kept, settings, run)?;
+    let fixed = settings.noise_variance.is_some();
+    let at = |share: i32, gamma2: i32| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
-        let hyper = if fixed {
-            Hyperparameters { gamma1: heuristic.gamma1 * f64::from(-share).exp2(), gamma2, ..heuristic }
-        } else {
-            let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
-            Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..heuristic }
-        };
-        let left_out = trial.left_out(&hyper)?;
         if fixed {
-            return Ok((trial.score(&left_out, 1.0), hyper));
+            return Hyperparameters {
+                gamma1: heuristic.gamma1 * f64::from(-share).exp2(),
+                gamma2,
+                ..heuristic
+            };
+        }
+        let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
+        Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..heuristic }
+    };
+    let joint = match settings.posterior {
+        Posterior::Joint => Some(trial.joint(|[share, gamma2]| at(share, gamma2))?),
+        Posterior::Exact | Posterior::Fast => None,
+    };
+    let evaluate = |[share, gamma2, spread]: [i32; 3]| {
+        let hyper = at(share, gamma2);
+        let mut left_out = trial.left_out(&hyper)?;
+        let together = joint.as_ref().map(|(hyper, errors)| {
+            let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
+            Together { hyper: *hyper, share: recentre(&mut left_out, errors, spread), spread }
+        });
+        if fixed {
+            return Ok((trial.score(&left_out, 1.0), (hyper, together)));
         }
         let (score, scale) = trial.best_scale(&left_out);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
-        Ok((score, Hyperparameters { gamma1, noise_variance, ..hyper }))
+        Ok((score, (Hyperparameters { gamma1, noise_variance, ..hyper }, together)))
     };
-    let mut at = (0, 0);
+    let directions = [[0, 1, 0], [0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 0, -1], [0, 0, 1]];
+    let directions = if joint.is_some() { &directions[..] } else { &directions[..4] };
+    let (score, found) = climb([0, 0, FULL_SPREAD as i32], directions, evaluate)?;
+    // Targets of so many orders of magnitude that no density of theirs is a number.
+    let (hyper, together) = found;
+    let usable = score.is_finite() && [hyper.gamma1, hyper.noise_variance].iter().all(|v| v.is_normal());
+    Ok(if usable { (hyper, together) } else { (heuristic, together) })
+}
+
+/// The best point that is found by going in every direction as far as it leads, until none does; its score,
+/// and what belongs to it.
+fn climb<const N: usize, T>(
+    start: [i32; N],
+    directions: &[[i32; N]],
+    evaluate: impl Fn([i32; N]) -> Result<(f64, T)>,
+) -> Result<(f64, T)> {
+    let mut at = start;
     let mut best = evaluate(at)?;
-    // Every direction as far as it leads, until none does.
-    let directions = [(0, 1), (0, -1), (-1, 0), (1, 0)];
     let (mut vain, mut next) = (0, 0);
     while vain < directions.len() {
-        let (share, gamma2) = directions[next % directions.len()];
+        let direction = directions[next % directions.len()];
         next += 1;
         vain += 1;
         loop {
-            let there = (at.0 + share, at.1 + gamma2);
-            if there.0.abs() > FARTHEST || there.1.abs() > FARTHEST {
+            let there = std::array::from_fn(|i| at[i] + direction[i]);
+            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST) {
                 break;
             }
             let found = evaluate(there)?;
@@ -82,9 +133,30 @@ pub(crate) fn maximise<S: Scalar>(
             (at, best, vain) = (there, found, 1);
         }
     }
-    // Targets of so many orders of magnitude that no density of theirs is a number.
-    let usable = best.0.is_finite() && [best.1.gamma1, best.1.noise_variance].iter().all(|v| v.is_normal());
-    Ok(if usable { best.1 } else { heuristic })
+    Ok(best)
+}
+
+/// Moves what every tree misses rows by (`left_out`, by tree and row) to where all trees together miss them by
+/// `errors`, as far as that leaves less squared error; the share of the way. About there, trees' distances
+/// are multiplied by `spread`.
+fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f64 {
+    let n_trees = left_out.len() as f64;
+    let own: Vec<f64> =
+        (0..errors.len()).map(|row| left_out.iter().map(|tree| tree[row].0 / n_trees).sum()).collect();
+    let (mut product, mut square) = (0.0, 0.0);
+    for (own, error) in own.iter().zip(errors) {
+        product += own * (own - error);
+        square += (own - error) * (own - error);
+    }
+    let share = product / square;
+    // Neither is better, or squares are no numbers.
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    for tree in left_out {
+        for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(errors)) {
+            *miss = own + share * (error - own) + spread * (*miss - own);
+        }
+    }
+    share
 }
 
 /// Where a row is in a tree that does not have it.
@@ -101,53 +173,78 @@ struct Trial<'a, S> {
     /// For every tree, each chosen row's place.
     places: Vec<Vec<Place>>,
     targets: Vec<f64>,
-    all_targets: &'a [f64],
-    lifetime: f64,
+    forest: &'a Forest<Numbers>,
+    /// All rows in an order of their own, and which of them are chosen.
+    order: Vec<RowId>,
+    numbers: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
+}
+
+/// Some of the rows, and which of the chosen a row is. A row that is there twice is not chosen, unless all are:
+/// that its copy predicts it says nothing of others.
+fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> (Vec<RowId>, Vec<Option<u32>>) {
+    let is_single = |place: usize| {
+        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
+    };
+    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
+    if single.is_empty() {
+        single = (0..order.len()).collect();
+    }
+    let every = single.len().div_ceil(ROWS);
+    let mut numbers = vec![None; order.len()];
+    let mut chosen = Vec::new();
+    for place in single.into_iter().step_by(every) {
+        numbers[place] = Some(chosen.len() as u32);
+        chosen.push(order[place]);
+    }
+    (chosen, numbers)
+}
+
+/// The rows in an order that is that of the first tree's leaves, not that in which they came.
+pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
+    let n_features = forest.domain.n_features();
+    let arena = &kept.trees[0].arena;
+    let values = |row: RowId| &kept.values[row as usize * n_features..][..n_features];
+    let mut order = Vec::with_capacity(forest.n_rows());
+    for leaf in arena.preorder().into_iter().filter(|node| node.is_leaf()) {
+        let start = order.len();
+        order.extend(arena.leaf_rows(leaf));
+        order[start..].sort_by(|&a, &b| {
+            let by_target = forest.targets[a as usize].total_cmp(&forest.targets[b as usize]);
+            let pairs = || values(a).iter().zip(values(b));
+            by_target.then_with(|| {
+                pairs()
+                    .map(|(&a, &b)| {
+                        let (a, b): (f64, f64) = (a.into(), b.into());
+                        a.total_cmp(&b)
+                    })
+                    .find(|order| order.is_ne())
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            })
+        });
+    }
+    order
 }
 
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
         forest: &'a Forest<Numbers>,
         kept: &'a Kept<S, Numbers>,
-        noise: Noise,
+        settings: &RegressionSettings,
         run: &'a Run<'a>,
     ) -> Result<Self> {
-        let trees = &kept.trees[..kept.trees.len().min(TREES)];
+        // All trees together are judged once as they are.
+        let n_trees = if settings.posterior == Posterior::Joint { kept.trees.len() } else { TREES };
+        let trees = &kept.trees[..kept.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
         let preorders: Vec<Vec<NodeId>> = trees.iter().map(|tree| tree.arena.preorder()).collect();
         let values = |row: RowId| &kept.values[row as usize * n_features..][..n_features];
-        // Rows are chosen, and summed over, in the order of the first tree's leaves: their own, not that in
-        // which they came.
-        let every = forest.n_rows().div_ceil(ROWS);
-        let mut chosen = Vec::new();
-        let mut seen = 0;
-        for &node in &preorders[0] {
-            if !node.is_leaf() {
-                continue;
-            }
-            let mut rows: Vec<RowId> = trees[0].arena.leaf_rows(node).collect();
-            rows.sort_by(|&a, &b| {
-                let by_target = forest.targets[a as usize].total_cmp(&forest.targets[b as usize]);
-                let pairs = || values(a).iter().zip(values(b));
-                by_target.then_with(|| {
-                    pairs()
-                        .map(|(&a, &b)| {
-                            let (a, b): (f64, f64) = (a.into(), b.into());
-                            a.total_cmp(&b)
-                        })
-                        .find(|order| order.is_ne())
-                        .unwrap_or(std::cmp::Ordering::Equal)
-                })
-            });
-            for row in rows {
-                if seen % every == 0 {
-                    chosen.push(row);
-                }
-                seen += 1;
-            }
-        }
+        let order = in_order(forest, kept);
+        let (chosen, numbers) = choose(&order, |a, b| {
+            forest.targets[a as usize] == forest.targets[b as usize] && values(a) == values(b)
+        });
         let rates = forest.domain.rates();
         let lifetime = forest.settings.lifetime;
         let places = run.map(trees.len(), |i| {
@@ -190,17 +287,66 @@ impl<'a, S: Scalar> Trial<'a, S> {
             Ok(places)
         })?;
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
-        Ok(Self { trees, preorders, places, targets, all_targets: &forest.targets, lifetime, noise, run })
+        let noise = settings.noise;
+        Ok(Self { trees, preorders, places, targets, forest, order, numbers, noise, run })
     }
 
-    /// Squared distance and variance of every chosen row, by tree, under the tree without the row.
+    /// The hyperparameters of all trees together, and by how much they miss every chosen row then. Rows are
+    /// left out in parts.
+    fn joint(&self, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<(Hyperparameters, Vec<f64>)> {
+        let lifetime = self.forest.settings.lifetime;
+        let targets: Vec<f64> = self.order.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let errors = |trees: &Trees, hyper: Hyperparameters| {
+            let joint = Joint::new(trees, hyper, self.run)?;
+            match (self.targets.len() * PARTS).div_ceil(targets.len()) {
+                0 | 1 => self.errors::<1>(&joint, &targets, hyper.mu, 1),
+                n_parts => self.errors::<PARTS>(&joint, &targets, hyper.mu, n_parts),
+            }
+        };
+        let few = &self.trees[..self.trees.len().min(FEW_TREES)];
+        let few = Trees::new(few, &self.order, lifetime, self.run)?;
+        let evaluate = |point: [i32; 2]| {
+            let hyper = at(point);
+            let errors = errors(&few, hyper)?;
+            let square = errors.iter().map(|error| error * error / errors.len() as f64).sum::<f64>();
+            Ok((-0.5 * square.ln(), hyper))
+        };
+        let (_, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;
+        let all = Trees::new(self.trees, &self.order, lifetime, self.run)?;
+        Ok((hyper, errors(&all, hyper)?))
+    }
+
+    /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
+    fn errors<const L: usize>(
+        &self,
+        joint: &Joint<'_>,
+        targets: &[f64],
+        mu: f64,
+        n_parts: usize,
+    ) -> Result<Vec<f64>> {
+        let left_out = |place: usize, part: usize| {
+            part >= n_parts || self.numbers[place].is_some_and(|row| row as usize % n_parts == part)
+        };
+        let sums = joint.sums(&joint.weights::<L>(targets, left_out, TOLERANCE)?)?;
+        let rows = self.targets.iter().enumerate().map(|(row, &target)| {
+            let means = (0..sums.len()).map(|tree| {
+                let Place { path, branch } = &self.places[tree][row];
+                joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
+            });
+            target - mu - means.sum::<f64>()
+        });
+        Ok(rows.collect())
+    }
+
+    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
     fn left_out(&self, hyper: &Hyperparameters) -> Result<Vec<Vec<(f64, f64)>>> {
-        self.run.map(self.trees.len(), |i| {
+        let lifetime = self.forest.settings.lifetime;
+        self.run.map(self.trees.len().min(TREES), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let (messages, _) = Messages::upward(tree, preorder, self.lifetime, hyper);
-            let above = gaussian::beliefs(tree, &messages, hyper, self.lifetime, preorder);
+            let (messages, _) = Messages::upward(tree, preorder, lifetime, hyper);
+            let above = gaussian::beliefs(tree, &messages, hyper, lifetime, preorder);
             let sizes = (self.noise == Noise::Local)
-                .then(|| Sizes::of(tree, preorder, &above, hyper.noise_variance, self.all_targets));
+                .then(|| Sizes::of(tree, preorder, &above, hyper.noise_variance, &self.forest.targets));
             let each = self.places[i]
                 .iter()
                 .zip(&self.targets)
@@ -212,13 +358,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
                         let mean = tree.statistics.moments(leaf).mean;
                         let mean = mean + (mean - y) / (n - 1.0);
                         let others = Message { precision: (n - 1.0) / hyper.noise_variance, mean };
-                        belief = belief.without(others, place.branch.as_ref(), hyper, self.lifetime);
+                        belief = belief.without(others, place.branch.as_ref(), hyper, lifetime);
                     }
-                    let apart = y - belief.mean;
                     let scale = sizes.as_ref().map_or(1.0, |sizes| {
                         sizes.without(y, &place.path, tree, &above, hyper.noise_variance)
                     });
-                    (apart * apart, (belief.variance + hyper.noise_variance) * scale)
+                    (y - belief.mean, (belief.variance + hyper.noise_variance) * scale)
                 })
                 .collect();
             Ok(each)
@@ -230,8 +375,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let sum: f64 = (0..self.targets.len())
             .map(|row| {
                 let each = left_out.iter().map(|tree| {
-                    let (square, variance) = (tree[row].0, tree[row].1 * scale);
-                    -0.5 * (square / variance + variance.ln())
+                    let (miss, variance) = (tree[row].0, tree[row].1 * scale);
+                    -0.5 * (miss * miss / variance + variance.ln())
                 });
                 let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
                 most + each.map(|term| (term - most).exp()).sum::<f64>().ln()

@@ -15,6 +15,7 @@ pub(crate) mod forest;
 mod gaussian;
 mod growth;
 mod hyperparameters;
+mod joint;
 mod keyed;
 mod kneser_ney;
 mod learned_axes;

@@ -7,7 +7,8 @@ use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
 use super::gaussian::{self, Component, Hyperparameters, Messages};
 use super::hyperparameters;
-use super::left_out;
+use super::joint::{self, JointWeights, Solution};
+use super::left_out::{self, Together};
 use super::local_noise;
 use super::numbers::Numbers;
 use super::route::Stop;
@@ -24,6 +25,9 @@ pub enum Posterior {
     Exact,
     /// Empirical mean and variance of the node's rows (section 6.3.3).
     Fast,
+    /// Belief propagation, and about a mean to which all trees together are fitted: their functions add up
+    /// to the targets' (a Gaussian process with the forest's own kernel).
+    Joint,
 }
 
 /// How hyperparameters that are not given are chosen.
@@ -125,6 +129,26 @@ struct State {
     messages: Vec<Messages>,
     /// Factors on the variances by tree and node; none if they are all one.
     scales: Option<Vec<Vec<f64>>>,
+    /// For the joint posterior.
+    joint: Option<JointState>,
+}
+
+/// What the joint posterior adds to the mixture of trees.
+#[derive(Debug, Clone)]
+struct JointState {
+    together: Together,
+    solution: Solution,
+}
+
+impl State {
+    /// What a tree adds to the joint mean of a point.
+    fn joint_mean(&self, tree_index: usize, stops: &[Stop]) -> f64 {
+        let of = |joint: &JointState| {
+            let sums = &joint.solution.sums[tree_index];
+            joint::mean(|node| sums[node.index()], &joint.together.hyper, stops)
+        };
+        self.joint.as_ref().map_or(0.0, of)
+    }
 }
 
 /// The largest target by magnitude whose square is still a number with room to spare.
@@ -202,7 +226,8 @@ impl MondrianRegressor {
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let gather = TwoMoments { model: self, state: self.state(run)? };
         let chunks = self.forest.predict(rows, run, &gather)?;
-        Ok(chunks.into_iter().flatten().map(|row| (row.mean, row.squares / row.weight)).unzip())
+        let together = gather.state.joint.as_ref().map(|joint| joint.together);
+        Ok(chunks.into_iter().flatten().map(|row: Running| row.moments(together)).unzip())
     }
 
     /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
@@ -211,20 +236,35 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
-        let gather = Mixture { model: self, state: self.state(run)? };
-        Ok(ragged(self.forest.predict(rows, run, &gather)?))
+        let state = self.state(run)?;
+        let gather = Mixture { model: self, state };
+        let together = state.joint.as_ref().map(|joint| joint.together);
+        Ok(ragged(self.forest.predict(rows, run, &gather)?, together))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
-    /// they are with it and the global noise. The forest is as before.
+    /// they are with it and the global noise. The forest is as before. Each costs about a prediction, or for
+    /// the joint posterior a solution for all other rows.
     ///
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
     pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
         let rows = self.forest.roster.find(ids)?;
-        let gather = LeftOut { model: self, state: self.state(run)? };
-        let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
-        Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect()))
+        let state = self.state(run)?;
+        let Some(JointState { together, .. }) = state.joint else {
+            let gather = LeftOut { model: self, state, without: None };
+            let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
+            return Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect(), None));
+        };
+        let weights = with_body!(&self.forest.body, kept => JointWeights::new(&self.forest, kept, run))?;
+        let mut found = Vec::new();
+        for &row in &rows {
+            let without = weights.solve(together.hyper, Some(row), run)?;
+            let gather = LeftOut { model: self, state, without: Some(&without) };
+            let chunks = self.forest.predict_left_out(&[row], run, &gather)?;
+            found.extend(chunks.into_iter().map(|chunk| chunk.rows));
+        }
+        Ok(ragged(found, Some(together)))
     }
 
     /// Whether hyperparameters and beliefs are there since the last change: if not, the first prediction makes
@@ -349,9 +389,9 @@ impl MondrianRegressor {
 
     fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<State> {
         let lifetime = self.forest.settings.lifetime;
-        let hyper = self.choose_hyperparameters(kept, run)?;
+        let (hyper, together) = self.choose_hyperparameters(kept, run)?;
         if self.settings.posterior == Posterior::Fast {
-            return Ok(State { hyper, messages: Vec::new(), scales: None });
+            return Ok(State { hyper, messages: Vec::new(), scales: None, joint: None });
         }
         let messages = run.map(kept.trees.len(), |i| {
             let tree = &kept.trees[i];
@@ -361,16 +401,24 @@ impl MondrianRegressor {
             Noise::Global => None,
             Noise::Local => Some(local_noise::estimate(&self.forest, kept, &messages, &hyper, run)?),
         };
-        Ok(State { hyper, messages, scales })
+        let joint = match self.settings.posterior {
+            Posterior::Joint => {
+                let together = together.unwrap_or(Together { hyper, share: 1.0, spread: 1.0 });
+                let weights = JointWeights::new(&self.forest, kept, run)?;
+                Some(JointState { together, solution: weights.solve(together.hyper, None, run)? })
+            }
+            Posterior::Exact | Posterior::Fast => None,
+        };
+        Ok(State { hyper, messages, scales, joint })
     }
 
     fn choose_hyperparameters<S: Scalar>(
         &self,
         kept: &Kept<S, Numbers>,
         run: &Run<'_>,
-    ) -> Result<Hyperparameters> {
+    ) -> Result<(Hyperparameters, Option<Together>)> {
         if let Some(hyper) = self.settings.hyperparameters {
-            return Ok(hyper);
+            return Ok((hyper, None));
         }
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
@@ -383,13 +431,13 @@ impl MondrianRegressor {
         // Targets without spread have no best hyperparameters.
         let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
         if self.settings.posterior == Posterior::Fast || flat {
-            return Ok(start);
+            return Ok((start, None));
         }
         let fixed = self.settings.noise_variance.is_some();
         match self.settings.rule {
-            HyperparameterRule::Heuristic => Ok(start),
+            HyperparameterRule::Heuristic => Ok((start, None)),
             HyperparameterRule::LeaveOneOut => {
-                left_out::maximise(&self.forest, kept, start, self.settings.noise, fixed, run)
+                left_out::maximise(&self.forest, kept, start, &self.settings, run)
             }
             HyperparameterRule::MarginalLikelihood => {
                 if !fixed {
@@ -397,7 +445,7 @@ impl MondrianRegressor {
                     start.noise_variance = 0.5 * variance;
                 }
                 let lifetime = self.forest.settings.lifetime;
-                hyperparameters::maximise(&kept.trees, lifetime, start, fixed, run)
+                Ok((hyperparameters::maximise(&kept.trees, lifetime, start, fixed, run)?, None))
             }
         }
     }
@@ -443,13 +491,18 @@ impl MondrianRegressor {
     }
 }
 
-/// Weight, mean and sum of squares of a mixture so far: of variances that are positive and squares that
+/// Weight, mean and sums of squares of a mixture so far: of variances that are positive and squares that
 /// are not negative, so that nothing cancels.
 #[derive(Debug, Clone, Copy, Default)]
 struct Running {
     weight: f64,
     mean: f64,
-    squares: f64,
+    /// Of variances within components.
+    within: f64,
+    /// Of the components' distances from the mean.
+    between: f64,
+    /// What all trees together have for a mean, as far as there is one.
+    joint: f64,
 }
 
 impl Running {
@@ -460,9 +513,52 @@ impl Running {
         let apart = mean - self.mean;
         let total = self.weight + weight;
         let share = weight / total;
-        self.squares += weight * variance + self.weight * share * apart * apart;
+        self.within += weight * variance;
+        self.between += self.weight * share * apart * apart;
         self.mean += share * apart;
         self.weight = total;
+    }
+
+    fn moments(self, together: Option<Together>) -> (f64, f64) {
+        let centre = Centre { own: self.mean, joint: self.joint };
+        let spread = together.map_or(1.0, |together| together.spread);
+        let variance = (self.within + spread * spread * self.between) / self.weight;
+        (together.map_or(self.mean, |together| centre.of(&together)), variance)
+    }
+}
+
+/// Where a mixture is: the mean of its components, and that of all trees together less `mu_H`.
+#[derive(Debug, Clone, Copy)]
+struct Centre {
+    own: f64,
+    joint: f64,
+}
+
+impl Centre {
+    fn of(self, together: &Together) -> f64 {
+        self.own + together.share * (together.hyper.mu + self.joint - self.own)
+    }
+}
+
+/// All components of a row, and what all trees together have for a mean, as far as there is one.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    components: Vec<Component>,
+    joint: f64,
+}
+
+impl Row {
+    /// The components about the forest's mean.
+    fn finish(mut self, together: Option<Together>) -> Vec<Component> {
+        let Some(together) = together else { return self.components };
+        let mut mixture = Running::default();
+        self.components.iter().for_each(|&component| mixture.add(component));
+        let centre = Centre { own: mixture.mean, joint: self.joint };
+        let mean = centre.of(&together);
+        for component in &mut self.components {
+            component.mean = mean + together.spread * (component.mean - centre.own);
+        }
+        self.components
     }
 }
 
@@ -488,6 +584,7 @@ impl Visitor<Numbers> for TwoMoments<'_> {
         chunk: &mut Self::Chunk,
     ) {
         self.model.components(self.state, tree_index, tree, stops, |component| chunk[row].add(component));
+        chunk[row].joint += self.state.joint_mean(tree_index, stops);
     }
 }
 
@@ -498,10 +595,10 @@ struct Mixture<'a> {
 }
 
 impl Visitor<Numbers> for Mixture<'_> {
-    type Chunk = Vec<Vec<Component>>;
+    type Chunk = Vec<Row>;
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        vec![Vec::new(); n_rows]
+        vec![Row::default(); n_rows]
     }
 
     fn visit<S: Scalar>(
@@ -513,8 +610,9 @@ impl Visitor<Numbers> for Mixture<'_> {
         chunk: &mut Self::Chunk,
     ) {
         self.model.components(self.state, tree_index, tree, stops, |component| {
-            chunk[row].extend(self.model.share(component));
+            chunk[row].components.extend(self.model.share(component));
         });
+        chunk[row].joint += self.state.joint_mean(tree_index, stops);
     }
 }
 
@@ -522,11 +620,13 @@ impl Visitor<Numbers> for Mixture<'_> {
 struct LeftOut<'a> {
     model: &'a MondrianRegressor,
     state: &'a State,
+    /// For the joint posterior: what follows from the other rows.
+    without: Option<&'a Solution>,
 }
 
 /// Components so far, and the messages of the tree that rows are being left out of.
 struct LeftOutChunk {
-    rows: Vec<Vec<Component>>,
+    rows: Vec<Row>,
     tree_index: Option<usize>,
     messages: Messages,
 }
@@ -553,7 +653,7 @@ impl Visitor<Numbers> for LeftOut<'_> {
     type Chunk = LeftOutChunk;
 
     fn start(&self, n_rows: usize) -> LeftOutChunk {
-        LeftOutChunk { rows: vec![Vec::new(); n_rows], tree_index: None, messages: Messages::default() }
+        LeftOutChunk { rows: vec![Row::default(); n_rows], tree_index: None, messages: Messages::default() }
     }
 
     fn visit<S: Scalar>(
@@ -565,7 +665,7 @@ impl Visitor<Numbers> for LeftOut<'_> {
         chunk: &mut LeftOutChunk,
     ) {
         let hyper = &self.state.hyper;
-        let emit = |component| chunk.rows[row].extend(self.model.share(component));
+        let emit = |component| chunk.rows[row].components.extend(self.model.share(component));
         if self.model.settings.posterior == Posterior::Fast {
             return self.model.components(self.state, tree_index, tree, stops, emit);
         }
@@ -580,8 +680,18 @@ impl Visitor<Numbers> for LeftOut<'_> {
             lifetime,
             stops,
             |_| 1.0,
-            |component| rows[row].extend(self.model.share(component)),
+            |component| rows[row].components.extend(self.model.share(component)),
         );
+        if let (Some(joint), Some(without)) = (&self.state.joint, self.without) {
+            // Rows that differ from none but the one that left are in one leaf now.
+            let sum = |node: NodeId| {
+                if !node.is_leaf() {
+                    return without.sums[tree_index][node.index()];
+                }
+                tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]).sum()
+            };
+            rows[row].joint += joint::mean(sum, &joint.together.hyper, stops);
+        }
     }
 
     fn restored<S: Scalar>(
@@ -591,14 +701,14 @@ impl Visitor<Numbers> for LeftOut<'_> {
         changed: &[NodeId],
         chunk: &mut LeftOutChunk,
     ) {
-        if self.model.settings.posterior == Posterior::Exact {
+        if self.model.settings.posterior != Posterior::Fast {
             self.update(tree_index, tree, changed.iter().rev().copied(), chunk);
         }
     }
 }
 
-fn ragged(chunks: Vec<Vec<Vec<Component>>>) -> (Vec<usize>, Vec<Component>) {
-    let rows: Vec<Vec<Component>> = chunks.into_iter().flatten().collect();
+fn ragged(chunks: Vec<Vec<Row>>, together: Option<Together>) -> (Vec<usize>, Vec<Component>) {
+    let rows: Vec<Vec<Component>> = chunks.into_iter().flatten().map(|row| row.finish(together)).collect();
     let mut offsets = vec![0];
     offsets.extend(rows.iter().scan(0, |end, row| {
         *end += row.len();
