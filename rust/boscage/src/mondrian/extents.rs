@@ -10,9 +10,6 @@ use crate::tree::{Arena, Kind, NodeId, RowId};
 /// Up to so many rows a node's box is its rows.
 pub(crate) const SMALL: usize = 16;
 
-/// To read a few boxes whole is as cheap as to look for the bounds that a row lay on.
-const A_FEW: usize = 4;
-
 /// In `slots`: the node has no box.
 const NONE: u32 = u32::MAX;
 
@@ -256,7 +253,8 @@ impl<S: Scalar> Extents<S> {
             loose.extend(moves.iter().filter(|of| of.before == bound(of)));
         } else {
             if let Kind::Split(left, right) = arena.kind(node)
-                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= A_FEW * removed.len()
+                // To read boxes whole is quick; to look for the bounds that rows lay on saves reading them all.
+                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= SMALL * removed.len()
             {
                 self.loose = loose;
                 self.read_off(slot, arena, node, table, true);
