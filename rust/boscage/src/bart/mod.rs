@@ -9,6 +9,7 @@ mod chain;
 mod classifier;
 mod context;
 mod draws;
+mod evidence;
 mod export;
 mod growprune;
 mod leaf;

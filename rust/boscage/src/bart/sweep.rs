@@ -1,6 +1,7 @@
 //! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
 
 use super::context::{Context, Odds};
+use super::evidence::Residuals;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::passes::{Sums, carry};
@@ -116,12 +117,13 @@ impl<'a> Forest<'a> {
     }
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
-        let mut work = Work {
-            tree: &mut self.trees[m],
+        let evidence = Residuals {
+            leaf: context.leaf,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,
             counted: &mut self.counted,
         };
+        let mut work = Work { tree: &mut self.trees[m], evidence };
         let (grows, made) = growprune::step(&mut work, context, stream);
         self.count(if grows { GROW } else { PRUNE }, made);
     }
@@ -135,11 +137,11 @@ impl<'a> Forest<'a> {
         self.counted.clear();
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
+        let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
         let (which, new) = if particles {
-            let new = whole_tree::particle_gibbs(tree, &self.residuals, context, self.settings, stream);
-            (PARTICLES, new)
+            (PARTICLES, whole_tree::particle_gibbs(tree, &leaf, context, self.settings, stream))
         } else {
-            let (which, new) = whole_tree::cgm(tree, &self.residuals, context, stream);
+            let (which, new) = whole_tree::cgm(tree, &leaf, context, stream);
             ((which as usize).min(OTHER), new)
         };
         let made = new.is_some();

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::leaf::{ResidualLeaf, Sum};
 use super::random::seed;
 use super::settings::BartSettings;
 use super::tree_state::{MOST_NODES, TreeState};
@@ -17,30 +16,28 @@ use crate::mondrian::Stream;
 /// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 
-/// One step of Chipman et al. (1998) given partial residuals: the new tree if the move was made.
-pub(super) fn cgm(
+/// One step of Chipman et al. (1998) given what the other trees leave to the leaves: the new tree if the move was made.
+pub(super) fn cgm<L: LeafModel>(
     tree: &TreeState,
-    residuals: &[f64],
+    leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> (Move, Option<Tree<Sum>>) {
-    let leaf = ResidualLeaf { posterior: context.leaf, residuals };
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf: &leaf };
-    let mut state = State::from_tree(&target, &bare(tree, &leaf)).expect("a chain's tree parts its rows");
+) -> (Move, Option<Tree<L::Stats>>) {
+    let target = Target { table: context.table, prior: context.odds.prior(), leaf };
+    let mut state = State::from_tree(&target, &bare(tree, leaf)).expect("a chain's tree parts its rows");
     let (which, made) = step(&mut state, &MOVES, stream);
     (which, made.then(|| state.tree()).filter(fits))
 }
 
-/// A tree drawn by conditional SMC given partial residuals, the old one being retained.
-pub(super) fn particle_gibbs(
+/// A tree drawn by conditional SMC given the same, the old one being retained.
+pub(super) fn particle_gibbs<L: LeafModel>(
     tree: &TreeState,
-    residuals: &[f64],
+    leaf: &L,
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Option<Tree<Sum>> {
-    let leaf = ResidualLeaf { posterior: context.leaf, residuals };
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf: &leaf };
+) -> Option<Tree<L::Stats>> {
+    let target = Target { table: context.table, prior: context.odds.prior(), leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
         n_islands: 1,
@@ -53,7 +50,7 @@ pub(super) fn particle_gibbs(
         seed: seed(stream),
         ..SmcSettings::default()
     };
-    let old = bare(tree, &leaf);
+    let old = bare(tree, leaf);
     let islands = sample_conditionally(&target, &smc, &old, &Threads::new(1), &Control::new());
     let island = islands.expect("settings were checked, and nobody stops this run").remove(0);
     let mut rest = stream.unit();
@@ -65,7 +62,7 @@ pub(super) fn particle_gibbs(
     drawn.filter(fits).filter(|new| !same_cuts(new, &old))
 }
 
-fn bare(tree: &TreeState, leaf: &ResidualLeaf<'_>) -> Tree<Sum> {
+fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {
     let none = Arc::new(leaf.empty());
     tree.to_tree(|_| Arc::clone(&none))
 }
