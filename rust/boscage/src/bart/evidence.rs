@@ -18,11 +18,8 @@ pub(super) trait Evidence {
     /// Logarithm of the marginal likelihood of `n` rows, but for what is the same for all trees.
     fn log_likelihood(&self, n: u32, sum: Self::Sum) -> f64;
 
-    /// Of a leaf's rows that are not above a rank: their number, and what [`Self::both`] needs of them.
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, Self::Sum);
-
-    /// Statistics of both sides of a cut, from what [`Self::part`] gave.
-    fn both(&self, id: Label, n_left: u32, left: Self::Sum) -> [Self::Sum; 2];
+    /// Of a leaf's rows, how many are not above a rank; and statistics of these and of the others.
+    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
 
     /// A leaf was split, so that its labels are those of these new leaves.
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
@@ -32,14 +29,14 @@ pub(super) trait Evidence {
 }
 
 /// Normal leaves: sums of partial residuals (eq. 4.7), and by node the values that are still in the residuals.
-pub(super) struct Residuals<'a> {
+pub(super) struct NormalLeaves<'a> {
     pub(super) leaf: LeafPosterior,
     pub(super) residuals: &'a mut [f64],
     pub(super) sums: &'a mut Vec<f64>,
     pub(super) counted: &'a mut Vec<f64>,
 }
 
-impl Evidence for Residuals<'_> {
+impl Evidence for NormalLeaves<'_> {
     type Sum = f64;
 
     fn sum(&self, id: Label) -> f64 {
@@ -54,13 +51,10 @@ impl Evidence for Residuals<'_> {
         self.leaf.log_likelihood(n, sum)
     }
 
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, f64) {
-        part(self.residuals, ranks, &tree.labels, id, rank)
-    }
-
-    fn both(&self, id: Label, n_left: u32, left: f64) -> [f64; 2] {
+    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [f64; 2]) {
+        let (n_left, left) = part(self.residuals, ranks, &tree.labels, id, rank);
         let left = left + f64::from(n_left) * self.counted[id as usize];
-        [left, self.sum(id) - left]
+        (n_left, [left, self.sum(id) - left])
     }
 
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {

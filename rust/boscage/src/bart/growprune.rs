@@ -78,13 +78,14 @@ fn grow<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut
     let tree = &mut *work.tree;
     let n_growable = tree.select(is_growable).count();
     let id = pick(tree.select(is_growable), n_growable, stream);
-    let Some(Cutting { rule, n_left, left }) = draw_rule((tree, &work.evidence), id, context, stream) else {
+    let Some(Cutting { rule, n_left, sides: [left, right] }) =
+        draw_rule((tree, &work.evidence), id, context, stream)
+    else {
         return false;
     };
     let ranks = context.table.column(rule.cut.dimension).ranks();
     let node = *tree.get(id);
     let sum = work.evidence.sum(id);
-    let [left, right] = work.evidence.both(id, n_left, left);
     let splittable = splittable_sides(tree, id, rule.cut, [n_left, node.n_rows - n_left], context);
     let child = |n_rows, splittable, sum| {
         let child =
@@ -131,30 +132,28 @@ fn prune<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mu
     true
 }
 
-/// A rule, and what of a leaf's rows it sends to the left: their number, and their part of the leaf's statistics.
+/// A rule, and what of a leaf's rows it sends to the left: their number, and statistics of both sides.
 struct Cutting<S> {
     rule: Rule,
     n_left: u32,
-    left: S,
+    sides: [S; 2],
 }
 
 /// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent. The first one that
-/// varies, in random order, is uniform among them.
+/// varies, when they are drawn one after the other without replacement, has the weight that it has among them.
 fn draw_rule<E: Evidence>(
     (tree, evidence): (&TreeState, &E),
     id: Label,
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> Option<Cutting<E::Sum>> {
-    let n = context.table.n_features();
-    let mut order = ShuffledRange::new(n);
-    for _ in 0..n {
-        let dimension = order.next(stream) as u32;
+    let mut order = DimensionOrder::new(context);
+    while let Some(dimension) = order.next(stream) {
         let column = context.table.column(dimension);
         let cutting = |threshold: f64| {
             let cut = Cut { dimension, rank: column.last_rank_below(threshold) };
-            let (n_left, left) = evidence.part(tree, id, column.ranks(), cut.rank);
-            Cutting { rule: Rule { cut, threshold }, n_left, left }
+            let (n_left, sides) = evidence.part(tree, id, column.ranks(), cut.rank);
+            Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
         // A place in the leaf's cell that parts its rows is uniform in their extent; that spares a pass.
         let (low, high) = cell(tree, id, dimension, column.ends());
@@ -190,6 +189,45 @@ fn cell(tree: &TreeState, id: Label, dimension: u32, (mut low, mut high): (f64, 
         below = parent;
     }
     (low, high)
+}
+
+/// Dimensions drawn by weight without replacement, only as far as they are asked for.
+enum DimensionOrder<'a> {
+    Uniform(ShuffledRange),
+    Weighted { log_weights: &'a [f64], drawn: Vec<usize> },
+}
+
+impl<'a> DimensionOrder<'a> {
+    fn new(context: &'a Context<'_>) -> Self {
+        match &context.odds.log_weights {
+            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
+            Some(log_weights) => Self::Weighted { log_weights, drawn: Vec::new() },
+        }
+    }
+
+    fn next(&mut self, stream: &mut Stream) -> Option<u32> {
+        match self {
+            Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
+            Self::Weighted { log_weights, drawn } => {
+                let next = draw_by_weight(log_weights, drawn, stream)?;
+                drawn.push(next);
+                Some(next as u32)
+            }
+        }
+    }
+}
+
+/// One of those that were not drawn before.
+fn draw_by_weight(log_weights: &[f64], drawn: &[usize], stream: &mut Stream) -> Option<usize> {
+    let left = || (0..log_weights.len()).filter(|d| !drawn.contains(d));
+    let best = left().map(|d| log_weights[d]).fold(f64::NEG_INFINITY, f64::max);
+    let weight = |d: usize| libm::exp(log_weights[d] - best);
+    let mut rest = stream.unit() * left().map(weight).sum::<f64>();
+    let found = left().find(|&d| {
+        rest -= weight(d);
+        rest < 0.0
+    });
+    found.or_else(|| left().last())
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.

@@ -13,24 +13,37 @@ mod evidence;
 mod export;
 mod growprune;
 mod leaf;
+mod leaf_model;
+mod log_linear;
+mod model_forest;
+mod multinomial;
 mod noise;
 mod passes;
 mod random;
 mod regressor;
 mod response;
+mod sampler;
 mod settings;
+mod sparse;
+mod sum_of_trees;
 mod sweep;
 mod tree_state;
 mod whole_tree;
 
 #[cfg(test)]
+mod feature_tests;
+#[cfg(test)]
 mod tests;
 
-pub(crate) use chain::SumsOfTrees;
+pub(crate) use chain::{ChainEnd, SumsOfTrees};
 pub(crate) use draws::{DrawnNode, Draws, LEAF};
+pub(crate) use tree_state::{Kind, TreeState};
 
-pub use chain::BartTrace;
+pub use chain::{BartTrace, Sweep, Watch};
 pub use classifier::BartClassifier;
 pub use export::DrawnTree;
+pub use leaf_model::LeafModel;
+pub use log_linear::{Events, PoissonLeaves};
 pub use regressor::BartRegressor;
-pub use settings::{BartSettings, Kernels};
+pub use settings::{BartSettings, Kernels, Sparsity};
+pub use sum_of_trees::SumOfTrees;

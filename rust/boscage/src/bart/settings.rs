@@ -23,6 +23,14 @@ impl Default for Kernels {
     }
 }
 
+/// Split probabilities of dimensions that are learnt, so that most of many dimensions are hardly ever cut
+/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sparsity {
+    /// The concentration; None where it is sampled too, `alpha / (alpha + p) ~ Beta(1/2, 1)` a priori.
+    pub alpha: Option<f64>,
+}
+
 /// Trees in a sum.
 const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
@@ -47,6 +55,8 @@ pub struct BartSettings {
     pub proposal: Proposal,
     /// How readily trees split (eq. 4.3).
     pub prior: ChipmanPrior,
+    /// Whether split probabilities of dimensions are learnt; None: all dimensions are alike.
+    pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
     /// Degrees of freedom of the prior of the noise variance.
@@ -73,6 +83,7 @@ impl Default for BartSettings {
             n_particles: 10,
             proposal: Proposal::Prior,
             prior: ChipmanPrior::new(0.95, 2.0).expect("the default is valid"),
+            sparse: None,
             k: 2.0,
             nu: 3.0,
             q: 0.9,
@@ -115,6 +126,7 @@ impl BartSettings {
             ("nu", Some(self.nu)),
             ("sigma", self.sigma),
             ("sigma_estimate", self.sigma_estimate),
+            ("the concentration of split probabilities", self.sparse.and_then(|sparse| sparse.alpha)),
         ];
         for (name, value) in positive {
             if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {

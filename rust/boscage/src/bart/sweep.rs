@@ -1,7 +1,9 @@
 //! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
 
+use std::sync::Arc;
+
 use super::context::{Context, Odds};
-use super::evidence::Residuals;
+use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::passes::{Sums, carry};
@@ -16,7 +18,7 @@ use crate::mondrian::Stream;
 pub(super) struct Forest<'a> {
     table: &'a Table,
     settings: &'a BartSettings,
-    odds: &'a Odds,
+    pub(super) odds: Arc<Odds>,
     sigma_mu: f64,
     pub(super) trees: Vec<TreeState>,
     /// Targets less the sum of trees.
@@ -32,22 +34,22 @@ pub(super) struct Forest<'a> {
 }
 
 /// Numbers of [`Forest::acceptance`].
-const GROW: usize = 0;
-const PRUNE: usize = 1;
-const OTHER: usize = 2;
-const PARTICLES: usize = 3;
+pub(super) const GROW: usize = 0;
+pub(super) const PRUNE: usize = 1;
+pub(super) const OTHER: usize = 2;
+pub(super) const PARTICLES: usize = 3;
 
 impl<'a> Forest<'a> {
     /// Trees with their values, drawn from the prior.
     pub(super) fn from_prior(
-        (table, settings, odds): (&'a Table, &'a BartSettings, &'a Odds),
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
         targets: &[f64],
         (sigma, sigma_mu): (f64, f64),
         stream: &mut Stream,
     ) -> Self {
         let leaf = LeafPosterior::new(sigma, sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
-        let target = Target { table, prior: odds.prior(), leaf: &no_residuals };
+        let target = Target { table, prior: odds, leaf: &no_residuals };
         let mut residuals = targets.to_vec();
         let trees = (0..settings.n_trees).map(|_| {
             let mut tree = TreeState::new(table);
@@ -64,7 +66,7 @@ impl<'a> Forest<'a> {
         Self {
             table,
             settings,
-            odds,
+            odds: Arc::new(odds.clone()),
             sigma_mu,
             trees,
             residuals,
@@ -78,11 +80,9 @@ impl<'a> Forest<'a> {
 
     /// Changes every tree and draws its values, given the others.
     pub(super) fn sweep(&mut self, stream: &mut Stream) {
-        let context = Context {
-            table: self.table,
-            odds: self.odds,
-            leaf: LeafPosterior::new(self.sigma, self.sigma_mu),
-        };
+        let odds = Arc::clone(&self.odds);
+        let context =
+            Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(self.sigma, self.sigma_mu) };
         let kernels = self.settings.kernels;
         for m in 0..self.trees.len() {
             let u = if kernels.growprune < 1.0 { stream.unit() } else { 0.0 };
@@ -117,7 +117,7 @@ impl<'a> Forest<'a> {
     }
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
-        let evidence = Residuals {
+        let evidence = NormalLeaves {
             leaf: context.leaf,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,

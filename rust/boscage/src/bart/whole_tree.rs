@@ -23,7 +23,7 @@ pub(super) fn cgm<L: LeafModel>(
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> (Move, Option<Tree<L::Stats>>) {
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf };
+    let target = Target { table: context.table, prior: context.odds, leaf };
     let mut state = State::from_tree(&target, &bare(tree, leaf)).expect("a chain's tree parts its rows");
     let (which, made) = step(&mut state, &MOVES, stream);
     (which, made.then(|| state.tree()).filter(fits))
@@ -37,7 +37,7 @@ pub(super) fn particle_gibbs<L: LeafModel>(
     settings: &BartSettings,
     stream: &mut Stream,
 ) -> Option<Tree<L::Stats>> {
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf };
+    let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
         n_islands: 1,

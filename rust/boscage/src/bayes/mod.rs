@@ -31,7 +31,7 @@ pub(crate) use dirichlet::{Counts, check_alpha};
 pub(crate) use ensemble::{Ensemble, check_lengths};
 pub(crate) use leaf::{LeafModel, Sweep};
 pub(crate) use limits::{
-    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check_count, check_product, check_targets,
+    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check, check_count, check_product, check_targets,
 };
 pub(crate) use mcmc::step;
 pub(crate) use nodes::Cut;
@@ -41,6 +41,7 @@ pub(crate) use state::{Rule, State};
 pub(crate) use table::Table;
 pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
+pub(crate) use weights::log_sum_exp;
 
 pub use classifier::BayesianTreeClassifier;
 pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};

@@ -59,23 +59,25 @@ impl Proposal {
     /// which they are drawn.
     pub(crate) fn consider<L: LeafModel>(
         self,
-        nodes: &Nodes<'_, L>,
+        (target, nodes): (&Target<'_, L>, &Nodes<'_, L>),
         id: NodeId,
         retained: Option<Decision>,
         stream: &mut Stream,
     ) -> Considered {
         let extents = nodes.get(id).extents();
-        let n = match self {
-            Self::Prior | Self::Empirical => 1,
-            Self::Optimal => return Considered::All,
-            Self::OptimalSubset(n) => n,
-        };
-        let all: Vec<usize> = (0..extents.len()).collect();
         let first = match retained {
             Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.dimension == cut.dimension),
             _ => None,
         };
-        Considered::These(subset(all, n, first, stream))
+        let mut one = || first.unwrap_or_else(|| target.draw_extent(extents, stream));
+        match self {
+            Self::Optimal => Considered::All,
+            Self::Prior | Self::Empirical if extents.is_empty() => Considered::These(Vec::new()),
+            Self::Prior | Self::Empirical => Considered::These(vec![one()]),
+            Self::OptimalSubset(n) => {
+                Considered::These(subset((0..extents.len()).collect(), n, first, stream))
+            }
+        }
     }
 
     /// Decides at a node (or takes the retained decision), and gives the logarithm of
@@ -107,8 +109,8 @@ impl Proposal {
             }
             (_, Considered::These(these)) => {
                 // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
-                // those that have the dimension of the cut. With every subset's split weighing P(split) in
-                // all, the ratio is the normaliser, whatever is decided.
+                // those that have the dimension of the cut, n / m times as often for m of n extents. With splits
+                // weighed so, the ratio is the normaliser, whatever is decided.
                 let choices = Choices::new(nodes.choice_logs(id, these.iter().copied()));
                 let decision = retained
                     .unwrap_or_else(|| draw_likely((target, nodes, id), &choices, |i| these[i], stream));

@@ -322,7 +322,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         for job in batch.iter().map(|&i| &jobs[i]) {
             let id = job.open.node;
             let stream = &mut self.islands[job.island].streams[job.particle];
-            let own = proposal.consider(&self.nodes, id, job.retained, stream);
+            let own = proposal.consider((self.target, &self.nodes), id, job.retained, stream);
             match &own {
                 Considered::All => {
                     wanted.extend((0..self.nodes.get(id).extents().len()).map(|extent| (id, extent)));

@@ -74,6 +74,16 @@ impl Column {
         &self.ranks
     }
 
+    /// Number of distinct values.
+    pub(crate) fn n_values(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    /// Whether some rows have a value in common.
+    pub(crate) fn has_ties(&self) -> bool {
+        self.values.len() < self.ranks.len()
+    }
+
     /// The lowest and the highest value.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.values[0], self.values[self.values.len() - 1])
