@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _boscage, _inputs
 from boscage._drawn import DrawnSums, MixingRow, MixingSummary
-from boscage._kept import KeptModel
 from boscage._mixing import effective_size, r_hat
-from boscage._progress import progress_bar
-from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage._sampled import SampledModel
+from boscage._types import FloatArray, IntArray
 
 _KERNELS = ("growprune", "cgm", "pg")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
@@ -25,7 +23,7 @@ _FEW_DRAWS = 100
 _DISAGREE = 1.1
 
 
-class Bart(KeptModel):
+class Bart(SampledModel):
     """Base of BART; not for direct use."""
 
     n_trees: int
@@ -39,20 +37,8 @@ class Bart(KeptModel):
     alpha_s: float
     beta_s: float
     k: float
-    random_state: Any
-    verbose: int | bool
 
     # -- what the subclasses say ------------------------------------------------------------------
-
-    @abstractmethod
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        """``y`` as a checked vector."""
-
-    @abstractmethod
-    def _sample(
-        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
-    ) -> Any:
-        """A compiled model of the rows."""
 
     def _noise(self) -> dict[str, Any]:
         """Settings of the noise."""
@@ -61,19 +47,7 @@ class Bart(KeptModel):
     # -- learning ---------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any) -> None:
-        settings = self._settings(_inputs.draw_seed(self.random_state))
-        n_threads = _inputs.n_threads(self.n_jobs)
-        before = self.__dict__.copy()
-        try:
-            rows = _inputs.check_rows(self, X, reset=True)
-            target = self._check_target(y, len(rows))
-            with progress_bar("sampling", self.verbose) as progress:
-                options = {"n_threads": n_threads, "progress": progress}
-                self._model = self._sample(rows, target, settings, options)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        super()._fit(X, y)
         self._warn_if_chains_disagree()
 
     def _settings(self, seed: int) -> _boscage.BartSettings:
@@ -190,15 +164,8 @@ class Bart(KeptModel):
             ``sample_stats`` with ``log_likelihood``.
         """
         trace = self.trace_
-        try:
-            import arviz_base
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
-            ) from error
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         shares = self.inclusion_proportions_.reshape(*trace["sigma"].shape, self.n_features_in_)
-        return arviz_base.from_dict(
+        return self._to_arviz(
             {
                 "posterior": {
                     "sigma": trace["sigma"],
@@ -207,9 +174,12 @@ class Bart(KeptModel):
                 },
                 "sample_stats": {"log_likelihood": trace["log_likelihood"]},
             },
-            dims={"inclusion": ["feature"]},
-            coords={"feature": list(names)},
+            by_feature="inclusion",
         )
+
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        return {"n_trees": model.n_trees}
 
 
 def _kernels(sampler: Any) -> list[float]:

@@ -21,9 +21,9 @@ pub use bart::{
     PoissonLeaves, Sparsity, SumOfTrees, Sweep, Watch,
 };
 pub use bayes::{
-    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
-    Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,
-    Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, BayesianTrees, CandidateOrder, ChainReport,
+    ChipmanPrior, Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior,
+    PosteriorTree, Proposal, Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
 pub use control::Control;
 pub use data::{Rows, Scalar};

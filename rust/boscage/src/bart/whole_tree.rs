@@ -42,7 +42,7 @@ pub(super) fn particle_gibbs<L: LeafModel>(
         n_particles: settings.n_particles,
         n_islands: 1,
         proposal: settings.proposal,
-        expansion: Expansion::Nodewise,
+        expansion: Expansion::Node,
         resampling: Resampling::Multinomial,
         // At every stage.
         ess_threshold: 1.0,

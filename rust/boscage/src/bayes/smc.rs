@@ -20,9 +20,9 @@ use crate::mondrian::Stream;
 pub enum Expansion {
     /// One.
     #[default]
-    Nodewise,
+    Node,
     /// All that are eligible.
-    Layerwise,
+    Layer,
 }
 
 /// Which node is decided about first.
@@ -57,7 +57,7 @@ pub struct SmcSettings {
     /// How many nodes are decided about in a stage.
     pub expansion: Expansion,
     /// Which node comes first.
-    pub order: CandidateOrder,
+    pub candidate_order: CandidateOrder,
     /// How particles are drawn anew.
     pub resampling: Resampling,
     /// They are when the effective sample size is below this share of `n_particles`.
@@ -77,7 +77,7 @@ impl Default for SmcSettings {
             n_islands: 5,
             proposal: Proposal::default(),
             expansion: Expansion::default(),
-            order: CandidateOrder::default(),
+            candidate_order: CandidateOrder::default(),
             resampling: Resampling::default(),
             ess_threshold: 0.1,
             max_stages: 5000,
@@ -245,11 +245,11 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         for (i, island) in self.islands.iter_mut().enumerate() {
             for (k, particle) in island.particles.iter_mut().enumerate() {
                 let n = match self.settings.expansion {
-                    Expansion::Nodewise => 1.min(particle.open.len()),
-                    Expansion::Layerwise => particle.open.len(),
+                    Expansion::Node => 1.min(particle.open.len()),
+                    Expansion::Layer => particle.open.len(),
                 };
                 for _ in 0..n {
-                    let open = next(particle, self.settings.order, &self.nodes);
+                    let open = next(particle, self.settings.candidate_order, &self.nodes);
                     let retained = (k == 0)
                         .then(|| {
                             self.retained.map(|tree| decision(tree, &island.retained, open, self.target))
@@ -264,9 +264,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
 
     /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
     fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
-        let mut ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids);
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         for batch in self.batches(jobs) {

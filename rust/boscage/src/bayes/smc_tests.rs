@@ -106,8 +106,8 @@ fn evidence_is_unbiased_for_every_combination() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let mut seed = 0;
     for proposal in PROPOSALS {
-        for expansion in [Expansion::Nodewise, Expansion::Layerwise] {
-            for order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
+        for expansion in [Expansion::Node, Expansion::Layer] {
+            for candidate_order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
                 for resampling in SCHEMES {
                     for ess_threshold in [0.5, 1.0] {
                         seed += 1;
@@ -116,7 +116,7 @@ fn evidence_is_unbiased_for_every_combination() {
                             n_islands: 1500,
                             proposal,
                             expansion,
-                            order,
+                            candidate_order,
                             resampling,
                             ess_threshold,
                             seed,
@@ -133,7 +133,7 @@ fn evidence_is_unbiased_for_every_combination() {
 #[test]
 fn evidence_is_unbiased_for_numbers() {
     let (table, prior) = (table(), prior());
-    let normal = NormalPrior { mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let normal = NormalPrior { prior_mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     for proposal in PROPOSALS {
@@ -219,7 +219,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
     let trees = exact.trees(all, 0);
     let n_draws: u32 = 20_000;
     for proposal in PROPOSALS {
-        for (expansion, ess_threshold) in [(Expansion::Nodewise, 1.0), (Expansion::Layerwise, 0.6)] {
+        for (expansion, ess_threshold) in [(Expansion::Node, 1.0), (Expansion::Layer, 0.6)] {
             let mut tree = Tree {
                 nodes: vec![super::super::tree::TreeNode {
                     split: None,
