@@ -225,7 +225,7 @@ class BayesianTree(SampledModel):
                     "log_likelihood": trace["log_likelihood"],
                 },
             },
-            by_feature="cut_share",
+            by_feature=["cut_share"],
         )
 
     def _cut_shares(self) -> FloatArray:

@@ -54,7 +54,9 @@ class _Bart(_Model):
     @property
     def n_draws(self) -> int: ...
     @property
-    def centre(self) -> float: ...
+    def centres(self) -> NDArray[np.float64]: ...
+    @property
+    def seed(self) -> int: ...
 
 class _BayesianTrees(_Model):
     def apply(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.uint32]: ...
@@ -121,6 +123,8 @@ class BartSettings:
         proposal: str = "prior",
         alpha_s: float = 0.95,
         beta_s: float = 2.0,
+        sparse: bool = False,
+        concentration: float | None = None,
         k: float = 2.0,
         nu: float = 3.0,
         q: float = 0.9,
@@ -138,6 +142,8 @@ class BartClassifier(_Bart):
         labels: list[_Label],
         settings: BartSettings,
         *,
+        start: BartClassifier | None = None,
+        callback: Callable[..., object] | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BartClassifier: ...
@@ -152,6 +158,8 @@ class BartRegressor(_Bart):
         y: NDArray[np.float64],
         settings: BartSettings,
         *,
+        start: BartRegressor | None = None,
+        callback: Callable[..., object] | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BartRegressor: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ class SampledModel(KeptModel):
 
     @abstractmethod
     def _sample(self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]) -> Any:
-        """A compiled model of the rows; `options` are threads and progress."""
+        """A compiled model of the rows; `options` are those of `_fit`, threads and progress."""
 
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
@@ -43,14 +43,14 @@ class SampledModel(KeptModel):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any, **more: Any) -> None:
         settings = self._settings(_inputs.draw_seed(self.random_state))
         n_threads = _inputs.n_threads(self.n_jobs)
         with self._unchanged_on_error():
             rows = _inputs.check_rows(self, X, reset=True)
             target = self._check_target(y, len(rows))
             with progress_bar("sampling", self.verbose) as progress:
-                options = {"n_threads": n_threads, "progress": progress}
+                options = {"n_threads": n_threads, "progress": progress} | more
                 self._model = self._sample(rows, target, settings, options)
 
     # -- access to the model ----------------------------------------------------------------------
@@ -61,10 +61,10 @@ class SampledModel(KeptModel):
         rows = _inputs.check_rows(self, X, reset=False)
         return model, rows, _inputs.n_threads(self.n_jobs)
 
-    def _to_arviz(self, groups: dict[str, dict[str, AnyArray]], by_feature: str) -> Any:
+    def _to_arviz(self, groups: dict[str, dict[str, AnyArray]], by_feature: Sequence[str]) -> Any:
         """Groups of draws, of shape (n_chains, n_draws), as ArviZ's data tree.
 
-        The one called `by_feature` has a third dimension, of features.
+        Those called as in `by_feature` have a third dimension, of features.
         """
         try:
             import arviz_base
@@ -73,9 +73,8 @@ class SampledModel(KeptModel):
                 'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
             ) from error
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        return arviz_base.from_dict(
-            groups, dims={by_feature: ["feature"]}, coords={"feature": list(names)}
-        )
+        dims = {name: ["feature"] for name in by_feature}
+        return arviz_base.from_dict(groups, dims=dims, coords={"feature": list(names)})
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-//! BART for two classes as a Python class.
+//! BART for classes as a Python class.
 
 use boscage::Label;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -6,11 +6,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{self, Matrix, label_object, slice, vector};
-use crate::bart_settings::BartSettings;
+use crate::bart_settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 
-/// A fitted posterior over sums of trees for two classes.
+/// A fitted posterior over sums of trees for classes.
 #[pyclass(module = "boscage._boscage")]
 #[derive(Clone)]
 pub(crate) struct BartClassifier(boscage::BartClassifier);
@@ -22,15 +22,18 @@ bart_methods!(BartClassifier);
 #[pymethods]
 #[allow(non_snake_case)]
 impl BartClassifier {
-    /// `codes` are places in `labels`.
+    /// `codes` are places in `labels`; `start` is a model to go on from; `callback` is told of every sweep.
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, settings, *, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, settings, *, start=None, callback=None, n_threads=1, progress=None))]
+    #[allow(clippy::too_many_arguments)]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
         codes: PyReadonlyArray1<'_, u32>,
         labels: Vec<Bound<'_, PyAny>>,
         settings: BartSettings,
+        start: Option<PyRef<'_, Self>>,
+        callback: Option<Py<PyAny>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -39,13 +42,17 @@ impl BartClassifier {
         let of_rows = slice("y", &codes)?.iter().map(|&code| labels.get(code as usize).cloned());
         let of_rows: Option<Vec<Label>> = of_rows.collect();
         let of_rows = of_rows.ok_or_else(|| PyValueError::new_err("a code has no label"))?;
-        gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BartClassifier::fit(&settings.0, rows, &of_rows, run)
+        let start = start.as_ref().map(|start| &start.0);
+        let told = (&settings.0, rows, of_rows.as_slice());
+        watched(callback, |watch| {
+            gate::run(py, n_threads, progress.as_ref(), |run| {
+                boscage::BartClassifier::fit_from(start, watch, told, run)
+            })
         })
         .map(Self)
     }
 
-    /// The probability of the second class.
+    /// The probability of the second of two classes; of more those of all, row by row.
     #[pyo3(signature = (X, *, n_threads=1))]
     fn predict_proba<'py>(
         &self,

@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Matrix, slice, vector};
-use crate::bart_settings::BartSettings;
+use crate::bart_settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 
@@ -20,20 +20,28 @@ bart_methods!(BartRegressor);
 #[pymethods]
 #[allow(non_snake_case)]
 impl BartRegressor {
+    /// `start` is a model to go on from; `callback` is told of every sweep.
     #[staticmethod]
-    #[pyo3(signature = (X, y, settings, *, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, settings, *, start=None, callback=None, n_threads=1, progress=None))]
+    #[allow(clippy::too_many_arguments)]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
         settings: BartSettings,
+        start: Option<PyRef<'_, Self>>,
+        callback: Option<Py<PyAny>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let rows = X.rows()?;
         let targets = slice("y", &y)?;
-        gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BartRegressor::fit(&settings.0, rows, targets, run)
+        let start = start.as_ref().map(|start| &start.0);
+        let told = (&settings.0, rows, targets);
+        watched(callback, |watch| {
+            gate::run(py, n_threads, progress.as_ref(), |run| {
+                boscage::BartRegressor::fit_from(start, watch, told, run)
+            })
         })
         .map(Self)
     }

@@ -256,8 +256,8 @@ macro_rules! bart_methods {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
-            /// What the sum of trees says of every row in every draw, `n_draws x n_rows`, the draws of the first
-            /// chain first: the target without noise, or the probability of the second class.
+            /// What sums of trees say of every row in every draw, the draws of the first chain first: the target
+            /// without noise, the probability of the second class, or those of more classes, row by row.
             #[pyo3(signature = (X, *, n_threads=1))]
             fn predict_draws<'py>(
                 &self,
@@ -267,7 +267,8 @@ macro_rules! bart_methods {
             ) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
                 let rows = X.rows()?;
                 let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
-                crate::arrays::matrix(py, draws, self.0.n_draws(), rows.n_rows())
+                let n_numbers = draws.len() / self.0.n_draws();
+                crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
             }
 
             /// How many cuts of each draw are along each feature.
@@ -302,10 +303,15 @@ macro_rules! bart_methods {
                 self.0.n_draws()
             }
 
-            /// What the sum of trees is added to.
+            /// What each sum of trees is added to.
             #[getter]
-            fn centre(&self) -> f64 {
-                self.0.centre()
+            fn centres<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
+                crate::arrays::vector(py, self.0.centres().to_vec())
+            }
+
+            #[getter]
+            fn seed(&self) -> u64 {
+                self.0.seed()
             }
         }
     };

@@ -210,7 +210,9 @@ impl<S: Sampler> Chain<S> {
 
     fn keep(&mut self) {
         let trees = self.sampler.trees();
-        trees.iter().for_each(|tree| self.draws.push(tree, self.sampler.scale()));
+        for tree in &trees {
+            self.draws.push(tree, self.sampler.scale());
+        }
         self.trace.sigma.push(self.sampler.sigma());
         self.trace.log_likelihood.push(self.sampler.log_likelihood());
         let n_leaves: usize = trees.iter().map(|tree| tree.leaves().count()).sum();

@@ -70,7 +70,7 @@ impl BartClassifier {
         let n_trees = settings.n_trees.saturating_mul(classes.len());
         check("the number of classes", classes.len() >= 2, "at least 2", &classes.len())?;
         check("n_trees times the number of classes", n_trees <= MOST, "at most 100000", &n_trees)?;
-        let code = |label| classes.binary_search(label).expect("a class is among the classes");
+        let code = |label| classes.partition_point(|class| class < label);
         let codes: Vec<usize> = labels.iter().map(code).collect();
         let chains = |centres| Chains {
             settings,
@@ -199,7 +199,9 @@ fn problem(settings: &BartSettings, positive: Vec<bool>) -> Problem<Signs> {
 /// Logarithms of the shares of classes.
 fn log_shares(codes: &[usize], n_classes: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n_classes];
-    codes.iter().for_each(|&code| counts[code] += 1.0);
+    for &code in codes {
+        counts[code] += 1.0;
+    }
     counts.iter().map(|n| libm::log(n / codes.len() as f64)).collect()
 }
 

@@ -9,8 +9,10 @@ use super::leaf_model::{LeafModel, RowStats};
 use super::log_linear::LogGamma;
 use super::model_forest::ModelForest;
 use super::multinomial::{Multinomial, OneClass};
+use super::noise::NoisePrior;
 use super::random::normal;
-use super::sampler::Sampler;
+use super::response::Numbers;
+use super::sampler::{NormalSampler, Sampler};
 use super::settings::{BartSettings, Kernels, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
@@ -79,7 +81,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
         let stats: Vec<_> = (0..5).map(|row| model.stats(row, 0.0)).collect();
         let leaf = RowStats { model: &model, stats: &stats };
         let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
-        let n = 100_000;
+        let n = 60_000;
         let (visits, rates) = visits(&settings, &model, n, f64::exp);
         check_visits(name, &visits, &expected, n, 40.0);
         for (i, rate) in rates.iter().enumerate() {
@@ -99,12 +101,12 @@ fn counts_without_exposure_give_back_the_prior() {
     for (name, settings) in samplers(1) {
         let model = poisson(&[0.0; 5], &[1e-300; 5], &settings);
         let n = 50_000;
-        let (trees, values) = visits(&settings, &model, n, |f| f);
+        // A square has mean (2 / k)^2 a priori, and the value itself mean zero.
+        let (trees, squares) = visits(&settings, &model, n, |f| (f + 0.5).powi(2));
         check_visits(name, &trees, &expected, n, 40.0);
-        let (_, squares) = visits(&settings, &model, n, |f| f * f);
-        values.iter().for_each(|mean| mean.check(0.0, 5.0, name));
-        // The prior's standard deviation is 2 / k.
-        squares.iter().for_each(|mean| mean.check(1.0, 5.0, name));
+        for mean in &squares {
+            mean.check(1.25, 5.0, name);
+        }
     }
 }
 
@@ -158,7 +160,7 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     let leaf = ResidualLeaf { posterior: ours, residuals: &TARGETS };
     let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
     for kernels in [GROWPRUNE, MIXED] {
-        let n = 100_000;
+        let n = 60_000;
         let (visits, _) = visits(&settings(kernels, 1), &Normal(ours), n, |f| f);
         check_visits("a user's", &visits, &expected, n, 40.0);
     }
@@ -316,7 +318,7 @@ fn weights_of_dimensions_are_those_of_the_posterior() {
         let mut stream = Stream::new(seed as u64, 7);
         let start = (SIGMA, SIGMA_MU);
         let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
-        let n = 100_000;
+        let n = 60_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
         for _ in 0..n {
             forest.sweep(&mut stream);
@@ -356,7 +358,7 @@ fn learnt_split_probabilities_have_their_posterior() {
         let start = (SIGMA, SIGMA_MU);
         let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
         let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
-        let n = 200_000;
+        let n = 100_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
         let mut found = Mean::new();
         for _ in 0..n / 400 {
@@ -384,8 +386,16 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
     getting_it_right(
         |stream| {
             let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
-            // A chain that leaves the prior of concentration and probabilities as it is, for as long as it takes.
-            (0..60).for_each(|_| weights.draw(std::iter::empty(), &table, stream));
+            // The concentration from its prior; the rest follows, and leaves the joint prior as it is.
+            let weight = |i: u32| f64::from(i).powf(-0.5);
+            let mut rest = stream.unit() * (1..1000).map(weight).sum::<f64>();
+            let found = (1..1000).find(|&i| {
+                rest -= weight(i);
+                rest < 0.0
+            });
+            let share = f64::from(found.unwrap_or(999)) / 1000.0;
+            weights.alpha = 2.0 * share / (1.0 - share);
+            weights.draw(std::iter::empty(), &table, stream);
             let mut own = odds.clone();
             own.log_weights = Some(weights.log_s.clone());
             let forest = Forest::from_prior((&table, &settings, &own), &[0.0; 5], (SIGMA, SIGMA_MU), stream);
@@ -406,6 +416,159 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
         },
     );
+}
+
+/// Simulation-based calibration (Talts et al. 2018): where trees, values and noise come from the prior, the ranks of
+/// the truths among draws of their posterior are uniform, and so intervals hold as many truths as they say: for the
+/// sum of trees at a row, for `sigma`, and for a new target.
+#[test]
+fn ranks_of_truths_are_uniform() {
+    const N_DRAWS: usize = 19;
+    const TRIALS: usize = 400;
+    let table = table();
+    let prior = NoisePrior { nu: 8.0, lambda: 0.1 };
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(41, 0);
+        let mut counts = [[0.0; 5]; 3];
+        let summaries = |forest: &Forest<'_>, targets: &[f64], stream: &mut Stream| {
+            let f = targets[4] - forest.residuals[4];
+            [f, forest.sigma, f + forest.sigma * normal(stream)]
+        };
+        for _ in 0..TRIALS {
+            let sigma = prior.draw(0, 0.0, &mut stream);
+            let start = |sigma, targets: &[f64], stream: &mut Stream| {
+                Forest::from_prior((&table, &settings, &odds), targets, (sigma, SIGMA_MU), stream)
+            };
+            let truth = start(sigma, &[0.0; 5], &mut stream);
+            let truths = summaries(&truth, &[0.0; 5], &mut stream);
+            let targets: Vec<f64> =
+                truth.residuals.iter().map(|r| -r + sigma * normal(&mut stream)).collect();
+            let forest = start(0.4, &targets, &mut stream);
+            let mut chain = NormalSampler { forest, response: Numbers { prior: Some(prior) }, scale: 1.0 };
+            let mut ranks = [0; 3];
+            for sweep in 1..=200 + 15 * N_DRAWS {
+                chain.sweep(&mut stream);
+                if sweep > 200 && sweep % 15 == 0 {
+                    let drawn = summaries(&chain.forest, &targets, &mut stream);
+                    for (rank, (drawn, truth)) in ranks.iter_mut().zip(drawn.iter().zip(&truths)) {
+                        *rank += usize::from(drawn < truth);
+                    }
+                }
+            }
+            for (counts, rank) in counts.iter_mut().zip(ranks) {
+                counts[rank * 5 / (N_DRAWS + 1)] += 1.0;
+            }
+        }
+        // Four degrees of freedom: above 25 once in 20,000.
+        let expected = TRIALS as f64 / 5.0;
+        for counts in counts {
+            let chi_square: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
+            assert!(chi_square < 25.0, "{counts:?}");
+        }
+    }
+}
+
+/// The leaf of every row in a tree of [`Exact::trees`], by its name.
+fn leaves_of(name: &str) -> [usize; 5] {
+    fn walk(rest: &mut &str, rows: &[usize], leaves: &mut [usize; 5], n_leaves: &mut usize) {
+        if let Some(after) = rest.strip_prefix('*') {
+            *rest = after;
+            rows.iter().for_each(|&row| leaves[row] = *n_leaves);
+            *n_leaves += 1;
+            return;
+        }
+        let (cut, after) = rest[1..].split_once(' ').expect("a cut comes before its sides");
+        let (dimension, rank) = cut.split_once('<').expect("a cut has a dimension and a rank");
+        let (dimension, rank): (u32, u32) = (dimension.parse().unwrap(), rank.parse().unwrap());
+        let table = table();
+        let below = |row: &usize| table.column(dimension).rank(*row as u32) <= rank;
+        let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| below(row));
+        *rest = after;
+        walk(rest, &left, leaves, n_leaves);
+        *rest = &rest[1..];
+        walk(rest, &right, leaves, n_leaves);
+        *rest = &rest[1..];
+    }
+    let mut leaves = [0; 5];
+    walk(&mut { name }, &[0, 1, 2, 3, 4], &mut leaves, &mut 0);
+    leaves
+}
+
+/// `N(TARGETS | 0, K + SIGMA^2)` but for a constant, and `K (K + SIGMA^2)^-1 TARGETS`, by Gaussian elimination.
+fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
+    let mut a = *covariance;
+    (0..5).for_each(|i| a[i][i] += SIGMA * SIGMA);
+    let (mut b, mut log_det) = (TARGETS, 0.0);
+    for k in 0..5 {
+        log_det += a[k][k].ln();
+        for i in k + 1..5 {
+            let share = a[i][k] / a[k][k];
+            for j in k..5 {
+                a[i][j] -= share * a[k][j];
+            }
+            b[i] -= share * b[k];
+        }
+    }
+    for k in (0..5).rev() {
+        let sum: f64 = (k + 1..5).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - sum) / a[k][k];
+    }
+    let squares: f64 = b.iter().zip(&TARGETS).map(|(a, b)| a * b).sum();
+    let mean = std::array::from_fn(|i| (0..5).map(|j| covariance[i][j] * b[j]).sum());
+    ((-0.5 * (log_det + squares)).exp(), mean)
+}
+
+/// Two trees: given both, `f` is normal, so that a sum over all pairs of trees is the exact answer.
+#[test]
+fn two_trees_have_their_posterior() {
+    let (table, prior) = (table(), prior());
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let exact = Exact::new(&target);
+    let exact = exact.trees(exact.all_rows(), 0);
+    let trees: Vec<(String, f64, [usize; 5])> =
+        exact.into_iter().map(|(name, p)| (name.clone(), p, leaves_of(&name))).collect();
+    let (mut expected, mut mean, mut total) = (HashMap::new(), [0.0; 5], 0.0);
+    for (name, p, first) in &trees {
+        for (_, q, second) in &trees {
+            let together =
+                |leaves: &[usize; 5], i: usize, j: usize| f64::from(u8::from(leaves[i] == leaves[j]));
+            let entry = |i, j| SIGMA_MU * SIGMA_MU * (together(first, i, j) + together(second, i, j));
+            let covariance = std::array::from_fn(|i| std::array::from_fn(|j| entry(i, j)));
+            let (likelihood, f) = normal_sum(&covariance);
+            let weight = p * q * likelihood;
+            *expected.entry(name.clone()).or_default() += weight;
+            mean.iter_mut().zip(f).for_each(|(mean, f)| *mean += weight * f);
+            total += weight;
+        }
+    }
+    expected.values_mut().for_each(|weight: &mut f64| *weight /= total);
+    for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
+        let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let n = 60_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..n / 300 {
+            let mut batch = [0.0; 5];
+            for _ in 0..300 {
+                forest.sweep(&mut stream);
+                *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+                for (i, f) in batch.iter_mut().enumerate() {
+                    *f += (TARGETS[i] - forest.residuals[i]) / 300.0;
+                }
+            }
+            means.iter_mut().zip(batch).for_each(|(mean, f)| mean.add(f));
+        }
+        check_visits(name, &visits, &expected, n, 60.0);
+        for (mean_of_row, exact) in means.iter().zip(mean) {
+            let m = mean_of_row.sum / mean_of_row.n;
+            let error = ((mean_of_row.squares / mean_of_row.n - m * m) / mean_of_row.n).sqrt();
+            assert!((m - exact / total).abs() < 4.5 * error, "{name}: {m} +- {error} for {}", exact / total);
+        }
+    }
 }
 
 fn all_settings() -> Vec<BartSettings> {

@@ -227,7 +227,7 @@ fn draw_by_weight(log_weights: &[f64], drawn: &[usize], stream: &mut Stream) -> 
         rest -= weight(d);
         rest < 0.0
     });
-    found.or_else(|| left().last())
+    found.or_else(|| left().next_back())
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.

@@ -4,6 +4,10 @@
 //! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather,
 //! or by the samplers of Bayesian trees given partial residuals (`whole_tree`). `response` is what lies between the
 //! sum and the data. What is kept of it are `draws`, from which `regressor` and `classifier` predict.
+//!
+//! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
+//! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
+//! `sparse` learns along which dimensions trees split.
 
 mod chain;
 mod classifier;

@@ -98,16 +98,16 @@ impl BartRegressor {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up, to [`BartRegressor::centre`].
+    /// The trees of a draw as arrays; their values add up, to [a centre](BartRegressor::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What the sum of trees is added to.
+    /// What the sum of trees is added to, alone.
     #[must_use]
-    pub fn centre(&self) -> f64 {
-        self.posterior.centres[0]
+    pub fn centres(&self) -> &[f64] {
+        &self.posterior.centres
     }
 
     /// The seed of the settings.

@@ -15,7 +15,8 @@ use crate::mondrian::Stream;
 /// The state of the prior of split probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SplitWeights {
-    sparsity: Sparsity,
+    /// What the concentration may be; nothing if it is given.
+    grid: Vec<(f64, f64)>,
     pub(super) alpha: f64,
     /// `log s`.
     pub(super) log_s: Vec<f64>,
@@ -25,7 +26,8 @@ impl SplitWeights {
     /// All alike, to begin with.
     pub(super) fn new(sparsity: Sparsity, n_features: usize) -> Self {
         let alpha = sparsity.alpha.unwrap_or(1.0);
-        Self { sparsity, alpha, log_s: vec![-libm::log(n_features as f64); n_features] }
+        let grid = if sparsity.alpha.is_none() { concentrations(n_features as f64) } else { Vec::new() };
+        Self { grid, alpha, log_s: vec![-libm::log(n_features as f64); n_features] }
     }
 
     /// Draws split probabilities given trees, and then their concentration.
@@ -52,7 +54,9 @@ impl SplitWeights {
                     let own: Vec<usize> = (0..p).filter(|&d| varies(d)).collect();
                     let logs: Vec<f64> = own.iter().map(|&d| self.log_s[d]).collect();
                     let t = exponential(log_scale + log_sum_exp(&logs), stream);
-                    own.into_iter().for_each(|d| rates[d] += t);
+                    for d in own {
+                        rates[d] += t;
+                    }
                 }
             }
         }
@@ -61,9 +65,11 @@ impl SplitWeights {
             *log_s = stream.log_gamma(share + cuts[d]) - libm::log(common + rates[d]);
         }
         let total = log_sum_exp(&self.log_s);
-        self.log_s.iter_mut().for_each(|log_s| *log_s -= total);
-        if self.sparsity.alpha.is_none() {
-            self.alpha = draw_alpha(&self.log_s, stream);
+        for log_s in &mut self.log_s {
+            *log_s -= total;
+        }
+        if !self.grid.is_empty() {
+            self.alpha = draw_alpha(&self.grid, &self.log_s, stream);
         }
     }
 }
@@ -73,25 +79,29 @@ fn exponential(log_rate: f64, stream: &mut Stream) -> f64 {
     (-libm::log(1.0 - stream.unit()) * libm::exp(-log_rate)).min(1e300)
 }
 
-/// A draw of the concentration given `log s`, where `alpha / (alpha + p) ~ Beta(1/2, 1)` on a grid.
-fn draw_alpha(log_s: &[f64], stream: &mut Stream) -> f64 {
+/// Concentrations `alpha` of `p` dimensions where `alpha / (alpha + p)` is on a grid of equal steps, with all of the
+/// logarithm of their density given `log s` that does not depend on it: `alpha / (alpha + p) ~ Beta(1/2, 1)`.
+fn concentrations(p: f64) -> Vec<(f64, f64)> {
     const POINTS: u32 = 1000;
-    let p = log_s.len() as f64;
-    let sum: f64 = log_s.iter().sum();
-    let share = |i: u32| f64::from(i) / f64::from(POINTS);
-    let alpha = |i: u32| p * share(i) / (1.0 - share(i));
-    let log_density = |i: u32| {
-        let a = alpha(i);
-        libm::lgamma(a) - p * libm::lgamma(a / p) + a / p * sum - 0.5 * libm::log(share(i))
+    let point = |i: u32| {
+        let share = f64::from(i) / f64::from(POINTS);
+        let alpha = p * share / (1.0 - share);
+        (alpha, libm::lgamma(alpha) - p * libm::lgamma(alpha / p) - 0.5 * libm::log(share))
     };
-    let logs: Vec<f64> = (1..POINTS).map(log_density).collect();
+    (1..POINTS).map(point).collect()
+}
+
+/// A draw of the concentration given `log s`.
+fn draw_alpha(grid: &[(f64, f64)], log_s: &[f64], stream: &mut Stream) -> f64 {
+    let mean = log_s.iter().sum::<f64>() / log_s.len() as f64;
+    let logs: Vec<f64> = grid.iter().map(|(alpha, constant)| constant + alpha * mean).collect();
     let total = log_sum_exp(&logs);
     let mut rest = stream.unit();
     let found = logs.iter().position(|log| {
         rest -= libm::exp(log - total);
         rest < 0.0
     });
-    alpha(found.map_or(POINTS - 1, |at| at as u32 + 1))
+    grid[found.unwrap_or(grid.len() - 1)].0
 }
 
 /// An inner node: the dimension that it cuts, and those that do not vary among its rows.

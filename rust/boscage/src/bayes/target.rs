@@ -29,7 +29,9 @@ impl<L: LeafModel> Target<'_, L> {
             Some(all) => {
                 let mut own: Vec<f64> = extents.iter().map(|extent| all[extent.dimension as usize]).collect();
                 let total = log_sum_exp(&own);
-                own.iter_mut().for_each(|log| *log -= total);
+                for log in &mut own {
+                    *log -= total;
+                }
                 own
             }
         }

@@ -111,7 +111,9 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
                 writer.u32(rule.cut.dimension);
                 writer.u32(rule.cut.rank);
                 writer.f64(rule.threshold);
-                children.iter().for_each(|&child| writer.u32(u32::from(child)));
+                for child in children {
+                    writer.u32(u32::from(child));
+                }
             }
         });
         writer.list(tree.free(), |writer, &free| writer.u32(u32::from(free)));

@@ -13,7 +13,8 @@
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
 //! | 32 | SHA-256 of all bytes before |
 //!
-//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading.
+//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading, and of BART where
+//! its chains stand, which is checked against the rows when they go on.
 
 mod bart;
 mod bayes;
@@ -43,7 +44,7 @@ pub enum AnyModel {
     BayesianTreeClassifier(Box<BayesianTreeClassifier>),
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor(Box<BayesianTreeRegressor>),
-    /// BART for two classes.
+    /// BART for classes.
     BartClassifier(Box<BartClassifier>),
     /// BART for numbers.
     BartRegressor(Box<BartRegressor>),
@@ -60,7 +61,7 @@ pub enum ModelKind {
     BayesianTreeClassifier = 3,
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor = 4,
-    /// BART for two classes.
+    /// BART for classes.
     BartClassifier = 5,
     /// BART for numbers.
     BartRegressor = 6,
