@@ -233,7 +233,9 @@ impl<S: Sampler> Chain<S> {
         let trees: Option<Vec<_>> = end.trees.iter().map(|tree| tree.clone().with_rows(table)).collect();
         let restored =
             trees.is_some_and(|trees| self.sampler.restore(trees, &end.numbers, self.trace.acceptance));
-        let mut fits = restored && self.weights.is_some() == end.weights.is_some();
+        let n_draws = self.trace.sigma.len();
+        let sweeps = n_sweeps(&BartSettings { n_draws, ..settings.clone() });
+        let mut fits = restored && sweeps == self.sweeps && self.weights.is_some() == end.weights.is_some();
         if let (Some(weights), Some((alpha, log_s))) = (&mut self.weights, &end.weights) {
             fits &= log_s.len() == weights.log_s.len();
             (weights.alpha, weights.log_s) = (*alpha, log_s.clone());

@@ -221,7 +221,7 @@ fn sample_classes(
         let of_class = |class: usize| OneClass {
             prior,
             is_in: codes.iter().map(|&code| code == class).collect(),
-            phi: vec![1.0; codes.len()],
+            log_phi: vec![0.0; codes.len()],
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
         let forest = |(class, &centre): (&OneClass, &f64)| {

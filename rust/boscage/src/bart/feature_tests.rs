@@ -257,7 +257,8 @@ fn sweeps_over_several_classes_get_it_right() {
         let centres = [0.0, 0.5, -0.5];
         getting_it_right(
             |stream| {
-                let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], phi: vec![1.0; 5] };
+                let class =
+                    OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
                 let forests = centres.map(|centre| {
                     ModelForest::from_prior((&table, &settings, &odds), &class, centre, stream)
                 });

@@ -77,9 +77,9 @@ impl LogGamma {
     }
 }
 
-/// `exp`, finite.
+/// `exp`, so bounded that sums over rows are finite.
 pub(super) fn finite_exp(x: f64) -> f64 {
-    libm::exp(x.min(700.0))
+    libm::exp(x.min(600.0))
 }
 
 /// Counts `y ~ Poisson(exposure exp(f(x)))` of a sum of trees `f`, as a [`LeafModel`].

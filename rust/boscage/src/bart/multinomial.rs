@@ -18,7 +18,7 @@ pub(super) struct OneClass {
     pub(super) prior: LogGamma,
     /// Whether each row is of the class.
     pub(super) is_in: Vec<bool>,
-    pub(super) phi: Vec<f64>,
+    pub(super) log_phi: Vec<f64>,
 }
 
 impl LeafModel for OneClass {
@@ -29,7 +29,7 @@ impl LeafModel for OneClass {
     }
 
     fn stats(&self, row: usize, others: f64) -> Events {
-        let expected = self.phi[row] * finite_exp(others);
+        let expected = finite_exp(self.log_phi[row] + others);
         Events { count: f64::from(u8::from(self.is_in[row])), expected }
     }
 
@@ -68,8 +68,10 @@ impl Multinomial<'_> {
 impl Sampler for Multinomial<'_> {
     fn sweep(&mut self, stream: &mut Stream) {
         for row in 0..self.n_rows() {
-            let phi = -libm::log(1.0 - stream.unit()) * finite_exp(-log_sum_exp(&self.row(row)));
-            self.classes.iter_mut().for_each(|class| class.phi[row] = phi);
+            let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));
+            for class in &mut self.classes {
+                class.log_phi[row] = log_phi;
+            }
         }
         for (forest, class) in self.forests.iter_mut().zip(&self.classes) {
             forest.sweep(class, stream);

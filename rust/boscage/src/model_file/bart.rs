@@ -128,20 +128,23 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
 
 fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
     let (sweeps, position) = (reader.u64()?, reader.u64()?);
+    if position > u64::MAX / 2 {
+        return Err(wrong("more random numbers than there are"));
+    }
     let trees = reader.list(16, |reader| {
         let nodes = reader.list(1, read_node)?;
         let free = reader.list(4, label)?;
         TreeState::from_parts(nodes, free).ok_or_else(|| wrong("nodes that are no tree"))
     })?;
-    let numbers = reader.list(8, number)?;
+    let numbers = reader.list(8, bounded)?;
     let weights = match reader.u8()? {
         0 => None,
         1 => {
             let alpha = number(reader)?;
-            if alpha <= 0.0 {
-                return Err(wrong("a concentration that is not positive"));
+            if !(1e-100..1e100).contains(&alpha) {
+                return Err(wrong("a concentration beyond all bounds"));
             }
-            Some((alpha, reader.list(8, number)?))
+            Some((alpha, reader.list(8, bounded)?))
         }
         _ => return Err(wrong("neither yes nor no")),
     };
@@ -151,7 +154,7 @@ fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
 fn read_node(reader: &mut Reader<'_>) -> Result<(Kind, f64)> {
     Ok(match reader.u8()? {
         0 => (Kind::Free, 0.0),
-        1 => (Kind::Leaf, number(reader)?),
+        1 => (Kind::Leaf, bounded(reader)?),
         2 => {
             let cut = Cut { dimension: reader.u32()?, rank: reader.u32()? };
             let rule = Rule { cut, threshold: number(reader)? };
@@ -191,6 +194,12 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
         }
     }
     if begins { Ok(Draws { nodes, starts }) } else { Err(wrong("a tree that does not end")) }
+}
+
+/// A number of a chain, whose square is finite.
+fn bounded(reader: &mut Reader<'_>) -> Result<f64> {
+    let value = number(reader)?;
+    if value.abs() <= 1e140 { Ok(value) } else { Err(wrong("a number that is too large")) }
 }
 
 fn number(reader: &mut Reader<'_>) -> Result<f64> {
