@@ -21,8 +21,8 @@ pub struct BartTrace {
     pub log_likelihood: Vec<f64>,
     /// Leaves of all trees together.
     pub n_leaves: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, and Particle Gibbs, over all sweeps.
-    pub acceptance: [Acceptance; 4],
+    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting and regrowing, over all sweeps.
+    pub acceptance: [Acceptance; 6],
 }
 
 /// All draws of all chains.
@@ -59,9 +59,8 @@ impl SumsOfTrees {
         let table = Table::new(rows, &Threads::new(run.n_threads));
         let odds = Odds::new(settings.prior);
         run.control.expect((settings.n_chains * n_sweeps(settings)) as u64);
-        let chains = map(run.n_threads, settings.n_chains, |i| {
-            chain(problem, (&table, settings, &odds), &mut Stream::new(settings.seed, i), run)
-        });
+        let chains =
+            map(run.n_threads, settings.n_chains, |i| chain(problem, (&table, settings, &odds), i, run));
         let (mut draws, mut traces) = (Draws::default(), Vec::new());
         for chain in chains {
             let (drawn, trace) = chain?;
@@ -137,12 +136,18 @@ fn n_sweeps(settings: &BartSettings) -> usize {
 fn chain<R: Response + Clone>(
     problem: &Problem<R>,
     setting: (&Table, &BartSettings, &Odds),
-    stream: &mut Stream,
+    number: usize,
     run: &Run<'_>,
 ) -> Result<(Draws, BartTrace)> {
     let settings = setting.1;
+    let stream = &mut Stream::new(settings.seed, number);
     let start = (problem.sigma, problem.sigma_mu);
-    let mut forest = Forest::from_prior(setting, &problem.targets, start, stream);
+    // Chains that agree though they started so differently have probably arrived.
+    let mut forest = if number == 0 {
+        Forest::from_stumps(setting, &problem.targets, start)
+    } else {
+        Forest::from_prior(setting, &problem.targets, start, stream)
+    };
     let mut response = problem.response.clone();
     let (mut draws, mut trace) = (Draws::default(), BartTrace::default());
     for sweep in 1..=n_sweeps(settings) {

@@ -24,6 +24,12 @@ pub(super) trait Evidence {
     /// Statistics of both sides of a cut, from what [`Self::part`] gave.
     fn both(&self, id: Label, n_left: u32, left: Self::Sum) -> [Self::Sum; 2];
 
+    /// Of some rows those in a leaf: how many, and statistics of these and of the leaf's other rows.
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [Self::Sum; 2]);
+
+    /// Of some rows those in one leaf go over to another; both then have these statistics.
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, Self::Sum), to: (Label, Self::Sum));
+
     /// A leaf was split, so that its labels are those of these new leaves.
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
 
@@ -61,6 +67,28 @@ impl Evidence for Residuals<'_> {
     fn both(&self, id: Label, n_left: u32, left: f64) -> [f64; 2] {
         let left = left + f64::from(n_left) * self.counted[id as usize];
         [left, self.sum(id) - left]
+    }
+
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [f64; 2]) {
+        let (mut n, mut sum) = (0, 0.0);
+        for &row in rows {
+            let inside = labels[row as usize] == id;
+            n += u32::from(inside);
+            sum += if inside { self.residuals[row as usize] } else { 0.0 };
+        }
+        (n, self.both(id, n, sum))
+    }
+
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, f64), to: (Label, f64)) {
+        let change = self.counted[from.0 as usize] - self.counted[to.0 as usize];
+        for &row in rows {
+            let at = &mut labels[row as usize];
+            if *at == from.0 {
+                *at = to.0;
+                self.residuals[row as usize] += change;
+            }
+        }
+        (self.sums[from.0 as usize], self.sums[to.0 as usize]) = (from.1, to.1);
     }
 
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {

@@ -69,7 +69,7 @@ fn read_trace(reader: &mut Reader<'_>) -> Result<BartTrace> {
     if sigma.len() != log_likelihood.len() || sigma.len() != n_leaves.len() {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); 4];
+    let mut acceptance = [Acceptance::default(); 6];
     for of_move in &mut acceptance {
         *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
     }
