@@ -16,9 +16,9 @@ from boscage._mixing import effective_size, r_hat
 from boscage._sampled import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 
-_KERNELS = ("growprune", "cgm", "pg")
+_KERNELS = ("local", "growprune", "cgm", "pg", "regrow")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs")
+_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow")
 # Chains of draws fewer than this say too little about each other for a warning.
 _FEW_DRAWS = 100
 _DISAGREE = 1.1
@@ -290,8 +290,8 @@ class Bart(SampledModel):
         return {"n_trees": model.n_trees}
 
 
-def _kernels(sampler: Any) -> list[float]:
-    """Probabilities of the kernels."""
+def _kernels(sampler: Any) -> list[float] | None:
+    """Probabilities of the kernels; None where the number of trees decides."""
     if isinstance(sampler, Mapping):
         if not sampler or not set(sampler) <= set(_KERNELS):
             words = ", ".join(map(repr, _KERNELS))
@@ -303,5 +303,7 @@ def _kernels(sampler: Any) -> list[float]:
         if sum(shares) == 0.0:
             raise ValueError("sampler's probabilities are all zero; expected a positive one")
         return [share / sum(shares) for share in shares]
-    name = _inputs.check_choice("sampler", sampler, _KERNELS)
+    name = _inputs.check_choice("sampler", sampler, ("auto", *_KERNELS))
+    if name == "auto":
+        return None
     return [float(name == kernel) for kernel in _KERNELS]

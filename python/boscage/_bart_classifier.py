@@ -27,12 +27,16 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     ----------
     n_trees : int, default=200
         Trees in the sum; of more than two classes, in that of each.
-    sampler : {"growprune", "cgm", "pg"} or dict, default="growprune"
-        How a tree is changed given the others: by growing or pruning; by Chipman et al.'s moves,
-        which also change and swap rules; by Particle Gibbs (Algorithm 4.2). A dictionary gives
-        each the share of its value: ``{"growprune": 0.9, "pg": 0.1}``.
+    sampler : {"auto", "local", "growprune", "cgm", "pg", "regrow"} or dict, default="auto"
+        How a tree is changed given the others. ``"local"``: growing or pruning, then small shifts
+        of cuts; ``"growprune"``: the first alone; ``"cgm"``: Chipman et al.'s moves, which also
+        change and swap rules; ``"pg"``: Particle Gibbs (Algorithm 4.2); ``"regrow"``: particles
+        below random nodes, which see the targets. A dictionary gives each the share of its value:
+        ``{"local": 0.9, "pg": 0.1}``. ``"auto"`` mixes ``"local"`` and ``"regrow"`` by the number
+        of trees.
     n_chains : int, default=4
-        Independent chains, each starting from a draw of the prior.
+        Independent chains, the first starting from trees without cuts, each other from a draw of
+        the prior.
     n_burn : int, default=500
         Sweeps of a chain before the first draw that is kept.
     n_draws : int, default=500
@@ -108,7 +112,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         self,
         n_trees: int = 200,
         *,
-        sampler: Literal["growprune", "cgm", "pg"] | Mapping[str, float] = "growprune",
+        sampler: Literal["auto", "local", "growprune", "cgm", "pg", "regrow"]
+        | Mapping[str, float] = "auto",
         n_chains: int = 4,
         n_burn: int = 500,
         n_draws: int = 500,

@@ -118,7 +118,7 @@ class BartSettings:
         n_burn: int = 500,
         n_draws: int = 500,
         thin: int = 1,
-        kernels: list[float] = ...,
+        kernels: list[float] | None = ...,
         n_particles: int = 10,
         proposal: str = "prior",
         alpha_s: float = 0.95,

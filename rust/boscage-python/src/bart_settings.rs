@@ -20,17 +20,18 @@ const PROPOSAL: [(&str, Proposal); 3] =
 
 #[pymethods]
 impl BartSettings {
-    /// `kernels` are the probabilities of grow and prune, of CGM, and of Particle Gibbs; `concentration` is that of
-    /// sparse split probabilities if it is not sampled.
+    /// `kernels` are the probabilities of local steps, of grow and prune, of CGM, of Particle Gibbs, and of regrowing;
+    /// None: those that suit the number of trees. `concentration` is that of sparse split probabilities if it is not
+    /// sampled.
     #[new]
-    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=[1.0, 0.0, 0.0], n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
+    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
     fn new(
         n_trees: usize,
         n_chains: usize,
         n_burn: usize,
         n_draws: usize,
         thin: usize,
-        kernels: [f64; 3],
+        kernels: Option<[f64; 5]>,
         n_particles: usize,
         proposal: &str,
         alpha_s: f64,
@@ -44,14 +45,16 @@ impl BartSettings {
         sigma_estimate: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let [growprune, cgm, pg] = kernels;
+        let given =
+            |[local, growprune, cgm, pg, regrow]: [f64; 5]| Kernels { local, growprune, cgm, pg, regrow };
+        let kernels = kernels.map_or_else(|| Kernels::for_trees(n_trees), given);
         let settings = boscage::BartSettings {
             n_trees,
             n_chains,
             n_burn,
             n_draws,
             thin,
-            kernels: Kernels { growprune, cgm, pg },
+            kernels,
             n_particles,
             proposal: option("proposal", proposal, &PROPOSAL)?,
             prior: ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?,

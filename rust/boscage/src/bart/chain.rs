@@ -26,8 +26,8 @@ pub struct BartTrace {
     pub alpha: Vec<f64>,
     /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
     pub split_probabilities: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, and Particle Gibbs, over all sweeps.
-    pub acceptance: [Acceptance; 4],
+    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting and regrowing, over all sweeps.
+    pub acceptance: [Acceptance; 6],
 }
 
 /// Where a chain is after a sweep.
@@ -119,11 +119,12 @@ pub(super) fn fingerprint(
 }
 
 impl Chains<'_> {
-    /// Runs Algorithm 4.1 on every chain, with a sampler that starts from a draw of the prior.
+    /// Runs Algorithm 4.1 on every chain, with a sampler for its number: chains that agree though the first started
+    /// from trees without cuts and others from draws of the prior have probably arrived.
     pub(super) fn run<S: Sampler>(
         &self,
         table: &Table,
-        sampler: impl Fn(&mut Stream) -> S + Sync,
+        sampler: impl Fn(usize, &mut Stream) -> S + Sync,
         run: &Run<'_>,
     ) -> Result<SumsOfTrees> {
         let settings = self.settings;
@@ -131,7 +132,7 @@ impl Chains<'_> {
         run.control.expect((settings.n_chains * (n_sweeps(settings) - done)) as u64);
         let chains = map(run.n_threads, settings.n_chains, |number| {
             let mut stream = Stream::new(settings.seed, number);
-            let sampler = sampler(&mut stream);
+            let sampler = sampler(number, &mut stream);
             let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
             let (draws, trace) = (Draws::default(), BartTrace::default());
             let mut chain = Chain { number, sampler, stream, sweeps: 0, weights, draws, trace };

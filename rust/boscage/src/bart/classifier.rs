@@ -217,7 +217,7 @@ fn sample_classes(
     let table = Table::new(rows, &Threads::new(run.n_threads));
     let odds = Odds::new(settings.prior);
     let prior = LogGamma::new(5.0 / (settings.k * (2.0 * settings.n_trees as f64).sqrt()));
-    let sampler = |stream: &mut Stream| {
+    let sampler = |number: usize, stream: &mut Stream| {
         let of_class = |class: usize| OneClass {
             prior,
             is_in: codes.iter().map(|&code| code == class).collect(),
@@ -225,7 +225,7 @@ fn sample_classes(
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
         let forest = |(class, &centre): (&OneClass, &f64)| {
-            ModelForest::from_prior((&table, settings, &odds), class, centre, stream)
+            ModelForest::start(number, (&table, settings, &odds), class, centre, stream)
         };
         Multinomial { forests: classes.iter().zip(&chains.centres).map(forest).collect(), classes }
     };

@@ -21,6 +21,12 @@ pub(super) trait Evidence {
     /// Of a leaf's rows, how many are not above a rank; and statistics of these and of the others.
     fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
 
+    /// Of some rows those in a leaf: how many, and statistics of these and of the leaf's other rows.
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [Self::Sum; 2]);
+
+    /// Of some rows those in one leaf go over to another; both then have these statistics.
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, Self::Sum), to: (Label, Self::Sum));
+
     /// A leaf was split, so that its labels are those of these new leaves.
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
 
@@ -55,6 +61,29 @@ impl Evidence for NormalLeaves<'_> {
         let (n_left, left) = part(self.residuals, ranks, &tree.labels, id, rank);
         let left = left + f64::from(n_left) * self.counted[id as usize];
         (n_left, [left, self.sum(id) - left])
+    }
+
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [f64; 2]) {
+        let (mut n, mut sum) = (0, 0.0);
+        for &row in rows {
+            let inside = labels[row as usize] == id;
+            n += u32::from(inside);
+            sum += if inside { self.residuals[row as usize] } else { 0.0 };
+        }
+        let sum = sum + f64::from(n) * self.counted[id as usize];
+        (n, [sum, self.sum(id) - sum])
+    }
+
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, f64), to: (Label, f64)) {
+        let change = self.counted[from.0 as usize] - self.counted[to.0 as usize];
+        for &row in rows {
+            let at = &mut labels[row as usize];
+            if *at == from.0 {
+                *at = to.0;
+                self.residuals[row as usize] += change;
+            }
+        }
+        (self.sums[from.0 as usize], self.sums[to.0 as usize]) = (from.1, to.1);
     }
 
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {

@@ -70,7 +70,7 @@ fn log_choose_prune(n: usize, can_grow: bool) -> f64 {
     (if can_grow { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
 }
 
-fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
+pub(super) fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
     ids.nth(stream.below(n)).expect("one of those counted")
 }
 
@@ -174,7 +174,12 @@ fn draw_rule<E: Evidence>(
 }
 
 /// The range of a dimension that the cuts above a node leave of another range.
-fn cell(tree: &TreeState, id: Label, dimension: u32, (mut low, mut high): (f64, f64)) -> (f64, f64) {
+pub(super) fn cell(
+    tree: &TreeState,
+    id: Label,
+    dimension: u32,
+    (mut low, mut high): (f64, f64),
+) -> (f64, f64) {
     let mut below = id;
     while let Some(parent) = tree.get(below).parent {
         if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind

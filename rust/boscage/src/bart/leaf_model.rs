@@ -127,6 +127,25 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         (n_left, sides)
     }
 
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [M::Stats; 2]) {
+        let (mut n, mut inside) = (0, M::Stats::default());
+        for &row in rows {
+            if labels[row as usize] == id {
+                n += 1;
+                inside = inside + self.rows.stats[row as usize];
+            }
+        }
+        (n, [inside, self.sum(id) - inside])
+    }
+
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, M::Stats), to: (Label, M::Stats)) {
+        for &row in rows {
+            let at = &mut labels[row as usize];
+            *at = if *at == from.0 { to.0 } else { *at };
+        }
+        (self.by_node[from.0 as usize], self.by_node[to.0 as usize]) = (from.1, to.1);
+    }
+
     fn grown(&mut self, n_nodes: usize, _: Label, children: [(Label, M::Stats); 2]) {
         self.by_node.resize(n_nodes, M::Stats::default());
         for (child, sum) in children {

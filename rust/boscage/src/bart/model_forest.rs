@@ -6,8 +6,10 @@ use super::context::{Context, Odds};
 use super::growprune::{self, Work};
 use super::leaf::LeafPosterior;
 use super::leaf_model::{LeafModel, NodeStats, RowStats};
-use super::settings::BartSettings;
-use super::sweep::{GROW, OTHER, PARTICLES, PRUNE};
+use super::regrow::regrow;
+use super::settings::{BartSettings, Kernel};
+use super::shift::shift;
+use super::sweep::{GROW, OTHER, PARTICLES, PRUNE, REGROW, SHIFT, SHIFTS};
 use super::tree_state::TreeState;
 use super::whole_tree;
 use crate::bayes::{Acceptance, State, Table, Target};
@@ -22,7 +24,7 @@ pub(super) struct ModelForest<'a, M: LeafModel> {
     pub(super) trees: Vec<TreeState>,
     /// What the trees add up to, and what they are added to.
     pub(super) sums: Vec<f64>,
-    pub(super) acceptance: [Acceptance; 4],
+    pub(super) acceptance: [Acceptance; 6],
     /// By row, of the tree that is being changed.
     stats: Vec<M::Stats>,
     by_node: Vec<M::Stats>,
@@ -36,22 +38,48 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         centre: f64,
         stream: &mut Stream,
     ) -> Self {
-        let stats = vec![M::Stats::default(); table.n_rows()];
-        let nothing = RowStats { model, stats: &stats };
+        let mut forest = Self::from_stumps((table, settings, odds), centre);
+        let nothing = RowStats { model, stats: &forest.stats };
         let target = Target { table, prior: odds, leaf: &nothing };
-        let mut sums = vec![centre; table.n_rows()];
-        let trees = (0..settings.n_trees).map(|_| {
-            let mut tree = TreeState::new(table);
+        for tree in &mut forest.trees {
             tree.replace(&State::from_prior(&target, stream).tree(), table);
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }
-            add_values(&tree, &mut sums);
-            tree
-        });
-        let trees = trees.collect();
-        let (odds, acceptance) = (Arc::new(odds.clone()), Default::default());
-        Self { table, settings, odds, trees, sums, acceptance, stats, by_node: Vec::new() }
+            add_values(tree, &mut forest.sums);
+        }
+        forest
+    }
+
+    /// Where a chain starts: the first from trees without cuts, others from the prior.
+    pub(super) fn start(
+        number: usize,
+        setting: (&'a Table, &'a BartSettings, &Odds),
+        model: &M,
+        centre: f64,
+        stream: &mut Stream,
+    ) -> Self {
+        match number {
+            0 => Self::from_stumps(setting, centre),
+            _ => Self::from_prior(setting, model, centre, stream),
+        }
+    }
+
+    /// Trees without cuts, of value zero.
+    pub(super) fn from_stumps(
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
+        centre: f64,
+    ) -> Self {
+        Self {
+            table,
+            settings,
+            odds: Arc::new(odds.clone()),
+            trees: vec![TreeState::new(table); settings.n_trees],
+            sums: vec![centre; table.n_rows()],
+            acceptance: Default::default(),
+            stats: vec![M::Stats::default(); table.n_rows()],
+            by_node: Vec::new(),
+        }
     }
 
     /// Changes every tree and draws its values, given the others.
@@ -59,17 +87,13 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         let odds = Arc::clone(&self.odds);
         // Only kernels of normal leaves look at the context's.
         let context = Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(1.0, 1.0) };
-        let kernels = self.settings.kernels;
         for m in 0..self.trees.len() {
             self.take_out(m, model);
-            let u = if kernels.growprune < 1.0 { stream.unit() } else { 0.0 };
-            let (which, made) = if u < kernels.growprune {
-                self.grow_or_prune(m, model, &context, stream)
-            } else {
-                self.whole_tree(m, model, &context, u >= kernels.growprune + kernels.cgm, stream)
-            };
-            self.acceptance[which].tried += 1;
-            self.acceptance[which].made += u64::from(made);
+            match self.settings.kernels.draw(stream) {
+                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream),
+                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream),
+                kernel => self.whole_tree(m, model, &context, kernel, stream),
+            }
             self.gather(m);
             let tree = &mut self.trees[m];
             for (node, &stats) in tree.nodes.iter_mut().zip(&self.by_node).filter(|(node, _)| node.is_leaf())
@@ -78,6 +102,11 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
             }
             add_values(tree, &mut self.sums);
         }
+    }
+
+    fn count(&mut self, which: usize, made: bool) {
+        self.acceptance[which].tried += 1;
+        self.acceptance[which].made += u64::from(made);
     }
 
     /// Takes a tree out of the sums, and finds what rows say about it.
@@ -100,19 +129,18 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         }
     }
 
-    fn grow_or_prune(
-        &mut self,
-        m: usize,
-        model: &M,
-        context: &Context<'_>,
-        stream: &mut Stream,
-    ) -> (usize, bool) {
+    /// Grows or prunes, and shifts cuts.
+    fn on_sums(&mut self, m: usize, model: &M, n_shifts: usize, context: &Context<'_>, stream: &mut Stream) {
         self.gather(m);
         let rows = RowStats { model, stats: &self.stats };
         let evidence = NodeStats { rows, by_node: &mut self.by_node };
-        let (grows, made) =
-            growprune::step(&mut Work { tree: &mut self.trees[m], evidence }, context, stream);
-        (if grows { GROW } else { PRUNE }, made)
+        let mut work = Work { tree: &mut self.trees[m], evidence };
+        let (grows, made) = growprune::step(&mut work, context, stream);
+        let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
+        self.count(if grows { GROW } else { PRUNE }, made);
+        for made in shifts {
+            self.count(SHIFT, made);
+        }
     }
 
     fn whole_tree(
@@ -120,22 +148,27 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         m: usize,
         model: &M,
         context: &Context<'_>,
-        particles: bool,
+        kernel: Kernel,
         stream: &mut Stream,
-    ) -> (usize, bool) {
+    ) {
         let rows = RowStats { model, stats: &self.stats };
         let tree = &mut self.trees[m];
-        let (which, new) = if particles {
-            (PARTICLES, whole_tree::particle_gibbs(tree, &rows, context, self.settings, stream))
-        } else {
-            let (which, new) = whole_tree::cgm(tree, &rows, context, stream);
-            ((which as usize).min(OTHER), new)
+        let (which, new) = match kernel {
+            Kernel::Cgm => {
+                let (which, new) = whole_tree::cgm(tree, &rows, context, stream);
+                ((which as usize).min(OTHER), new)
+            }
+            Kernel::ParticleGibbs => {
+                (PARTICLES, whole_tree::particle_gibbs(tree, &rows, context, self.settings, stream))
+            }
+            Kernel::Regrow => (REGROW, regrow(tree, &rows, context, self.settings, stream)),
+            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
         };
         let made = new.is_some();
         if let Some(new) = new {
             tree.replace(&new, self.table);
         }
-        (which, made)
+        self.count(which, made);
     }
 }
 

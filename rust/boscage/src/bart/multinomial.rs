@@ -97,8 +97,8 @@ impl Sampler for Multinomial<'_> {
         (0..self.n_rows()).map(of_row).sum()
     }
 
-    fn acceptance(&self) -> [Acceptance; 4] {
-        let mut all = [Acceptance::default(); 4];
+    fn acceptance(&self) -> [Acceptance; 6] {
+        let mut all = [Acceptance::default(); 6];
         for (i, of_move) in all.iter_mut().enumerate() {
             of_move.tried = self.forests.iter().map(|forest| forest.acceptance[i].tried).sum();
             of_move.made = self.forests.iter().map(|forest| forest.acceptance[i].made).sum();
@@ -110,7 +110,7 @@ impl Sampler for Multinomial<'_> {
         self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 4]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
         let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
         if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
             return false;

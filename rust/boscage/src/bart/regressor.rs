@@ -156,8 +156,12 @@ pub(super) fn sample<R: Response + Clone + Sync>(
     let table = Table::new(rows, &Threads::new(run.n_threads));
     let odds = Odds::new(chains.settings.prior);
     let start = (problem.sigma, problem.sigma_mu);
-    let sampler = |stream: &mut Stream| {
-        let forest = Forest::from_prior((&table, chains.settings, &odds), &problem.targets, start, stream);
+    let sampler = |number: usize, stream: &mut Stream| {
+        let setting = (&table, chains.settings, &odds);
+        let forest = match number {
+            0 => Forest::from_stumps(setting, &problem.targets, start),
+            _ => Forest::from_prior(setting, &problem.targets, start, stream),
+        };
         NormalSampler::new(forest, problem)
     };
     chains.run(&table, sampler, run)

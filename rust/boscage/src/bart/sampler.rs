@@ -33,14 +33,14 @@ pub(super) trait Sampler {
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self) -> f64;
 
-    /// Of growing, pruning, other moves and Particle Gibbs, over all sweeps.
-    fn acceptance(&self) -> [Acceptance; 4];
+    /// As in [`BartTrace`](super::BartTrace).
+    fn acceptance(&self) -> [Acceptance; 6];
 
     /// All else between two sweeps, to the bit.
     fn numbers(&self) -> Vec<f64>;
 
     /// Takes over trees and numbers of before; false if these are not as many as they should be.
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 4]) -> bool;
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool;
 }
 
 /// Normal leaves, in units of the problem.
@@ -86,7 +86,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         log_likelihood - residuals.len() as f64 * libm::log(self.scale)
     }
 
-    fn acceptance(&self) -> [Acceptance; 4] {
+    fn acceptance(&self) -> [Acceptance; 6] {
         self.forest.acceptance
     }
 
@@ -97,7 +97,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         numbers
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 4]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
         let n = self.forest.residuals.len();
         let latent = self.response.latent().len();
         if trees.len() != self.forest.trees.len() || numbers.len() != 1 + n + latent || numbers[0] <= 0.0 {
@@ -136,7 +136,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.model.log_likelihood(&self.forest.sums)
     }
 
-    fn acceptance(&self) -> [Acceptance; 4] {
+    fn acceptance(&self) -> [Acceptance; 6] {
         self.forest.acceptance
     }
 
@@ -144,7 +144,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.forest.sums.clone()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 4]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
         let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
         if fits {
             (self.forest.trees, self.forest.acceptance) = (trees, acceptance);

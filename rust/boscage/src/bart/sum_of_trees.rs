@@ -51,8 +51,8 @@ impl SumOfTrees {
         let odds = Odds::new(settings.prior);
         // Nothing goes on from these chains.
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
-        let sampler = |stream: &mut Stream| ModelSampler {
-            forest: ModelForest::from_prior((&table, settings, &odds), model, 0.0, stream),
+        let sampler = |number: usize, stream: &mut Stream| ModelSampler {
+            forest: ModelForest::start(number, (&table, settings, &odds), model, 0.0, stream),
             model: model.clone(),
         };
         Ok(Self { posterior: chains.run(&table, sampler, run)? })

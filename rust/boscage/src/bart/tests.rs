@@ -26,10 +26,13 @@ pub(super) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
 pub(super) const SIGMA: f64 = 0.3;
 pub(super) const SIGMA_MU: f64 = 0.5;
 
-pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, cgm: 0.0, pg: 0.0 };
-const CGM: Kernels = Kernels { growprune: 0.0, cgm: 1.0, pg: 0.0 };
-const PG: Kernels = Kernels { growprune: 0.0, cgm: 0.0, pg: 1.0 };
-pub(super) const MIXED: Kernels = Kernels { growprune: 0.5, cgm: 0.3, pg: 0.2 };
+pub(super) const NONE: Kernels = Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0 };
+const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
+pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
+const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
+pub(super) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
+const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
+pub(super) const MIXED: Kernels = Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.2 };
 
 pub(super) fn table() -> Table {
     Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
@@ -47,12 +50,14 @@ pub(super) fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
 pub(super) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
     let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
     vec![
+        ("local", settings(LOCAL, n_trees)),
         ("growprune", settings(GROWPRUNE, n_trees)),
         ("cgm", settings(CGM, n_trees)),
         ("pg", pg(Proposal::Prior, 4)),
         ("pg, one free particle", pg(Proposal::Prior, 2)),
         ("pg, empirical", pg(Proposal::Empirical, 4)),
         ("pg, optimal", pg(Proposal::Optimal, 4)),
+        ("regrow", settings(REGROW, n_trees)),
         ("mixed", settings(MIXED, n_trees)),
     ]
 }
@@ -249,7 +254,7 @@ fn getting_it_right<R: Response + Clone>(
 fn sweeps_over_numbers_get_it_right() {
     let prior = NoisePrior { nu: 12.0, lambda: 0.2 };
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
-    for kernels in [GROWPRUNE, MIXED] {
+    for kernels in [LOCAL, GROWPRUNE, MIXED] {
         let response = Numbers { prior: Some(prior) };
         getting_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
             let sigma = forest.sigma;

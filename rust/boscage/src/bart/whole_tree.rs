@@ -8,7 +8,8 @@ use super::random::seed;
 use super::settings::BartSettings;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::{
-    Expansion, LeafModel, Move, Resampling, SmcSettings, State, Target, Tree, sample_conditionally, step,
+    Expansion, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree, sample_conditionally,
+    step,
 };
 use crate::control::{Control, Threads};
 use crate::mondrian::Stream;
@@ -51,27 +52,22 @@ pub(super) fn particle_gibbs<L: LeafModel>(
         ..SmcSettings::default()
     };
     let old = bare(tree, leaf);
-    let islands = sample_conditionally(&target, &smc, &old, &Threads::new(1), &Control::new());
+    let retained = (Root::of_all(context.table), &old);
+    let islands = sample_conditionally(&target, &smc, retained, &Threads::new(1), &Control::new());
     let island = islands.expect("settings were checked, and nobody stops this run").remove(0);
-    let mut rest = stream.unit();
-    let drawn = island.weights.iter().position(|weight| {
-        rest -= weight;
-        rest < 0.0
-    });
-    let drawn = island.trees.into_iter().nth(drawn.unwrap_or(island.weights.len() - 1));
-    drawn.filter(fits).filter(|new| !same_cuts(new, &old))
+    Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old))
 }
 
-fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {
+pub(super) fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {
     let none = Arc::new(leaf.empty());
     tree.to_tree(|_| Arc::clone(&none))
 }
 
 /// Both kernels are reversible: refusing what is too large keeps them so.
-fn fits<S>(tree: &Tree<S>) -> bool {
+pub(super) fn fits<S>(tree: &Tree<S>) -> bool {
     tree.nodes.len() <= MOST_NODES
 }
 
-fn same_cuts<S>(a: &Tree<S>, b: &Tree<S>) -> bool {
+pub(super) fn same_cuts<S>(a: &Tree<S>, b: &Tree<S>) -> bool {
     a.nodes.len() == b.nodes.len() && a.nodes.iter().zip(&b.nodes).all(|(a, b)| a.split == b.split)
 }

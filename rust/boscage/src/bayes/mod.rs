@@ -36,7 +36,7 @@ pub(crate) use limits::{
     MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check, check_count, check_product, check_targets,
 };
 pub(crate) use mcmc::step;
-pub(crate) use nodes::Cut;
+pub(crate) use nodes::{Cut, Root};
 pub(crate) use normal::Moments;
 pub(crate) use posterior::check_lengths;
 pub(crate) use smc::sample_conditionally;

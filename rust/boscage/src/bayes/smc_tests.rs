@@ -7,12 +7,14 @@ use super::super::weights::log_sum_exp;
 use super::*;
 use crate::data::Rows;
 
-const PROPOSALS: [Proposal; 5] = [
+const PROPOSALS: [Proposal; 7] = [
     Proposal::Prior,
     Proposal::Empirical,
     Proposal::Optimal,
     Proposal::OptimalSubset(1),
     Proposal::OptimalSubset(2),
+    Proposal::Exploring(1),
+    Proposal::Exploring(2),
 ];
 const SCHEMES: [Resampling; 4] =
     [Resampling::Multinomial, Resampling::Systematic, Resampling::Stratified, Resampling::Residual];
@@ -238,8 +240,9 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                     seed: u64::from(draw),
                     ..Default::default()
                 };
+                let retained = (Root::of_all(&table), &tree);
                 let islands =
-                    sample_conditionally(&target, &settings, &tree, &Threads::new(1), &Control::new());
+                    sample_conditionally(&target, &settings, retained, &Threads::new(1), &Control::new());
                 let island = islands.unwrap().remove(0);
                 let pick = multinomial(&island.weights, 1, &mut picks)[0];
                 tree = island.trees[pick as usize].clone();
@@ -299,7 +302,7 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let all = exact.all_rows();
     let (p, cuts) = exact.cuts(all, 0);
     let threads = Threads::new(1);
-    let mut nodes = Nodes::new(&target, &threads);
+    let mut nodes = Nodes::new(&target, &threads, Root::of_all(&table));
     nodes.open(&[0]);
     assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
     nodes.weigh((0..3).map(|i| (0, i)).collect(), super::super::nodes::Weighing::Likely);

@@ -89,6 +89,20 @@ impl Column {
         (self.values[0], self.values[self.values.len() - 1])
     }
 
+    /// The rows whose rank is above `low` and not above `high`.
+    pub(crate) fn between(&self, low: u32, high: u32) -> &[u32] {
+        &self.order[self.end(low)..self.end(high)]
+    }
+
+    /// How many rows are not above a rank.
+    fn end(&self, rank: u32) -> usize {
+        if self.values.len() == self.order.len() {
+            rank as usize + 1
+        } else {
+            self.order.partition_point(|&row| self.rank(row) <= rank)
+        }
+    }
+
     /// All rows in order of rank.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order

@@ -63,7 +63,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
     let (n_features, n_trees) = (size()?, size()?);
     let centres = reader.list(8, number)?;
-    let traces = reader.list(104, |reader| read_trace(reader, n_features))?;
+    let traces = reader.list(136, |reader| read_trace(reader, n_features))?;
     let draws = read_draws(reader, n_features)?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
     let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
@@ -89,7 +89,7 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); 4];
+    let mut acceptance = [Acceptance::default(); 6];
     for of_move in &mut acceptance {
         *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
     }
