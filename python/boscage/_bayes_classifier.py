@@ -179,12 +179,12 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         return _inputs.check_labels(self, y, n_rows)
 
     def _sample(
-        self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]
+        self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeClassifier:
         alpha = _inputs.check_positive("alpha", self.alpha)
         codes, labels = _inputs.encode(target, [])
         return _boscage.BayesianTreeClassifier.fit(
-            rows, codes, labels, sampler, alpha=alpha, **options
+            rows, codes, labels, settings, alpha=alpha, **self._prior(), **options
         )
 
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
@@ -196,7 +196,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
 
     @classmethod
     def _params_of(cls, model: _boscage.BayesianTreeClassifier) -> dict[str, Any]:
-        return {"alpha": model.alpha}
+        return super()._params_of(model) | {"alpha": model.alpha}
 
     # -- prediction -------------------------------------------------------------------------------
 

@@ -66,6 +66,15 @@ impl Draws {
         self.starts.extend(other.starts.iter().map(|start| start + shift));
     }
 
+    /// The draws of one chain of some with as many each.
+    pub(super) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
+        let n_trees = self.starts.len() / n_chains;
+        let starts = &self.starts[chain * n_trees..(chain + 1) * n_trees];
+        let end = self.starts.get((chain + 1) * n_trees).copied().unwrap_or(self.nodes.len());
+        let nodes = self.nodes[starts[0]..end].to_vec();
+        Self { nodes, starts: starts.iter().map(|start| start - starts[0]).collect() }
+    }
+
     /// The nodes of tree `i`.
     pub(crate) fn tree(&self, i: usize) -> &[DrawnNode] {
         let end = self.starts.get(i + 1).copied().unwrap_or(self.nodes.len());

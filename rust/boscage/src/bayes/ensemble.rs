@@ -6,7 +6,7 @@ use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::{log_mean_exp, normalised};
-use crate::control::{Threads, map};
+use crate::control::{Control, Threads, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::Run;
@@ -100,16 +100,17 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     pub(crate) fn sample<L: LeafModel<Stats = S>>(
         target: &Target<'_, L>,
         sampler: &Sampler,
-        run: &Run<'_>,
+        threads: &Threads,
+        control: &Control,
     ) -> Result<Self> {
         let n_features = target.table.n_features();
         match sampler {
             Sampler::Smc(settings) => {
-                let islands = smc::sample(target, settings, &Threads::new(run.n_threads), run.control)?;
+                let islands = smc::sample(target, settings, threads, control)?;
                 Ok(Self::of_islands(islands, settings, n_features))
             }
             Sampler::Mcmc(settings) => {
-                let chains = mcmc::sample(target, settings, run.n_threads, run.control)?;
+                let chains = mcmc::sample(target, settings, threads, control)?;
                 Ok(Self::of_chains(chains, n_features))
             }
         }
@@ -150,15 +151,15 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         Self { trees, weights, n_features, report: Report::Mcmc(reports) }
     }
 
-    /// `f(row, leaves)` for every row in order, the row's leaf being given for each tree; `width` numbers are
+    /// `f(leaves, out)` for every row in order, the row's leaf being given for each tree; `width` numbers are
     /// made of each row.
-    pub(crate) fn predict(
+    pub(crate) fn predict<T: Copy + Default + Send>(
         &self,
         rows: Rows<'_>,
         run: &Run<'_>,
         width: usize,
-        f: impl Fn(&[usize], &mut [f64]) + Sync,
-    ) -> Result<Vec<f64>> {
+        f: impl Fn(&[usize], &mut [T]) + Sync,
+    ) -> Result<Vec<T>> {
         /// Rows between two looks at the stop flag.
         const CHUNK: usize = 256;
         self.check_features(rows)?;
@@ -166,7 +167,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         let chunks = map(run.n_threads, rows.n_rows().div_ceil(CHUNK), |i| {
             run.control.check()?;
             let part = i * CHUNK..((i + 1) * CHUNK).min(rows.n_rows());
-            let mut out = vec![0.0; part.len() * width];
+            let mut out = vec![T::default(); part.len() * width];
             let mut leaves = vec![0; self.trees.len()];
             for (row, out) in part.clone().zip(out.chunks_exact_mut(width.max(1))) {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
@@ -177,7 +178,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             run.control.advance(part.len() as u64);
             Ok(out)
         });
-        Ok(chunks.into_iter().collect::<Result<Vec<Vec<f64>>>>()?.concat())
+        Ok(chunks.into_iter().collect::<Result<Vec<Vec<T>>>>()?.concat())
     }
 
     /// Every tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
@@ -223,20 +224,4 @@ fn export<S>(
         values(&node.stats, &mut out.values);
     }
     out
-}
-
-/// Checks that there is a row, and a target for each.
-pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
-    if rows.n_rows() == 0 {
-        return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
-    }
-    if rows.n_rows() != n_targets {
-        let why = "one a row of X";
-        return Err(Error::Length { what: "y", found: n_targets, expected: rows.n_rows(), why });
-    }
-    let max = u32::MAX as usize;
-    if rows.n_rows() > max {
-        return Err(Error::TooManyRows { max, found: rows.n_rows() });
-    }
-    Ok(())
 }

@@ -10,7 +10,6 @@ use super::super::table::Table;
 use super::super::tree::{Split, TreeNode};
 use super::super::weights::multinomial;
 use super::*;
-use crate::control::Threads;
 use crate::data::Rows;
 
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 1.0];
@@ -86,7 +85,7 @@ fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
 #[test]
 fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
-    let normal = NormalPrior { mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let n = 400_000;
@@ -276,7 +275,7 @@ fn mcmc_is_calibrated() {
     check_calibration(|target, seed| {
         let settings =
             McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn_in: 100, seed, ..Default::default() };
-        sample(target, &settings, 1, &Control::new()).unwrap().remove(0).trees
+        sample(target, &settings, &Threads::new(1), &Control::new()).unwrap().remove(0).trees
     });
 }
 
@@ -297,7 +296,7 @@ fn chains_repeat_whatever_the_threads() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let settings = McmcSettings { n_draws: 50, thin: 3, n_burn_in: 10, seed: 2, ..Default::default() };
     let draws = [1, 3].map(|n_threads| {
-        let chains = sample(&target, &settings, n_threads, &Control::new()).unwrap();
+        let chains = sample(&target, &settings, &Threads::new(n_threads), &Control::new()).unwrap();
         chains.into_iter().map(|chain| chain.draws).collect::<Vec<_>>()
     });
     assert_eq!(draws[0], draws[1]);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::candidates::{Extent, Gaps, Sorter, extents};
 use super::leaf::LeafModel;
+use super::table::Table;
 use super::target::Target;
 use super::weights::log_sum_exp;
 use crate::control::Threads;
@@ -42,6 +43,20 @@ pub(crate) struct Node<S> {
 pub(crate) struct Cut {
     pub(crate) dimension: u32,
     pub(crate) rank: u32,
+}
+
+/// Where trees grow from: rows, ascending, and how many cuts are above them.
+#[derive(Debug, Clone)]
+pub(crate) struct Root {
+    pub(crate) rows: Vec<u32>,
+    pub(crate) depth: u32,
+}
+
+impl Root {
+    /// All rows of a table.
+    pub(crate) fn of_all(table: &Table) -> Self {
+        Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
+    }
 }
 
 /// Whether to stop (0) or to split along one of some extents (1, 2, ...), with weights.
@@ -153,13 +168,12 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     pub(crate) const ROOT: NodeId = 0;
 
     /// The root alone.
-    pub(crate) fn new(target: &'a Target<'a, L>, threads: &'a Threads) -> Self {
-        let n_rows = target.table.n_rows() as u32;
-        let stats = target.leaf.of_rows(0..n_rows);
+    pub(crate) fn new(target: &'a Target<'a, L>, threads: &'a Threads, Root { rows, depth }: Root) -> Self {
+        let stats = target.leaf.of_rows(rows.iter().copied());
         let log_likelihood = target.leaf.log_likelihood(&stats);
         let nowhere = (Self::ROOT, Cut { dimension: 0, rank: 0 });
-        let mut root = Node::new(0, n_rows, stats, log_likelihood, nowhere);
-        root.rows = Some((0..n_rows).collect());
+        let mut root = Node::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
+        root.rows = Some(rows);
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
@@ -235,13 +249,14 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
     }
 
-    /// Logarithms of the weights of stopping, and of splitting along each of some extents when one of these is
-    /// chosen uniformly (section 3.3.1).
+    /// Logarithms of the weights of stopping, and of splitting along each of some extents, which stand for all: with
+    /// `m` of `n` extents each has `n / m` times its prior probability (section 3.3.1).
     pub(crate) fn choice_logs(&self, id: NodeId, extents: impl ExactSizeIterator<Item = usize>) -> Vec<f64> {
         let node = self.get(id);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        let log_each = log_split - libm::log(extents.len() as f64);
-        let splits = extents.map(|extent| log_each + node.gaps(extent).log_total());
+        let log_shares = self.target.log_shares(node.extents());
+        let log_each = log_split + libm::log(log_shares.len() as f64 / extents.len() as f64);
+        let splits = extents.map(|extent| log_each + log_shares[extent] + node.gaps(extent).log_total());
         std::iter::once(log_stop + node.log_likelihood).chain(splits).collect()
     }
 

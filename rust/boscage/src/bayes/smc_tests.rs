@@ -7,12 +7,14 @@ use super::super::weights::log_sum_exp;
 use super::*;
 use crate::data::Rows;
 
-const PROPOSALS: [Proposal; 5] = [
+const PROPOSALS: [Proposal; 7] = [
     Proposal::Prior,
     Proposal::Empirical,
     Proposal::Optimal,
     Proposal::OptimalSubset(1),
     Proposal::OptimalSubset(2),
+    Proposal::Exploring(1),
+    Proposal::Exploring(2),
 ];
 const SCHEMES: [Resampling; 4] =
     [Resampling::Multinomial, Resampling::Systematic, Resampling::Stratified, Resampling::Residual];
@@ -106,8 +108,8 @@ fn evidence_is_unbiased_for_every_combination() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let mut seed = 0;
     for proposal in PROPOSALS {
-        for expansion in [Expansion::Nodewise, Expansion::Layerwise] {
-            for order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
+        for expansion in [Expansion::Node, Expansion::Layer] {
+            for candidate_order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
                 for resampling in SCHEMES {
                     for ess_threshold in [0.5, 1.0] {
                         seed += 1;
@@ -116,7 +118,7 @@ fn evidence_is_unbiased_for_every_combination() {
                             n_islands: 1500,
                             proposal,
                             expansion,
-                            order,
+                            candidate_order,
                             resampling,
                             ess_threshold,
                             seed,
@@ -133,7 +135,7 @@ fn evidence_is_unbiased_for_every_combination() {
 #[test]
 fn evidence_is_unbiased_for_numbers() {
     let (table, prior) = (table(), prior());
-    let normal = NormalPrior { mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let normal = NormalPrior { prior_mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     for proposal in PROPOSALS {
@@ -219,7 +221,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
     let trees = exact.trees(all, 0);
     let n_draws: u32 = 20_000;
     for proposal in PROPOSALS {
-        for (expansion, ess_threshold) in [(Expansion::Nodewise, 1.0), (Expansion::Layerwise, 0.6)] {
+        for (expansion, ess_threshold) in [(Expansion::Node, 1.0), (Expansion::Layer, 0.6)] {
             let mut tree = Tree {
                 nodes: vec![super::super::tree::TreeNode {
                     split: None,
@@ -238,8 +240,9 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                     seed: u64::from(draw),
                     ..Default::default()
                 };
+                let retained = (Root::of_all(&table), &tree);
                 let islands =
-                    sample_conditionally(&target, &settings, &tree, &Threads::new(1), &Control::new());
+                    sample_conditionally(&target, &settings, retained, &Threads::new(1), &Control::new());
                 let island = islands.unwrap().remove(0);
                 let pick = multinomial(&island.weights, 1, &mut picks)[0];
                 tree = island.trees[pick as usize].clone();
@@ -299,7 +302,7 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let all = exact.all_rows();
     let (p, cuts) = exact.cuts(all, 0);
     let threads = Threads::new(1);
-    let mut nodes = Nodes::new(&target, &threads);
+    let mut nodes = Nodes::new(&target, &threads, Root::of_all(&table));
     nodes.open(&[0]);
     assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
     nodes.weigh((0..3).map(|i| (0, i)).collect(), super::super::nodes::Weighing::Likely);

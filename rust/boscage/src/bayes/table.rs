@@ -74,9 +74,33 @@ impl Column {
         &self.ranks
     }
 
+    /// Number of distinct values.
+    pub(crate) fn n_values(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    /// Whether some rows have a value in common.
+    pub(crate) fn has_ties(&self) -> bool {
+        self.values.len() < self.ranks.len()
+    }
+
     /// The lowest and the highest value.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.values[0], self.values[self.values.len() - 1])
+    }
+
+    /// The rows whose rank is above `low` and not above `high`.
+    pub(crate) fn between(&self, low: u32, high: u32) -> &[u32] {
+        &self.order[self.end(low)..self.end(high)]
+    }
+
+    /// How many rows are not above a rank.
+    fn end(&self, rank: u32) -> usize {
+        if self.values.len() == self.order.len() {
+            rank as usize + 1
+        } else {
+            self.order.partition_point(|&row| self.rank(row) <= rank)
+        }
     }
 
     /// All rows in order of rank.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
 use crate::bayes::{
-    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Counts, Draw,
-    Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Classes, Counts,
+    Draw, Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
 };
 use crate::error::Result;
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier) {
-    writer.f64(model.alpha);
-    writer.list(&model.labels, write_label);
+    writer.f64(model.leaf.alpha);
+    writer.list(&model.leaf.labels, write_label);
     write_prior(writer, &model.prior);
     writer.text(&model.annotation);
     write_ensemble(writer, &model.ensemble, |writer, counts| {
@@ -35,12 +35,12 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeCla
             None => Err(wrong("a node of more rows than there can be")),
         }
     })?;
-    Ok(BayesianTreeClassifier { ensemble, prior, alpha, labels, annotation })
+    Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
 }
 
 pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor) {
-    let leaf = &model.leaf_prior;
-    for value in [leaf.mean, leaf.kappa, leaf.shape, leaf.scale] {
+    let leaf = &model.leaf;
+    for value in [leaf.prior_mean, leaf.kappa, leaf.shape, leaf.scale] {
         writer.f64(value);
     }
     write_prior(writer, &model.prior);
@@ -53,9 +53,9 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
 }
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
-    let [mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
-    let leaf_prior = NormalPrior { mean, kappa, shape, scale };
-    as_file(leaf_prior.check())?;
+    let [prior_mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
+    let leaf = NormalPrior { prior_mean, kappa, shape, scale };
+    as_file(leaf.check())?;
     let prior = read_prior(reader)?;
     let annotation = reader.text()?;
     let ensemble = read_ensemble(reader, |reader| {
@@ -63,7 +63,7 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegr
         let is_number = moments.sum.is_finite() && moments.squares.is_finite();
         if is_number { Ok(moments) } else { Err(wrong("sums that are not finite")) }
     })?;
-    Ok(BayesianTreeRegressor { ensemble, prior, leaf_prior, annotation })
+    Ok(BayesianTreeRegressor { ensemble, prior, leaf, annotation })
 }
 
 fn write_prior(writer: &mut Writer, prior: &ChipmanPrior) {

@@ -1,0 +1,146 @@
+"""Hypercube-D (section 4.4.1): one deep tree, and which samplers find and explore its posterior.
+
+From dispersed starts: the first chain from a stump, the others from draws of the prior. An
+effective sample size counts only for chains that agree with each other (rank R-hat) and with the
+best plateau that any sampler found on the same data.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from _common import Array, Table, arguments
+from boscage import BARTRegressor
+from boscage._mixing import effective_size, r_hat
+
+# Of the thesis' footnote 6: about 2^D leaves are expected.
+BETA_S = {2: 1.0, 3: 0.5, 4: 0.4, 5: 0.3, 7: 0.25}
+SAMPLERS = ["auto", "regrow", "local", "growprune", "cgm", "pg"]
+# Chains that are further from the best plateau (in standard deviations of the log-likelihood there)
+# have not found it.
+NEAR = 2.0
+
+
+class Run(NamedTuple):
+    """What a sampler did with a data set."""
+
+    seconds: float
+    log_likelihood: Array
+    n_leaves: Array
+    mse: Array
+    found: int
+
+
+def hypercube(d: int, seed: int) -> tuple[Array, Array, Array]:
+    """Return rows about the vertices of a cube, targets, and each row's vertex."""
+    rng = np.random.default_rng(seed)
+    vertices = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
+    which = np.repeat(np.arange(len(vertices)), 10)
+    x = vertices[which] + 0.1 * rng.normal(size=(len(which), d))
+    f = 3.0 * rng.normal(size=len(vertices))
+    return x, f[which] + 0.01 * rng.normal(size=len(which)), which
+
+
+def first_exact(model: BARTRegressor, x: Array, y: Array) -> int:
+    """Return the first draw of the first chain, from a stump, that leaves no vertex misfitted."""
+    sums = model.predict_draws(x)[: model.n_draws]
+    exact = np.abs(sums - y).max(axis=1) < 1.0
+    return int(np.argmax(exact)) + 1 if exact.any() else 0
+
+
+def sample(sampler: str, d: int, seed: int, sweeps: int) -> Run:
+    """Run four chains, without burn-in."""
+    x, y, _ = hypercube(d, seed)
+    model = BARTRegressor(
+        1, sampler=sampler, beta_s=BETA_S[d], n_burn=0, n_draws=sweeps, random_state=seed
+    )
+    start = time.perf_counter()
+    model.fit(x, y)
+    took = time.perf_counter() - start
+    trace = model.trace_
+    sums = model.predict_draws(x).reshape(model.n_chains, sweeps, len(y))
+    mse = np.mean((sums - y) ** 2, axis=2)
+    found = first_exact(model, x, y)
+    return Run(took, trace["log_likelihood"], trace["n_leaves"], mse, found)
+
+
+def plateau(run: Run) -> tuple[float, float]:
+    """Return mean and standard deviation of the best chain's second half."""
+    halves = run.log_likelihood[:, run.log_likelihood.shape[1] // 2 :]
+    best = halves[halves.mean(axis=1).argmax()]
+    return float(best.mean()), float(best.std())
+
+
+def report(table: Table, name: str, runs: list[Run], best: list[tuple[float, float]]) -> None:
+    """Add a row of medians over data sets."""
+    half = runs[0].log_likelihood.shape[1] // 2
+    halves = [run.log_likelihood[:, half:] for run in runs]
+    near = [
+        bool((np.abs(own.mean(axis=1) - mean) < NEAR * std).all())
+        for own, (mean, std) in zip(halves, best, strict=True)
+    ]
+    agree = [ok and r_hat(own) < 1.1 for own, ok in zip(halves, near, strict=True)]
+    sizes = [effective_size(own) for own, ok in zip(halves, agree, strict=True) if ok]
+    took = float(np.median([run.seconds for run in runs]))
+    found = [run.found for run in runs if run.found]
+    table.add(
+        name,
+        1000.0 * took / runs[0].log_likelihood.size,
+        float(np.median([own.mean() for own in halves])),
+        float(np.median([run.n_leaves[:, half:].mean() for run in runs])),
+        float(np.median([run.mse[:, half:].mean() for run in runs])),
+        float(np.median([r_hat(own) for own in halves])),
+        f"{sum(agree)}/{len(runs)}",
+        float(np.median(sizes)) if sizes else "-",
+        float(np.median(sizes)) / took if sizes else "-",
+        f"{len(found)}/{len(runs)}",
+        float(np.median(found)) if found else "-",
+    )
+
+
+def figure(d: int, runs: dict[str, Run], folder: Path) -> None:
+    """Draw the traces of one data set, as figures 4.2 to 4.4."""
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(3, len(runs), figsize=(3 * len(runs), 7), sharex=True, sharey="row")
+    for column, (name, run) in zip(axes.T, runs.items(), strict=True):
+        column[0].set_title(name)
+        for ax, traces in zip(column, (run.n_leaves, run.mse, run.log_likelihood), strict=True):
+            ax.plot(traces.T, linewidth=0.6)
+        column[0].axhline(2**d, color="grey", linestyle=":")
+        column[1].set_yscale("log")
+        column[2].set_xlabel("sweep")
+    for ax, label in zip(axes[:, 0], ("leaves", "training MSE", "log-likelihood"), strict=True):
+        ax.set_ylabel(label)
+    fig.tight_layout()
+    fig.savefig(folder / f"hypercube_{d}.png", dpi=110)
+    plt.close(fig)
+
+
+def main() -> None:
+    args = arguments(__doc__, seeds=10, sweeps=2000, dimensions="2,3,4,5,7", samplers="all")
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    folder = Path(__file__).parent / "results"
+    folder.mkdir(exist_ok=True)
+    samplers = SAMPLERS if args.samplers == "all" else args.samplers.split(",")
+    seeds, sweeps = (2, 300) if args.quick else (args.seeds, args.sweeps)
+    columns = ["sampler", "s/1000", "log lik.", "leaves", "MSE", "R-hat", "agree", "ESS", "ESS/s"]
+    for d in map(int, ["2", "3"] if args.quick else args.dimensions.split(",")):
+        title = f"hypercube-{d}: medians of {seeds} data sets, 4 chains of {sweeps} sweeps"
+        table = Table(title, [*columns, "exact", "at sweep"], 10)
+        runs = {name: [sample(name, d, seed, sweeps) for seed in range(seeds)] for name in samplers}
+        best = [max(plateau(own[seed]) for own in runs.values()) for seed in range(seeds)]
+        for name, own in runs.items():
+            report(table, name, own, best)
+        figure(d, {name: own[0] for name, own in runs.items()}, folder)
+
+
+if __name__ == "__main__":
+    main()
