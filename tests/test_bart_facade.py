@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
 from boscage import BARTClassifier, BARTRegressor, _boscage, _inputs
-from boscage._mixing import effective_size, r_hat
+from boscage._mixing import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -264,6 +264,36 @@ def test_mixing_is_that_of_arviz() -> None:
             continue
         expected = array.rhat(draws, method="rank", chain_axis=0, draw_axis=1)
         np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
+
+
+def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
+    """R-CODA's definition, from Yule-Walker equations that are solved order by order."""
+    rng = np.random.default_rng(4)
+    for phi, n in [((0.9,), 4000), ((0.5, 0.3), 2000), ((-0.6,), 1000)]:
+        noise = rng.normal(size=n + 100)
+        x = np.zeros(n + 100)
+        for i in range(len(phi), n + 100):
+            x[i] = noise[i] + sum(p * x[i - k - 1] for k, p in enumerate(phi))
+        x = x[100:]
+        away = x - x.mean()
+        r = np.array([away[: n - k] @ away[k:] / n for k in range(int(10 * np.log10(n)) + 1)])
+        best = (np.inf, np.nan)
+        for order in range(len(r)):
+            matrix = r[np.abs(np.subtract.outer(np.arange(order), np.arange(order)))]
+            a = np.linalg.solve(matrix, r[1 : order + 1])
+            left = r[0] - a @ r[1 : order + 1]
+            density = left * n / (n - order - 1) / (1.0 - a.sum()) ** 2
+            best = min(best, (n * np.log(left) + 2 * order, n * x.var(ddof=1) / density))
+        np.testing.assert_allclose(spectral_size(x[None]), best[1], rtol=1e-8)
+        # Of n draws of an autoregression, those worth something in the limit.
+        gamma = {1: 1.0 / (1.0 - phi[0] ** 2)}.get(len(phi))
+        if gamma is not None:
+            exact = n * gamma * (1.0 - phi[0]) ** 2
+            np.testing.assert_allclose(spectral_size(x[None]), exact, rtol=0.25)
+    chains = rng.normal(size=(2, 500))
+    both = spectral_size(chains[:1]) + spectral_size(chains[1:])
+    assert spectral_size(chains) == both
+    assert spectral_size(np.ones((1, 100))) == 0.0
 
 
 def test_draws_go_to_arviz() -> None:

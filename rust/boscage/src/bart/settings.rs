@@ -26,7 +26,7 @@ impl Kernels {
     /// which local steps get stuck in; with many trees local steps, and hardly ever the other, which costs much more.
     #[must_use]
     pub fn for_trees(n_trees: usize) -> Self {
-        let regrow = 5.0 / (5.0 + (n_trees as f64).powi(2));
+        let regrow = 5.0 / (5.0 + (n_trees as f64).powi(3));
         Self { local: 1.0 - regrow, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow }
     }
 }

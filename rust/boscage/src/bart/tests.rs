@@ -15,7 +15,7 @@ use super::settings::{BartSettings, Kernels};
 use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
-use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target};
+use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::mondrian::{Run, Stream};
@@ -397,4 +397,49 @@ fn draws_predict_what_the_chain_had() {
         let expected = (0..3).map(|draw| at[draw * 300 + i]).sum::<f64>() / 3.0;
         assert!((mean - expected).abs() < 1e-12);
     }
+}
+
+/// Two rows have two partitions, and Particle Gibbs with one free particle can be followed by hand: it stays with the
+/// cut that it has, if this fits `R` times as well, with probability `p/2 + (1 - p) (1/2 + a/2)`, `a = R / (1 + R)`
+/// (the free particle cuts elsewhere in the gap, or it does not cut and is replaced by the retained one or not), and
+/// without a cut with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
+#[test]
+fn a_free_particle_wins_as_often_as_it_should() {
+    let table = Table::new(Rows::from_f64(&[0.0, 1.0], 1).unwrap(), &Threads::new(1));
+    let settings = BartSettings { n_particles: 2, ..settings(PG, 1) };
+    let odds = Odds::new(settings.prior);
+    let p = settings.prior.split_probability(0);
+    for (seed, (sigma, targets)) in
+        [(0.1, [-0.3, 0.4]), (0.3, [-0.3, 0.4]), (0.1, [0.35, 0.4])].into_iter().enumerate()
+    {
+        let leaf = LeafPosterior::new(sigma, SIGMA_MU);
+        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1, y)).sum::<f64>()
+            - leaf.log_likelihood(2, targets.iter().sum());
+        let a = 1.0 / (1.0 + libm::exp(-ratio));
+        let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
+        let mut stream = Stream::new(seed as u64, 0);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &targets, (sigma, SIGMA_MU), &mut stream);
+        let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..100_000 {
+            let has_cut = usize::from(forest.trees[0].leaves().count() == 2);
+            let made = forest.acceptance[3].made;
+            forest.sweep(&mut stream);
+            stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
+        }
+        // A peaked likelihood leaves too few trees of the other kind to count.
+        for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
+            stays.check(expected, 4.5, &format!("noise of {sigma}"));
+        }
+    }
+}
+
+/// The first chain starts from trees without cuts.
+#[test]
+fn the_first_chain_starts_from_stumps() {
+    let (table, settings) = (table(), settings(LOCAL, 3));
+    let odds = Odds::new(settings.prior);
+    let forest = Forest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
+    assert_eq!(forest.residuals, TARGETS);
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
 }

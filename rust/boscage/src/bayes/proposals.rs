@@ -18,13 +18,13 @@ pub enum Proposal {
     Optimal,
     /// The optimal proposal on so many dimensions, drawn anew at each node (section 3.5).
     OptimalSubset(usize),
-    /// The same nine times in ten, and else the prior on these dimensions: what the optimal proposal of a node does
+    /// The same seven times in ten, and else the prior on these dimensions: what the optimal proposal of a node does
     /// not think of may still be best for the nodes below.
     Exploring(usize),
 }
 
 /// How often [`Proposal::Exploring`] draws from the prior.
-const EXPLORES: f64 = 0.1;
+const EXPLORES: f64 = 0.3;
 
 /// What becomes of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
