@@ -56,7 +56,7 @@ impl SumsOfTrees {
         rows: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let table = Table::new(rows, &Threads::new(run.n_threads));
+        let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
         run.control.expect((settings.n_chains * n_sweeps(settings)) as u64);
         let chains = map(run.n_threads, settings.n_chains, |i| {

@@ -15,7 +15,7 @@ use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
 use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target};
-use crate::control::Threads;
+use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::mondrian::{Run, Stream};
 
@@ -31,7 +31,7 @@ const PG: Kernels = Kernels { growprune: 0.0, cgm: 0.0, pg: 1.0 };
 const MIXED: Kernels = Kernels { growprune: 0.5, cgm: 0.3, pg: 0.2 };
 
 fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
 fn prior() -> ChipmanPrior {
@@ -309,7 +309,7 @@ fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
 fn states_stay_true() {
     let mut stream = Stream::new(3, 0);
     let (x, y) = some_rows(203, &mut stream);
-    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1));
+    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
         let mut forest = Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream);
