@@ -30,6 +30,22 @@ pub(crate) struct Extents<S> {
     free: Vec<u32>,
     /// Room for bounds that may move.
     scratch: Vec<(usize, S, S)>,
+    /// Room for what a box is made of.
+    sources: Sources,
+}
+
+/// What a box holds.
+#[derive(Debug, Clone, Default)]
+struct Sources {
+    slots: Vec<usize>,
+    rows: Vec<RowId>,
+}
+
+impl Sources {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.rows.clear();
+    }
 }
 
 impl<S: Scalar> Extents<S> {
@@ -41,6 +57,7 @@ impl<S: Scalar> Extents<S> {
             bounds: Vec::new(),
             free: Vec::new(),
             scratch: Vec::new(),
+            sources: Sources::default(),
         }
     }
 
@@ -62,14 +79,56 @@ impl<S: Scalar> Extents<S> {
             return self.clear(node);
         }
         let slot = self.claim(arena, node);
-        self.empty(slot);
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clear();
         match arena.kind(node) {
-            Kind::Leaf => self.include_node(slot, arena, node, table),
+            Kind::Leaf => sources.rows.extend(arena.leaf_rows(node)),
             Kind::Split(left, right) => {
-                self.include_node(slot, arena, left, table);
-                self.include_node(slot, arena, right, table);
+                for child in [left, right] {
+                    match self.slot(child) {
+                        Some(own) => sources.slots.push(own),
+                        None => arena.for_each_row(child, |row| sources.rows.push(row)),
+                    }
+                }
             }
         }
+        self.unite(slot, &sources, table);
+        self.sources = sources;
+    }
+
+    /// Makes a box that of some boxes and rows: some features of all of them at a time, so that every value is
+    /// read once and every bound written once.
+    fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>) {
+        const LANES: usize = 16;
+        let whole = self.n_features / LANES * LANES;
+        for first in (0..whole).step_by(LANES) {
+            self.unite_some::<LANES>(slot, first, sources, table);
+        }
+        for feature in whole..self.n_features {
+            self.unite_some::<1>(slot, feature, sources, table);
+        }
+    }
+
+    fn unite_some<const N: usize>(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sources: &Sources,
+        table: Table<'_, S>,
+    ) {
+        let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many features follow");
+        let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
+        for &row in &sources.rows {
+            let x = some(table.row(row));
+            widen(&mut low, &mut high, &x, &x);
+        }
+        for &other in &sources.slots {
+            let (lows, highs) = self.bounds(other);
+            widen(&mut low, &mut high, &some(lows), &some(highs));
+        }
+        let (lows, highs) = self.bounds_mut(slot);
+        lows[first..first + N].copy_from_slice(&low);
+        highs[first..first + N].copy_from_slice(&high);
     }
 
     /// Brings a node up to date after rows came to it; whether its box may be another one now.
@@ -198,12 +257,6 @@ impl<S: Scalar> Extents<S> {
         self.bounds[slot * 2 * d..(slot + 1) * 2 * d].split_at_mut(d)
     }
 
-    fn empty(&mut self, slot: usize) {
-        let (low, high) = self.bounds_mut(slot);
-        low.fill(S::MAX);
-        high.fill(S::MIN);
-    }
-
     fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {
         let (low, high) = self.bounds(slot);
         let x = table.row(row);
@@ -267,26 +320,6 @@ impl<S: Scalar> Extents<S> {
             }),
         }
     }
-
-    fn include_node(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>) {
-        match self.slot(node) {
-            Some(other) if other != slot => {
-                // Two boxes of one vector: the later one is lent apart.
-                let size = 2 * self.n_features;
-                let (a, b) = (slot * size, other * size);
-                let (first, second) = self.bounds.split_at_mut(a.max(b));
-                let (to, from) = if a < b {
-                    (&mut first[a..a + size], &second[..size])
-                } else {
-                    (&mut second[..size], &first[b..b + size])
-                };
-                let (low, high) = to.split_at_mut(self.n_features);
-                let (other_low, other_high) = from.split_at(self.n_features);
-                widen(low, high, other_low, other_high);
-            }
-            _ => arena.for_each_row(node, |row| self.include_row(slot, row, table)),
-        }
-    }
 }
 
 impl Extents<f32> {
@@ -299,11 +332,13 @@ impl Extents<f32> {
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),
             scratch: Vec::new(),
+            sources: Sources::default(),
         }
     }
 }
 
-fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
+/// Makes a box hold another one.
+pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
     for (l, &o) in low.iter_mut().zip(other_low) {
         *l = if o < *l { o } else { *l };
     }

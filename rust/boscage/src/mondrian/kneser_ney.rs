@@ -14,11 +14,20 @@ struct Term {
     customer: f64,
 }
 
+/// Where a point may branch off above a stop.
+#[derive(Debug, Clone, Copy)]
+struct Fork {
+    /// The probability of getting there and branching off.
+    weight: f64,
+    /// That of branching off if there.
+    probability: f64,
+}
+
 /// Room for one prediction, kept from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Probabilities of branching off above each stop, times that of getting there.
-    branches: Vec<f64>,
+    /// At the last stops.
+    forks: Vec<Fork>,
     terms: Vec<Term>,
 }
 
@@ -40,9 +49,11 @@ pub(crate) fn predict<S: Scalar>(
     scratch: &mut Scratch,
     proba: &mut [f64],
 ) -> f64 {
+    // Boxes are nested: the stops above which a point may branch off come last.
+    let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
     let mut stays = 1.0;
-    scratch.branches.clear();
-    scratch.branches.extend(stops.iter().map(|stop| {
+    scratch.forks.clear();
+    scratch.forks.extend(stops[inside..].iter().map(|stop| {
         let probability = match stop.branch {
             Branch::Never => 0.0,
             Branch::At(_) => 1.0,
@@ -50,66 +61,57 @@ pub(crate) fn predict<S: Scalar>(
         };
         let weight = stays * probability;
         stays *= 1.0 - probability;
-        weight
+        Fork { weight, probability }
     }));
     // The weight of the node's own prediction: at first what stays at the last stop.
     let mut own = stays;
-    let mut first = stops.len();
     scratch.terms.clear();
-    for (stop, &branch) in stops.iter().zip(&scratch.branches).rev() {
-        if own < NOTHING && first < stops.len() && !scratch.branches[..first].iter().any(|&b| b > 0.0) {
-            break;
-        }
-        let (term, parent) = weigh(tree, stop, own, branch, discount);
+    for stop in stops[inside..].iter().zip(&scratch.forks).rev() {
+        let (term, parent) = weigh(tree, stop.0, own, discount);
+        let (fork_term, fork_parent) = weigh_fork(tree, stop, discount);
+        scratch.terms.push(Term { table: term.table + fork_term, ..term });
+        own = parent + fork_parent;
+    }
+    let mut first = inside;
+    while first > 0 && own >= NOTHING {
+        first -= 1;
+        let (term, parent) = weigh(tree, &stops[first], own, discount);
         scratch.terms.push(term);
         own = parent;
-        first -= 1;
     }
     add(tree, &stops[first..], &scratch.terms, proba);
     own
 }
 
-/// What a stop adds, and the weight of its parent's prediction, given the weights of its own prediction and
-/// of the branch above it.
-fn weigh<S: Scalar>(
-    tree: &Tree<S, Classes>,
-    stop: &Stop,
-    own: f64,
-    branch: f64,
-    discount: f64,
-) -> (Term, f64) {
+/// What a stop adds, and the weight of its parent's prediction, given the weight of its own prediction.
+fn weigh<S: Scalar>(tree: &Tree<S, Classes>, stop: &Stop, own: f64, discount: f64) -> (Term, f64) {
+    if own < NOTHING {
+        return (Term { table: 0.0, customer: 0.0 }, 0.0);
+    }
     let (n_tables, n_both) = tree.statistics.n_tables(stop.node);
-    let n_tables = f64::from(n_tables);
-    let mut term = Term { table: 0.0, customer: 0.0 };
-    let mut parent = 0.0;
-    if own >= NOTHING {
-        let leaf = stop.node.is_leaf();
-        let customers = if leaf { tree.arena.n_rows(stop.node) as f64 } else { n_tables + f64::from(n_both) };
-        let d = survives(discount * (stop.time - stop.after));
-        term.customer = own / customers;
-        term.table = term.customer * (1.0 - d);
-        parent = term.customer * d * n_tables;
-    }
-    if branch > 0.0 {
-        // The new node has the stop's tables, one customer each (Algorithm 5.8, lines 9-11).
-        let d = expected_discount(stop, discount);
-        term.table += branch * (1.0 - d) / n_tables;
-        parent += branch * d;
-    }
-    (term, parent)
+    let leaf = stop.node.is_leaf();
+    let customers = f64::from(if leaf { tree.arena.n_rows(stop.node) as u32 } else { n_tables + n_both });
+    let d = survives(discount * (stop.time - stop.after));
+    let customer = own / customers;
+    (Term { table: customer * (1.0 - d), customer }, customer * d * f64::from(n_tables))
 }
 
-/// The discount expected at the branch above a stop: over a truncated exponential of rate `h`,
-/// `E[exp(-g D)] = h / (h + g) (1 - exp(-(h + g) D)) / (1 - exp(-h D))`.
-fn expected_discount(stop: &Stop, discount: f64) -> f64 {
-    match stop.branch {
+/// What the node that forks off above a stop adds to every class with a table at the stop, and the weight of
+/// its parent's prediction: it has the stop's tables, one customer each (Algorithm 5.8, lines 9-11).
+fn weigh_fork<S: Scalar>(tree: &Tree<S, Classes>, (stop, fork): (&Stop, &Fork), discount: f64) -> (f64, f64) {
+    if fork.weight <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let span = stop.time - stop.after;
+    // The discount expected at the branch: over a truncated exponential of rate `h`,
+    // `E[exp(-g D)] = h / (h + g) (1 - exp(-(h + g) D)) / (1 - exp(-h D))`.
+    let d = match stop.branch {
         Branch::Never => 1.0,
         Branch::At(time) => survives(discount * (time - stop.after)),
-        Branch::Rate(rate) => {
-            let span = stop.time - stop.after;
-            rate / (rate + discount) * falls((rate + discount) * span) / falls(rate * span)
-        }
-    }
+        Branch::Rate(rate) => rate / (rate + discount) * falls((rate + discount) * span) / fork.probability,
+    };
+    let (n_tables, _) = tree.statistics.n_tables(stop.node);
+    (fork.weight * (1.0 - d) / f64::from(n_tables), fork.weight * d)
 }
 
 /// `exp(-x)`.

@@ -4,37 +4,34 @@
 //! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
 //! leaf up, few boxes are looked at, and few dimensions of each.
 
-use super::route::{Branch, Stop};
+use super::extents::widen;
+use super::route::Stop;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::{Scalar, Table};
 use crate::tree::{Kind, NodeId};
 
-/// A dimension in which a point may lie outside a box.
-#[derive(Debug, Clone, Copy)]
-struct Side<S> {
-    dimension: u32,
-    low: S,
-    high: S,
-    /// The point's.
-    value: f64,
-    rate: f64,
-}
+/// Features that are compared at a time: a few, so that some groups are soon done with, and enough for the
+/// processor to do them all at once.
+const LANES: usize = 8;
 
 /// A point against a box that grows.
 #[derive(Debug)]
 pub(crate) struct Outside<S> {
     /// Rates of the features.
     rates: Vec<f64>,
-    /// The first `n` are in use.
-    sides: Vec<Side<S>>,
-    n: usize,
+    /// The box of a node that keeps none: up to date in the groups of features that are open.
+    low: Vec<S>,
+    high: Vec<S>,
+    /// Groups of [`LANES`] features in which the point may lie outside. Features after the last whole group are
+    /// always looked at.
+    open: Vec<u32>,
 }
 
 impl<S: Scalar> Outside<S> {
     pub(crate) fn new(rates: &[f64]) -> Self {
-        let none = Side { dimension: 0, low: S::ZERO, high: S::ZERO, value: 0.0, rate: 0.0 };
-        Self { rates: rates.to_vec(), sides: vec![none; rates.len() + 1], n: 0 }
+        let box_of_none = vec![S::ZERO; rates.len()];
+        Self { rates: rates.to_vec(), low: box_of_none.clone(), high: box_of_none, open: Vec::new() }
     }
 
     /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
@@ -46,18 +43,20 @@ impl<S: Scalar> Outside<S> {
         leaf: NodeId,
         x: &[X],
     ) -> f64 {
+        self.open.clear();
+        self.open.extend(0..(x.len() / LANES) as u32);
         if let Some((low, high)) = tree.extents.find(leaf) {
-            self.start(x, low, high);
-            return self.settle();
+            return eta(&mut self.open, &self.rates, x, low, high);
         }
         let mut rows = tree.arena.leaf_rows(leaf).map(|row| table.row(row));
         let first = rows.next().expect("a leaf holds rows");
-        self.start(x, first, first);
+        self.low.copy_from_slice(first);
+        self.high.copy_from_slice(first);
         rows.for_each(|row| self.include(row));
-        self.settle()
+        eta(&mut self.open, &self.rates, x, &self.low, &self.high)
     }
 
-    /// Sets the rates of branching off along a path, whose last stop is a leaf.
+    /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet.
     pub(crate) fn of_path<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
@@ -65,9 +64,6 @@ impl<S: Scalar> Outside<S> {
         x: &[X],
         stops: &mut [Stop],
     ) {
-        for stop in &mut *stops {
-            stop.branch = Branch::Never;
-        }
         let Some((leaf, splits)) = stops.split_last_mut() else { return };
         let mut rate = self.of_leaf(tree, table, leaf.node, x);
         leaf.set_rate(rate);
@@ -76,95 +72,91 @@ impl<S: Scalar> Outside<S> {
             if rate == 0.0 {
                 break;
             }
-            rate = self.of_parent(tree, table, stop.node, below);
+            rate = self.of_parent(tree, table, x, stop.node, below);
             stop.set_rate(rate);
             below = stop.node;
         }
     }
 
     /// Goes on from a node's box to its parent's.
-    fn of_parent<P: Statistics>(
+    fn of_parent<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
         table: Table<'_, S>,
+        x: &[X],
         parent: NodeId,
         child: NodeId,
     ) -> f64 {
         if let Some((low, high)) = tree.extents.find(parent) {
-            return self.retain(|side| (low[side.dimension as usize], high[side.dimension as usize]));
+            return eta(&mut self.open, &self.rates, x, low, high);
         }
         if let Kind::Split(left, right) = tree.arena.kind(parent) {
             let sibling = if left == child { right } else { left };
             tree.arena.for_each_row(sibling, |row| self.include(table.row(row)));
         }
-        self.settle()
-    }
-
-    /// Notes the dimensions in which a point lies outside a box.
-    fn start<X: Scalar>(&mut self, x: &[X], low: &[S], high: &[S]) {
-        const LANES: usize = 8;
-        self.n = 0;
-        let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-        let (low_chunks, low_rest) = low.as_chunks::<LANES>();
-        let (high_chunks, high_rest) = high.as_chunks::<LANES>();
-        let chunks = x_chunks.iter().zip(low_chunks).zip(high_chunks);
-        for (i, ((x, low), high)) in chunks.enumerate() {
-            // A byte a dimension, so that all are compared at once; few differ.
-            let mut outside = [0; LANES];
-            for lane in 0..LANES {
-                outside[lane] = u8::from((x[lane] < X::of(low[lane])) | (x[lane] > X::of(high[lane])));
-            }
-            let mut bits = u64::from_le_bytes(outside);
-            while bits != 0 {
-                let lane = bits.trailing_zeros() as usize / 8;
-                bits &= bits - 1;
-                self.note(i * LANES + lane, x[lane], low[lane], high[lane]);
-            }
-        }
-        let first = x_chunks.len() * LANES;
-        for (i, ((&x, &low), &high)) in x_rest.iter().zip(low_rest).zip(high_rest).enumerate() {
-            if x < X::of(low) || x > X::of(high) {
-                self.note(first + i, x, low, high);
-            }
-        }
-    }
-
-    fn note<X: Scalar>(&mut self, dimension: usize, value: X, low: S, high: S) {
-        let rate = self.rates[dimension];
-        self.sides[self.n] = Side { dimension: dimension as u32, low, high, value: value.into(), rate };
-        self.n += usize::from(rate > 0.0);
+        eta(&mut self.open, &self.rates, x, &self.low, &self.high)
     }
 
     /// Makes the box hold a row.
     fn include(&mut self, row: &[S]) {
-        for side in &mut self.sides[..self.n] {
-            let value = row[side.dimension as usize];
-            side.low = if value < side.low { value } else { side.low };
-            side.high = if value > side.high { value } else { side.high };
+        let (rows, row_rest) = row.as_chunks::<LANES>();
+        let (lows, low_rest) = self.low.as_chunks_mut::<LANES>();
+        let (highs, high_rest) = self.high.as_chunks_mut::<LANES>();
+        for &group in &self.open {
+            let group = group as usize;
+            widen(&mut lows[group], &mut highs[group], &rows[group], &rows[group]);
         }
+        widen(low_rest, high_rest, row_rest, row_rest);
     }
+}
 
-    /// The rate at which a point branches off above the box; drops the dimensions in which it lies inside.
-    fn settle(&mut self) -> f64 {
-        self.retain(|side| (side.low, side.high))
-    }
-
-    /// The same after the box grew to other bounds.
-    fn retain(&mut self, bounds: impl Fn(&Side<S>) -> (S, S)) -> f64 {
-        let sides = &mut self.sides[..self.n];
-        let (mut n, mut sum) = (0, 0.0);
-        for i in 0..sides.len() {
-            let side = sides[i];
-            let (low, high) = bounds(&side);
-            let (below, above) = (low.into() - side.value, side.value - high.into());
-            let excess = if below > above { below } else { above };
-            let outside = excess > 0.0;
-            sum += side.rate * if outside { excess } else { 0.0 };
-            // Written always and counted if so, so that nothing depends on a branch.
-            sides[n] = Side { low, high, ..side };
-            n += usize::from(outside);
+/// The rate at which a point branches off above a box; closes the groups in which it lies inside.
+fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], low: &[S], high: &[S]) -> f64 {
+    let (xs, x_rest) = x.as_chunks::<LANES>();
+    let (lows, low_rest) = low.as_chunks::<LANES>();
+    let (highs, high_rest) = high.as_chunks::<LANES>();
+    let (rates, rates_rest) = rates.as_chunks::<LANES>();
+    let (mut n, mut sums) = (0, [0.0; LANES]);
+    for i in 0..open.len() {
+        let group = open[i] as usize;
+        let apart = apart(&rates[group], &xs[group], &lows[group], &highs[group]);
+        let mut bits = 0;
+        for (sum, apart) in sums.iter_mut().zip(apart) {
+            *sum += apart;
+            bits |= apart.to_bits();
         }
-        self.n = n;
-        sum
+        // Written always and counted if so, so that nothing depends on a branch.
+        open[n] = group as u32;
+        n += usize::from(bits != 0);
     }
+    open.truncate(n);
+    let mut sum: f64 = sums.iter().sum();
+    for (((&rate, &x), &low), &high) in rates_rest.iter().zip(x_rest).zip(low_rest).zip(high_rest) {
+        sum += apart(&[rate], &[x], &[low], &[high])[0];
+    }
+    sum
+}
+
+/// Weighted distances from a box, by feature: finite, not negative. Written in steps of one operation each, for
+/// all lanes at once.
+fn apart<const N: usize, S: Scalar, X: Scalar>(
+    rates: &[f64; N],
+    x: &[X; N],
+    low: &[S; N],
+    high: &[S; N],
+) -> [f64; N] {
+    let x: [f64; N] = x.map(Into::into);
+    let low: [f64; N] = low.map(Into::into);
+    let high: [f64; N] = high.map(Into::into);
+    let mut apart = [0.0; N];
+    for i in 0..N {
+        let (below, above) = (low[i] - x[i], x[i] - high[i]);
+        let farther = if below > above { below } else { above };
+        apart[i] = if farther > 0.0 { farther } else { 0.0 };
+    }
+    for i in 0..N {
+        // So that no feature without a rate counts, however far away the point is.
+        apart[i] = rates[i] * if apart[i] < f64::MAX { apart[i] } else { f64::MAX };
+    }
+    apart
 }

@@ -88,7 +88,9 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         self.start(tree, points, &mut visit);
         while let Some(task) = self.next_task() {
             self.stop(tree, task.node, Branch::Never);
-            if !task.node.is_leaf() {
+            if let &mut [point] = &mut points[task.start..task.end] {
+                self.descend(tree, task.node, point);
+            } else if !task.node.is_leaf() {
                 self.part(tree, task, points);
                 continue;
             }
@@ -96,6 +98,10 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 let x = self.points.row(point);
                 self.outside.of_path(tree, self.space.table, x, &mut self.stops);
                 visit(point, &self.stops);
+                let forks = self.stops.iter_mut().rev();
+                for stop in forks.take_while(|stop| stop.branch != Branch::Never) {
+                    stop.branch = Branch::Never;
+                }
             }
         }
     }
@@ -216,6 +222,15 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
             }
         }
         Branch::Never
+    }
+
+    /// Takes a point that is alone from a node to its leaf.
+    fn descend<P: Statistics>(&mut self, tree: &Tree<S, P>, mut node: NodeId, point: RowId) {
+        let x = self.points.row(point);
+        while !node.is_leaf() {
+            node = tree.arena.follow(node, |d| x[d as usize].into()).1;
+            self.stop(tree, node, Branch::Never);
+        }
     }
 
     /// Sends points to the two sides of a split that they reached; the side of the last of them.
