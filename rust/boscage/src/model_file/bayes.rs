@@ -98,7 +98,9 @@ fn read_ensemble<S>(
     reader: &mut Reader<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Ensemble<S>> {
-    let n_features = usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"))?;
+    // Dimensions are numbered by 32 bits.
+    let n_features =
+        u32::try_from(reader.u64()?).map_err(|_| wrong("more features than there can be"))? as usize;
     let weights = reader.list(8, Reader::f64)?;
     let sum: f64 = weights.iter().sum();
     if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
