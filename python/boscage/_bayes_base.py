@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _boscage, _inputs
 from boscage._posterior_tree import PosteriorTree
@@ -16,6 +18,7 @@ _COUNTS = {
     "smc": ("n_particles", "n_islands", "max_stages"),
     "mcmc": ("n_chains", "n_draws", "thin"),
 }
+_WORDS = ("proposal", "expansion", "candidate_order", "resampling", "island_weights")
 _MOVES = ("grow", "prune", "change", "swap")
 
 
@@ -49,9 +52,22 @@ class BayesianTree(SampledModel):
 
     # -- learning ---------------------------------------------------------------------------------
 
+    def _fit(self, X: Any, y: Any) -> None:
+        super()._fit(X, y)
+        if not self._by_chain() and self.n_unfinished_.any():
+            warnings.warn(
+                f"max_stages={self.max_stages} cut the trees of {self.n_unfinished_.sum()} "
+                f"particles short (of {self.n_particles} on each of {self.n_islands} islands): "
+                "the marginal likelihood is that of trees cut short so",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
     def _settings(self, seed: int) -> Any:
         kind = _inputs.check_choice("sampler", self.sampler, ("smc", "mcmc"))
-        counts = {name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]}
+        counts: dict[str, Any] = {
+            name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]
+        }
         if kind == "mcmc":
             return _boscage.McmcSettings(
                 **counts,
@@ -59,18 +75,17 @@ class BayesianTree(SampledModel):
                 moves=_check_moves(self.moves),
                 seed=seed,
             )
+        words: dict[str, Any] = {
+            name: _inputs.check_word(name, getattr(self, name)) for name in _WORDS
+        }
         n_dimensions = self.n_dimensions
         if n_dimensions is not None:
             n_dimensions = _inputs.check_count("n_dimensions", n_dimensions, 1)
         return _boscage.SmcSettings(
             **counts,
-            proposal=self.proposal,
+            **words,
             n_dimensions=n_dimensions,
-            expansion=self.expansion,
-            candidate_order=self.candidate_order,
-            resampling=self.resampling,
             ess_threshold=_inputs.check_positive("ess_threshold", self.ess_threshold, zero=True),
-            island_weights=self.island_weights,
             seed=seed,
         )
 
@@ -129,7 +144,9 @@ class BayesianTree(SampledModel):
     def log_marginal_likelihood_(self) -> float:
         """Logarithm of the probability of the targets given the features; from SMC only.
 
-        Its exponential is an unbiased estimate, trees and leaves being integrated out.
+        Its exponential is an unbiased estimate, trees and leaves being integrated out. Where
+        `max_stages` cut trees short (``n_unfinished_``), so does the prior of the trees meant: a
+        node that no stage came to is a leaf.
         """
         return self._log_evidence()[0]
 
@@ -142,6 +159,11 @@ class BayesianTree(SampledModel):
     def island_log_marginal_likelihood_(self) -> FloatArray:
         """Each island's own estimate of the logarithm of the marginal likelihood."""
         return np.array([island["log_evidence"] for island in self._report("smc")])
+
+    @property
+    def n_unfinished_(self) -> IntArray:
+        """For each island, how many particles have trees that `max_stages` cut short."""
+        return np.array([island["n_unfinished"] for island in self._report("smc")], dtype=np.int64)
 
     @property
     def ess_(self) -> list[FloatArray]:

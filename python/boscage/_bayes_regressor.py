@@ -47,7 +47,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     ess_threshold : float, default=0.1
         Resample when the effective sample size is below this share of `n_particles`.
     max_stages : int, default=5000
-        Trees that are not finished after so many stages stay as they are.
+        Trees that are not finished after so many stages stay as they are, with a warning.
     island_weights : {"uniform", "evidence"}, default="uniform"
         Whether islands count alike or by their estimates of the marginal likelihood.
     n_chains : int, default=4

@@ -430,7 +430,8 @@ def plot_disagreement(
     grid = np.tile(np.median(rows, axis=0), (resolution * resolution, 1))
     grid[:, a], grid[:, b] = (part.ravel() for part in np.meshgrid(across, up))
     trees, weights = model.trees_, model.weights_
-    shade = _disagreement(trees, weights, grid, getattr(model, "alpha", 0.0))
+    alpha = getattr(model._require_model(), "alpha", 0.0)
+    shade = _disagreement(trees, weights, grid, alpha)
 
     ax = _axes(ax)
     mesh = ax.pcolormesh(

@@ -128,6 +128,7 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
                 let dict = PyDict::new(py);
                 dict.set_item("n_particles", island.n_particles)?;
                 dict.set_item("log_evidence", island.log_evidence)?;
+                dict.set_item("n_unfinished", island.n_unfinished)?;
                 let stages = &island.stages;
                 dict.set_item("ess", vector(py, stages.iter().map(|stage| stage.ess).collect()))?;
                 let evidence = stages.iter().map(|stage| stage.log_evidence).collect();

@@ -214,7 +214,7 @@ fn sample_classes(
     run: &Run<'_>,
 ) -> Result<SumsOfTrees> {
     let settings = chains.settings;
-    let table = Table::new(rows, &Threads::new(run.n_threads));
+    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
     let odds = Odds::new(settings.prior);
     let prior = LogGamma::new(5.0 / (settings.k * (2.0 * settings.n_trees as f64).sqrt()));
     let sampler = |number: usize, stream: &mut Stream| {

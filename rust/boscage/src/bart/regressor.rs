@@ -153,7 +153,7 @@ pub(super) fn sample<R: Response + Clone + Sync>(
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<SumsOfTrees> {
-    let table = Table::new(rows, &Threads::new(run.n_threads));
+    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
     let odds = Odds::new(chains.settings.prior);
     let start = (problem.sigma, problem.sigma_mu);
     let sampler = |number: usize, stream: &mut Stream| {

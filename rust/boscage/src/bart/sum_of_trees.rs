@@ -47,7 +47,7 @@ impl SumOfTrees {
     ) -> Result<Self> {
         settings.check()?;
         check_lengths(rows, model.n_rows())?;
-        let table = Table::new(rows, &Threads::new(run.n_threads));
+        let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
         // Nothing goes on from these chains.
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };

@@ -16,7 +16,7 @@ use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
 use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
-use crate::control::Threads;
+use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::mondrian::{Run, Stream};
 
@@ -35,7 +35,7 @@ const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
 pub(super) const MIXED: Kernels = Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.2 };
 
 pub(super) fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
 pub(super) fn prior() -> ChipmanPrior {
@@ -315,7 +315,7 @@ pub(super) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
 fn states_stay_true() {
     let mut stream = Stream::new(3, 0);
     let (x, y) = some_rows(203, &mut stream);
-    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1));
+    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
         let mut forest = Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream);
@@ -405,7 +405,8 @@ fn draws_predict_what_the_chain_had() {
 /// without a cut with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
 #[test]
 fn a_free_particle_wins_as_often_as_it_should() {
-    let table = Table::new(Rows::from_f64(&[0.0, 1.0], 1).unwrap(), &Threads::new(1));
+    let table =
+        Table::new(Rows::from_f64(&[0.0, 1.0], 1).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     let settings = BartSettings { n_particles: 2, ..settings(PG, 1) };
     let odds = Odds::new(settings.prior);
     let p = settings.prior.split_probability(0);

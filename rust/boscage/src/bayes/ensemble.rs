@@ -27,6 +27,8 @@ pub struct IslandReport {
     pub n_particles: u32,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub log_evidence: f64,
+    /// Particles whose trees `max_stages` cut short.
+    pub n_unfinished: u32,
     /// Stage by stage.
     pub stages: Vec<Stage>,
 }
@@ -135,6 +137,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             reports.push(IslandReport {
                 n_particles: settings.n_particles as u32,
                 log_evidence: island.log_evidence,
+                n_unfinished: island.n_unfinished,
                 stages: island.stages,
             });
         }
@@ -224,4 +227,36 @@ fn export<S>(
         values(&node.stats, &mut out.values);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tree::TreeNode;
+    use super::*;
+
+    /// Two islands of two trees, the second with three times the evidence.
+    fn weights(island_weights: IslandWeights) -> Vec<f64> {
+        let tree = || Tree { nodes: vec![TreeNode { split: None, stats: Arc::new(()) }] };
+        let island = |log_evidence, first| smc::Island {
+            trees: vec![tree(), tree()],
+            weights: vec![first, 1.0 - first],
+            log_evidence,
+            n_unfinished: 0,
+            stages: Vec::new(),
+        };
+        let islands = vec![island(-800.0, 0.3), island(-800.0 + 3.0f64.ln(), 0.9)];
+        let settings = SmcSettings { n_islands: 2, island_weights, ..SmcSettings::default() };
+        Ensemble::of_islands(islands, &settings, 1).weights
+    }
+
+    #[test]
+    fn islands_count_alike_or_by_their_evidence() {
+        let check = |found: Vec<f64>, expected: [f64; 4]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        };
+        check(weights(IslandWeights::Uniform), [0.15, 0.35, 0.45, 0.05]);
+        check(weights(IslandWeights::Evidence), [0.075, 0.175, 0.675, 0.075]);
+    }
 }

@@ -18,7 +18,7 @@ const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
 const ALL: [f64; 4] = [0.25; 4];
 
 fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
 fn prior() -> ChipmanPrior {
@@ -153,6 +153,23 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let mut state = State::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
     check_visits(&found, &posterior(&target), n, 30.0);
+    // Where the root's cuts are: each dimension alike, and uniformly in its extent.
+    let (mut places, mut first, mut cuts) = (Mean::new(), 0.0, 0.0);
+    let mut stream = Stream::new(6, 0);
+    for _ in 0..20_000 {
+        for _ in 0..20 {
+            step(&mut state, &ALL, &mut stream);
+        }
+        if let Some(split) = state.tree().nodes[0].split {
+            let (low, high) = table.column(split.dimension).ends();
+            places.add((split.threshold - low) / (high - low));
+            first += f64::from(u8::from(split.dimension == 0));
+            cuts += 1.0;
+        }
+    }
+    places.check(0.5, 8.0, "places of cuts");
+    assert!((places.squares / places.n - 1.0 / 3.0).abs() < 0.015);
+    assert!((first / cuts - 0.5_f64).abs() < 0.03 && (cuts / 20_000.0 - 0.8).abs() < 0.02);
     // The same of the states that chains start from.
     let mut leaves = Mean::new();
     for i in 0..20_000 {

@@ -1,7 +1,7 @@
 //! Normal leaves whose mean and variance are unknown: numbers.
 
 use super::leaf::{LeafModel, Sweep};
-use super::limits::{check_targets, is_small};
+use super::limits::{check_squares, is_small};
 use crate::error::{Error, Result};
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
@@ -27,9 +27,9 @@ impl NormalPrior {
     /// the share `noise` of theirs, `scale = shape noise var(y)`.
     ///
     /// # Errors
-    /// Targets that are not finite or above 1e140 by magnitude; as [`NormalPrior::check`].
+    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; as [`NormalPrior::check`].
     pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
-        check_targets(targets)?;
+        check_squares(targets)?;
         let n = targets.len().max(1) as f64;
         // Shares, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();

@@ -42,9 +42,11 @@ impl<L: Leaf> BayesianTrees<L> {
         run: &Run<'_>,
     ) -> Result<Self> {
         let threads = Threads::new(run.n_threads);
-        let table = Table::new(rows, &threads);
-        let target = Target { table: &table, prior: &prior, leaf: model };
-        let ensemble = Ensemble::sample(&target, sampler, &threads, run.control)?;
+        let ensemble = threads.install(|| {
+            let table = Table::new(rows, &threads, run.control)?;
+            let target = Target { table: &table, prior: &prior, leaf: model };
+            Ensemble::sample(&target, sampler, &threads, run.control)
+        })?;
         Ok(Self { ensemble, prior, leaf, annotation: String::new() })
     }
 

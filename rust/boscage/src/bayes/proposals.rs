@@ -48,12 +48,12 @@ pub(crate) enum Considered {
 }
 
 impl Proposal {
-    /// How gaps must be weighed before a decision.
+    /// How the gaps of single extents must be weighed before a decision.
     pub(crate) fn weighing(self) -> Option<Weighing> {
         match self {
-            Self::Prior => None,
+            Self::Prior | Self::Optimal => None,
             Self::Empirical => Some(Weighing::Equal),
-            Self::Optimal | Self::OptimalSubset(_) | Self::Exploring(_) => Some(Weighing::Likely),
+            Self::OptimalSubset(_) | Self::Exploring(_) => Some(Weighing::Likely),
         }
     }
 

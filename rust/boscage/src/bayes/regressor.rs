@@ -1,7 +1,7 @@
 //! Bayesian decision trees for numbers.
 
 use super::ensemble::Sampler;
-use super::limits::check_targets;
+use super::limits::check_squares;
 use super::normal::{Moments, Normal, NormalPrior};
 use super::posterior::{BayesianTrees, Leaf, check_lengths};
 use super::prior::ChipmanPrior;
@@ -70,7 +70,7 @@ impl BayesianTreeRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         check_lengths(rows, targets.len())?;
-        check_targets(targets)?;
+        check_squares(targets)?;
         let model = Normal::new(targets, leaf_prior)?;
         Self::sample(prior, leaf_prior, &model, sampler, rows, run)
     }

@@ -62,7 +62,8 @@ pub struct SmcSettings {
     pub resampling: Resampling,
     /// They are when the effective sample size is below this share of `n_particles`.
     pub ess_threshold: f64,
-    /// Trees that are not finished after so many stages stay as they are.
+    /// Trees that are not finished after so many stages stay as they are: nodes not decided about are leaves. The
+    /// evidence is then that of trees which are cut short so, under the prior too.
     pub max_stages: usize,
     /// How islands are combined.
     pub island_weights: IslandWeights,
@@ -129,6 +130,8 @@ pub(crate) struct Island<S> {
     pub(crate) weights: Vec<f64>,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub(crate) log_evidence: f64,
+    /// Particles that the last stage left with nodes to decide about.
+    pub(crate) n_unfinished: u32,
     pub(crate) stages: Vec<Stage>,
 }
 
@@ -156,7 +159,7 @@ pub(crate) fn sample<L: LeafModel>(
 ) -> Result<Vec<Island<L::Stats>>> {
     settings.check()?;
     let root = Root::of_all(target.table);
-    let mut cloud = Cloud::new(target, settings, threads, (root, None));
+    let mut cloud = Cloud::new(target, settings, (threads, control), (root, None));
     cloud.run(control)?;
     Ok(cloud.finish())
 }
@@ -175,7 +178,7 @@ pub(crate) fn sample_conditionally<L: LeafModel>(
     control: &Control,
 ) -> Result<Vec<Island<L::Stats>>> {
     settings.check()?;
-    let mut cloud = Cloud::new(target, settings, threads, (root, Some(retained)));
+    let mut cloud = Cloud::new(target, settings, (threads, control), (root, Some(retained)));
     cloud.run(control)?;
     Ok(cloud.finish())
 }
@@ -213,10 +216,10 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     fn new(
         target: &'a Target<'a, L>,
         settings: &'a SmcSettings,
-        threads: &'a Threads,
+        (threads, control): (&'a Threads, &'a Control),
         (root, retained): (Root, Option<&'a Tree<L::Stats>>),
     ) -> Self {
-        let nodes = Nodes::new(target, threads, root);
+        let nodes = Nodes::new(target, threads, control, root);
         let root = nodes.get(Nodes::<L>::ROOT);
         let islands = (0..settings.n_islands).map(|island| Group {
             particles: vec![Particle::new(Nodes::<L>::ROOT, root.log_likelihood); settings.n_particles],
@@ -278,11 +281,11 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
     fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
         let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
-        self.nodes.open(&ids);
+        self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         for batch in self.batches(jobs) {
             control.check()?;
-            let considered = self.consider(jobs, &batch);
+            let considered = self.consider(jobs, &batch)?;
             for (&i, considered) in batch.iter().zip(&considered) {
                 let job = &jobs[i];
                 let at = (self.target, &self.nodes, job.open.node);
@@ -295,7 +298,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             Decision::Stop => None,
             Decision::Split { cut, .. } => Some((job.open.node, *cut)),
         });
-        self.nodes.split(cuts.collect());
+        self.nodes.split(cuts.collect())?;
         for (job, (decision, log_weight)) in jobs.iter().zip(decisions) {
             self.apply(job, decision, log_weight);
         }
@@ -326,29 +329,28 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     }
 
     /// The extents that particles consider, with their gaps weighed as the proposal needs them.
-    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Vec<Considered> {
+    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<Considered>> {
         let proposal = self.settings.proposal;
+        let ids: Vec<NodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
+        if proposal == Proposal::Optimal {
+            self.nodes.weigh_all(&ids)?;
+            self.nodes.weigh_choices(ids.iter().copied());
+        }
         let mut considered = Vec::with_capacity(batch.len());
         let mut wanted = Vec::new();
         for job in batch.iter().map(|&i| &jobs[i]) {
             let id = job.open.node;
             let stream = &mut self.islands[job.island].streams[job.particle];
             let own = proposal.consider((self.target, &self.nodes), id, job.retained, stream);
-            match &own {
-                Considered::All => {
-                    wanted.extend((0..self.nodes.get(id).extents().len()).map(|extent| (id, extent)));
-                }
-                Considered::These(these) => wanted.extend(these.iter().map(|&extent| (id, extent))),
+            if let Considered::These(these) = &own {
+                wanted.extend(these.iter().map(|&extent| (id, extent)));
             }
             considered.push(own);
         }
         if let Some(weighing) = proposal.weighing() {
-            self.nodes.weigh(wanted, weighing);
+            self.nodes.weigh(wanted, weighing)?;
         }
-        if proposal == Proposal::Optimal {
-            self.nodes.weigh_choices(batch.iter().map(|&i| jobs[i].open.node));
-        }
-        considered
+        Ok(considered)
     }
 
     fn apply(&mut self, job: &Job, decision: Decision, log_weight: f64) {
@@ -422,7 +424,8 @@ impl Group {
             }
             weights[at] += weight;
         }
-        Island { trees, weights, log_evidence: log_mean_exp(&logs), stages: self.stages }
+        let n_unfinished = self.particles.iter().filter(|particle| !particle.open.is_empty()).count() as u32;
+        Island { trees, weights, log_evidence: log_mean_exp(&logs), n_unfinished, stages: self.stages }
     }
 }
 
