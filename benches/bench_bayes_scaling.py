@@ -1,13 +1,23 @@
-"""Bayesian decision trees by SMC: time and memory over rows, particles and threads."""
+"""Bayesian decision trees by SMC: time and memory over rows, particles, proposals and threads."""
 
 from __future__ import annotations
 
+import multiprocessing
 import resource
+import time
+from typing import Any
 
 import numpy as np
 
 from _common import Split, Table, arguments, seconds, verdict
 from boscage import BayesianTreeClassifier
+
+PROPOSALS: dict[str, dict[str, Any]] = {
+    "prior": {"proposal": "prior"},
+    "empirical": {"proposal": "empirical"},
+    "optimal": {},
+    "subset of 4": {"n_dimensions": 4},
+}
 
 
 def rows(n: int) -> Split:
@@ -17,38 +27,69 @@ def rows(n: int) -> Split:
     return Split("made", X, y, X[:1], y[:1])
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+def smc(n_particles: int, n_islands: int = 1, **options: Any) -> BayesianTreeClassifier:
+    return BayesianTreeClassifier(n_particles, n_islands=n_islands, random_state=0, **options)
+
+
+def fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
+    """Seconds, and the growth of the peak of memory over the data's; in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_fit, (model, n))
+
+
+def _fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
+    data = rows(n)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    model.fit(data.X, data.y)
+    took = time.perf_counter() - start
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return took, grown * 1024.0 / data.X.nbytes
+
+
+def over_rows(largest: int, repeats: int) -> None:
+    table = Table("Rows, one particle", ["rows", "seconds", "us/(n log n)"])
+    for n in (largest // 16, largest // 4, largest):
+        data = rows(n)
+        took = seconds({"": lambda d=data: smc(1).fit(d.X, d.y)}, repeats)[""]
+        table.add(str(n), took, 1e6 * took / (n * np.log2(n)))
+    each = table.column("us/(n log n)")
+    verdict("time over n log n, most rows over fewest", each[-1] / each[0], 1.5)
+
+
+def over_particles(n: int, repeats: int) -> None:
+    data = rows(n)
+    table = Table(f"Particles, {n} rows", ["particles x islands", "seconds", "per particle"])
+    for n_particles, n_islands in ((1, 1), (1, 4), (1, 16), (4, 16), (16, 16)):
+        model = smc(n_particles, n_islands)
+        took = seconds({"": lambda m=model: m.fit(data.X, data.y)}, repeats)[""]
+        table.add(f"{n_particles} x {n_islands}", took, took / (n_particles * n_islands))
+    each = table.column("per particle")
+    verdict("time per particle, many over one", max(each[1:]) / each[0], 1.3)
+
+
+def over_threads(n: int, repeats: int) -> None:
+    data = rows(n)
+    calls = {n: lambda n=n: smc(4, 4, n_jobs=n).fit(data.X, data.y) for n in (1, 2)}
+    took = seconds({str(n): call for n, call in calls.items()}, repeats)
+    verdict("speed-up by two threads", took["1"] / took["2"], 1.7, most=False)
+
+
+def memory(n: int, n_particles: int) -> None:
+    """Beside float32 data, of which the sorted table alone takes four times as much."""
+    table = Table(f"{n} rows, {n_particles} particles", ["proposal", "seconds", "memory/data"])
+    for name, options in PROPOSALS.items():
+        table.add(name, *fit(smc(n_particles, **options), n))
+    verdict("most memory over the data's", max(table.column("memory/data")), 6.0)
 
 
 def main() -> None:
     args = arguments(__doc__, repeats=3)
-    small, large = (5_000, 20_000) if args.quick else (50_000, 1_000_000)
-    data = rows(small)
-    table = Table(f"{small} rows", ["particles x islands", "seconds", "per particle"])
-    for n_islands in (1, 2, 4, 8):
-        model = BayesianTreeClassifier(1, n_islands=n_islands, random_state=0)
-        took = seconds({"": lambda m=model: m.fit(data.X, data.y)}, args.repeats)[""]
-        table.add(f"1 x {n_islands}", took, took / n_islands)
-    each = table.column("per particle")
-    verdict("time per particle, many over one", each[-1] / each[0], 1.3)
-
-    calls = {
-        str(n): lambda n=n: BayesianTreeClassifier(4, n_islands=4, n_jobs=n, random_state=0).fit(
-            data.X, data.y
-        )
-        for n in (1, 2)
-    }
-    took = seconds(calls, args.repeats)
-    verdict("speed-up by two threads", took["1"] / took["2"], 1.7, most=False)
-
-    data = rows(large)
-    before = peak()
-    table = Table(f"{large} rows, 100 particles, prior proposal", ["", "seconds", "memory/data"])
-    model = BayesianTreeClassifier(100, n_islands=1, proposal="prior", random_state=0)
-    took = seconds({"": lambda: model.fit(data.X, data.y)}, 1)
-    table.add("fit", took[""], (peak() - before) / data.X.nbytes)
-    verdict("memory over the data's", table.column("memory/data")[0], 6.0)
+    medium, large = (4_000, 20_000) if args.quick else (50_000, 1_000_000)
+    over_rows(4 * medium, args.repeats)
+    over_particles(medium // 4, args.repeats)
+    over_threads(medium, args.repeats)
+    memory(large, 100)
 
 
 if __name__ == "__main__":

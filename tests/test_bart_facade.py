@@ -12,21 +12,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.inspection import partial_dependence
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import BARTClassifier, BARTRegressor, _boscage
-from boscage._mixing import effective_size, r_hat
+from boscage import BARTClassifier, BARTRegressor, _boscage, _inputs
+from boscage._mixing import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
 Y = np.array(["no", "yes"])[(X[:, 0] + 0.5 * X[:, 1] > 0.0).astype(int)]
 N = X[:, 0] + 0.1 * RNG.normal(size=150)
-KINDS = [(BARTClassifier, Y), (BARTRegressor, N)]
+THREE = np.array(["no", "perhaps", "yes"])[np.digitize(N, [-0.5, 0.5])]
+KINDS = [(BARTClassifier, Y), (BARTClassifier, THREE), (BARTRegressor, N)]
 SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_state": 5}
 
 
@@ -55,14 +56,16 @@ def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("sampler", ["growprune", "cgm", "pg", {"growprune": 0.5, "cgm": 0.5}])
+@pytest.mark.parametrize(
+    "sampler", ["auto", "local", "growprune", "cgm", "pg", "regrow", {"growprune": 0.5, "cgm": 0.5}]
+)
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_the_same_draws_for_any_threads_and_after_files(
     kind: Any, y: Any, sampler: Any, tmp_path: Path
 ) -> None:
     model = kind(sampler=sampler, **SHORT).fit(X, y)
     expected = model.predict_draws(X)
-    assert expected.shape == (60, 150)
+    assert expected.shape[:2] == (60, 150)
     assert not np.array_equal(expected[:30], expected[30:])
     twin = clone(model).set_params(n_jobs=2).fit(X, y)
     assert twin.predict_draws(X).tobytes() == expected.tobytes()
@@ -103,9 +106,13 @@ def test_trees_add_up_to_the_draws(kind: Any, y: Any) -> None:
     assert len(model.trees_) == 60
     for draw in (0, 31, -1):
         trees = model.trees_[draw]
-        assert len(trees) == 20
-        total = model.centre_ + sum(tree.predict(X) for tree in trees)
+        centres = np.atleast_1d(model.centre_)
+        assert len(trees) == 20 * len(centres)
+        values = np.stack([tree.predict(X) for tree in trees]).reshape(len(centres), 20, -1)
+        total = np.squeeze(centres + values.sum(axis=1).T)
         expected = total if kind is BARTRegressor else ndtr(total)
+        if total.ndim == 2:
+            expected = softmax(total, axis=1)
         np.testing.assert_allclose(draws[draw], expected, rtol=1e-9, atol=1e-9)
         n_leaves = sum(tree.n_leaves for tree in trees)
         assert model.trace_["n_leaves"].ravel()[draw] == n_leaves
@@ -259,13 +266,169 @@ def test_mixing_is_that_of_arviz() -> None:
         np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
 
 
+def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
+    """R-CODA's definition, from Yule-Walker equations that are solved order by order."""
+    rng = np.random.default_rng(4)
+    for phi, n in [((0.9,), 4000), ((0.5, 0.3), 2000), ((-0.6,), 1000)]:
+        noise = rng.normal(size=n + 100)
+        x = np.zeros(n + 100)
+        for i in range(len(phi), n + 100):
+            x[i] = noise[i] + sum(p * x[i - k - 1] for k, p in enumerate(phi))
+        x = x[100:]
+        away = x - x.mean()
+        r = np.array([away[: n - k] @ away[k:] / n for k in range(int(10 * np.log10(n)) + 1)])
+        best = (np.inf, np.nan)
+        for order in range(len(r)):
+            matrix = r[np.abs(np.subtract.outer(np.arange(order), np.arange(order)))]
+            a = np.linalg.solve(matrix, r[1 : order + 1])
+            left = r[0] - a @ r[1 : order + 1]
+            density = left * n / (n - order - 1) / (1.0 - a.sum()) ** 2
+            best = min(best, (n * np.log(left) + 2 * order, n * x.var(ddof=1) / density))
+        np.testing.assert_allclose(spectral_size(x[None]), best[1], rtol=1e-8)
+        # Of n draws of an autoregression, those worth something in the limit.
+        gamma = {1: 1.0 / (1.0 - phi[0] ** 2)}.get(len(phi))
+        if gamma is not None:
+            exact = n * gamma * (1.0 - phi[0]) ** 2
+            np.testing.assert_allclose(spectral_size(x[None]), exact, rtol=0.25)
+    chains = rng.normal(size=(2, 500))
+    both = spectral_size(chains[:1]) + spectral_size(chains[1:])
+    assert spectral_size(chains) == both
+    assert spectral_size(np.ones((1, 100))) == 0.0
+
+
 def test_draws_go_to_arviz() -> None:
     pytest.importorskip("arviz_base")
-    model = BARTRegressor(**SHORT).fit(X, N)
+    model = BARTRegressor(**SHORT, sparse=True).fit(X, N)
     tree = model.to_arviz()
+    assert set(tree.children) == {"posterior", "sample_stats"}
     assert tree["posterior"]["sigma"].shape == (2, 30)
+    assert tree["posterior"]["alpha"].shape == (2, 30)
     assert tree["posterior"]["inclusion"].shape == (2, 30, 3)
+    assert tree["posterior"]["split_probabilities"].shape == (2, 30, 3)
     assert tree["sample_stats"]["log_likelihood"].shape == (2, 30)
+    tree = model.to_arviz(X, N, random_state=0)
+    by_row = tree["log_likelihood"]["y"].to_numpy()
+    assert by_row.shape == tree["posterior_predictive"]["y"].shape == (2, 30, 150)
+    np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
+    np.testing.assert_array_equal(tree["observed_data"]["y"], N)
+    with pytest.raises(ValueError, match="y was given without X"):
+        model.to_arviz(y=N)
+
+
+@pytest.mark.parametrize("y", [Y, THREE])
+def test_draws_of_classes_go_to_arviz(y: Any) -> None:
+    pytest.importorskip("arviz_base")
+    model = BARTClassifier(**SHORT).fit(X, y)
+    tree = model.to_arviz(X, y, random_state=0)
+    by_row = tree["log_likelihood"]["y"].to_numpy()
+    np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
+    drawn = tree["posterior_predictive"]["y"].to_numpy()
+    shares = np.stack([(drawn == code).mean() for code in range(len(model.classes_))])
+    np.testing.assert_allclose(shares, model.predict_proba(X).mean(axis=0), atol=0.03)
+    with pytest.raises(ValueError, match="not among classes_"):
+        model.to_arviz(X, np.full(150, "other"))
+
+
+def test_several_classes_are_learnt() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(900, 3))
+    proba = softmax(np.column_stack([2.0 * x[:, 0], 2.0 * np.abs(x[:, 1]), 0 * x[:, 0]]), axis=1)
+    y = (proba.cumsum(axis=1)[:, :-1] < rng.uniform(size=(900, 1))).sum(axis=1)
+    model = BARTClassifier(30, n_chains=2, n_burn=200, n_draws=99, random_state=0)
+    found = model.fit(x[:600], y[:600]).predict_proba(x[600:])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    loss = -np.log(found[np.arange(300), y[600:]]).mean()
+    least = -np.log(proba[600:][np.arange(300), y[600:]]).mean()
+    assert loss < least + 0.08
+    np.testing.assert_allclose(model.predict_draws(x[600:]).mean(axis=0), found)
+
+
+def test_few_features_of_many_are_found() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(500, 100))
+    f = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
+    f += 10 * x[:, 3] + 5 * x[:, 4]
+    y = f + rng.normal(size=500)
+    errors, shares = [], []
+    for sparse in (False, True):
+        model = BARTRegressor(50, n_chains=2, n_burn=400, n_draws=99, sparse=sparse, random_state=0)
+        model.fit(x[:300], y[:300])
+        errors.append(np.sqrt(np.mean((model.predict(x[300:]) - f[300:]) ** 2)))
+        shares.append(model.feature_importances_[:5].sum())
+    assert errors[1] < 0.8 * errors[0]
+    assert shares[1] > 0.8 > 0.5 > shares[0]
+    drawn = model.split_probabilities_
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
+    assert drawn[:, :5].sum(axis=1).mean() > 0.7
+    assert set(np.argsort(drawn.mean(axis=0))[-5:]) == set(range(5))
+    with pytest.raises(AttributeError, match="sparse=True"):
+        _ = BARTRegressor(**SHORT).fit(X, N).split_probabilities_
+
+
+@pytest.mark.parametrize("sparse", [0.0, -1.0, float("nan")])
+def test_concentrations_are_checked(sparse: float) -> None:
+    with pytest.raises(ValueError, match="sparse"):
+        BARTRegressor(**SHORT, sparse=sparse).fit(X, N)
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+@pytest.mark.parametrize("more", [{}, {"sparse": 0.5, "thin": 2}])
+def test_chains_go_on_as_if_they_had_not_stopped(
+    kind: Any, y: Any, more: dict[str, Any], tmp_path: Path
+) -> None:
+    params = SHORT | more | {"random_state": None}
+    model = kind(**params, warm_start=True).fit(X, y)
+    seed = model._model.seed
+    model.save(tmp_path / "half.boscage")
+    once = kind(**params | {"n_draws": 50})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_inputs, "draw_seed", lambda _: seed)
+        once.fit(X, y)
+    for half in (model, boscage.load(tmp_path / "half.boscage"), pickle.loads(pickle.dumps(model))):
+        half.set_params(n_draws=50, n_jobs=2).fit(X, y)
+        assert half._model.to_bytes() == once._model.to_bytes()
+    before = model._model
+    for params, rows in (({"n_draws": 20}, X), ({"k": 3.0}, X), ({"n_draws": 60}, X + 1.0)):
+        with pytest.raises(ValueError, match=r"n_draws|goes on"):
+            model.set_params(**{"n_draws": 50, "k": 2.0} | params).fit(rows, y)
+        assert model._model is before
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_every_sweep_is_told(kind: Any, y: Any) -> None:
+    told: list[dict[str, Any]] = []
+    model = kind(**SHORT, n_jobs=2).fit(X, y, callback=lambda **sweep: told.append(sweep))
+    for chain in range(2):
+        own = [sweep for sweep in told if sweep["chain"] == chain]
+        assert [sweep["iteration"] for sweep in own] == list(range(1, 81))
+        for name in ("sigma", "log_likelihood"):
+            kept = [sweep[name] for sweep in own[50:]]
+            np.testing.assert_array_equal(kept, model.trace_[name][chain])
+    before = model._model
+
+    def stop(**sweep: Any) -> None:
+        if sweep["iteration"] == 7:
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        model.fit(X, y, callback=stop)
+    assert model._model is before
+
+
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_effects_are_predictions_of_changed_rows(kind: Any, y: Any) -> None:
+    model = kind(**SHORT).fit(X, y)
+    grid, draws = model.effect(X[:20], 1, n_points=4)
+    assert draws.shape[:3] == (60, 4, 20)
+    rows = X[:20].copy()
+    rows[:, 1] = grid[2]
+    np.testing.assert_array_equal(draws[:, 2], model.predict_draws(rows))
+    if kind is BARTRegressor:
+        theirs = partial_dependence(model, X[:20], [1], custom_values={1: grid})["average"][0]
+        np.testing.assert_allclose(draws.mean(axis=(0, 2)), theirs)
+    for bad in (3, -1, "age"):
+        with pytest.raises(ValueError, match="feature must be"):
+            model.effect(X, bad)
 
 
 @pytest.mark.parametrize(

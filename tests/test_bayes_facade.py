@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import io
 import pickle
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -166,6 +167,43 @@ def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "params",
+    [
+        {"proposal": None},
+        {"expansion": 1},
+        {"candidate_order": b"breadth_first"},
+        {"resampling": ["residual"]},
+        {"island_weights": True},
+        {"n_jobs": "a"},
+        {"n_jobs": 1.0},
+        {"sampler": "mcmc", "moves": None},
+    ],
+)
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_parameters_of_a_wrong_type_are_named_and_shown(
+    kind: Any, y: Any, params: dict[str, Any]
+) -> None:
+    name, value = list(params.items())[-1]
+    with pytest.raises(
+        (TypeError, ValueError), match=f"{name} must be .*found {value!r}".replace("[", r"\[")
+    ):
+        kind(**params).fit(X, y)
+
+
+def test_moves_of_any_kind_come_back_from_files(tmp_path: Path) -> None:
+    for moves in (np.array([0.5, 0.5, 0.0, 0.0]), [0.5, 0.5, 0.0, 0.0]):
+        model = BayesianTreeRegressor(
+            sampler="mcmc", n_draws=3, n_burn_in=10, moves=moves, kappa=np.float64(0.3)
+        )
+        model.fit(X, N).save(tmp_path / "trees")
+        again = boscage.load(tmp_path / "trees")
+        assert isinstance(again, BayesianTreeRegressor)
+        assert again.moves == (0.5, 0.5, 0.0, 0.0)
+        assert again.get_params() == model.get_params() | {"moves": again.moves}
+        again.fit(X, N)
+
+
+@pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"n_particles": 10**14}, "n_particles must be from 1 to 1000000"),
@@ -195,6 +233,61 @@ def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float
     assert np.isfinite(pickle.loads(pickle.dumps(model)).predict(X)).all()
 
 
+def test_targets_whose_squares_are_lost_are_refused() -> None:
+    for params in ({}, {"prior_mean": 0.0, "scale": 1.0}):
+        with pytest.raises(
+            ValueError, match=r"y must be at least 1e-140 .*found .*e-160 at the most"
+        ):
+            BayesianTreeRegressor(random_state=0, **params).fit(X, 1e-160 * N)
+    BayesianTreeRegressor(random_state=0).fit(X, 0.0 * N)
+
+
+@pytest.mark.parametrize("unit", [1e-130, 1e-9, 1e9, 1e130])
+def test_the_unit_of_targets_is_the_unit_of_results(unit: float) -> None:
+    one = BayesianTreeRegressor(random_state=0).fit(X, N)
+    other = BayesianTreeRegressor(random_state=0).fit(X, unit * N)
+    expected = one.log_marginal_likelihood_ - len(N) * np.log(unit)
+    assert other.log_marginal_likelihood_ == pytest.approx(expected, rel=1e-9, abs=1e-6)
+    np.testing.assert_allclose(other.predict(X), unit * one.predict(X), rtol=1e-9)
+    mean, std = one.predict(X[:9], return_std=True)
+    dist = other.predict_dist(X[:9])
+    np.testing.assert_allclose(dist.std, unit * std, rtol=1e-9)
+    logpdf = one.predict_dist(X[:9]).logpdf(mean) - np.log(unit)
+    np.testing.assert_allclose(dist.logpdf(unit * mean), logpdf, rtol=1e-9)
+    np.testing.assert_allclose(
+        dist.quantile(0.1), unit * one.predict_dist(X[:9]).quantile(0.1), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_mutated_files_are_refused_or_hold_whole_trees(kind: Any, y: Any, sampler: str) -> None:
+    """With their checksum put right, so that all that is read is met."""
+    model = kind(3, n_islands=2, sampler=sampler, n_chains=2, n_draws=3, random_state=0).fit(X, y)
+    content = model._model.to_bytes()[:-32]
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(600):
+        bad = bytearray(content)
+        for at in rng.integers(12, len(bad), rng.integers(1, 4)):
+            bad[at] = rng.choice([0, 1, 127, 128, 255, rng.integers(256)])
+        bad = bad[: rng.integers(len(bad))] if rng.random() < 0.1 else bad
+        try:
+            again = boscage.load(io.BytesIO(bytes(bad) + hashlib.sha256(bad).digest()))
+        except ValueError:
+            refused += 1
+            continue
+        for tree in again.trees_:
+            inner = np.flatnonzero(~tree.is_leaf)
+            assert (tree.parent[tree.children_left[inner]] == inner).all()
+            assert (tree.parent[tree.children_right[inner]] == inner).all()
+            assert (tree.feature < again.n_features_in_).all()
+        # The number of features is as the file says, however many that are.
+        if again.n_features_in_ < 1000:
+            assert again.predict(np.zeros((2, again.n_features_in_))).shape == (2,)
+    assert refused > 50
+
+
 def test_ancestry_is_that_of_the_fitted_model() -> None:
     model = BayesianTreeClassifier(8, ess_threshold=0.0, random_state=0).fit(X, Y)
     model.set_params(n_particles=3)
@@ -222,9 +315,16 @@ def test_rows_that_cannot_be_split() -> None:
     np.testing.assert_allclose(one.predict(X[:2]), 2.0)
 
 
-def test_max_stages_cuts_trees_short() -> None:
-    model = BayesianTreeClassifier(max_stages=1, random_state=0).fit(X, Y)
+def test_max_stages_cuts_trees_short_and_says_so() -> None:
+    model = BayesianTreeClassifier(max_stages=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_stages=1 cut the trees of"):
+        model.fit(X, Y)
     assert {tree.n_leaves for tree in model.trees_} <= {1, 2}
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        assert one.n_unfinished_.shape == (5,)
+        assert 0 < one.n_unfinished_.sum() <= 50
+    assert not BayesianTreeClassifier(random_state=0).fit(X, Y).n_unfinished_.any()
 
 
 def test_works_inside_scikit_learn() -> None:

@@ -218,15 +218,47 @@ def test_together_is_a_function_of_the_rows(tmp_path: Path) -> None:
             np.testing.assert_array_equal(own, expected)
 
 
-def test_together_moves_and_stretches_with_the_targets() -> None:
-    rows = RNG.uniform(size=(30, 2))
-    mean, std = make(posterior="joint").fit(X, Y).predict(rows, return_std=True)
-    for scale, shift in ((1e130, 0.0), (-3.0, 50.0)):
-        moved = make(posterior="joint").fit(X, scale * Y + shift)
-        other_mean, other_std = moved.predict(rows, return_std=True)
-        # The share of the joint mean comes from equations that are solved to a hundredth.
-        np.testing.assert_allclose((other_mean - shift) / scale, mean, atol=1e-3)
-        np.testing.assert_allclose(other_std / abs(scale), std, rtol=1e-3)
+def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
+    """Leaves hold several rows: their weights are summed in any order."""
+    rows = np.round(5.0 * X) / 5.0
+    whole = make(posterior="joint").fit(rows, Y)
+    order = RNG.permutation(200)
+    other = make(posterior="joint").fit(rows[order], Y[order], ids=order)
+    for name in ("offsets", "weights", "means", "variances"):
+        np.testing.assert_array_equal(
+            getattr(whole.loo_predict_dist(range(20)), name),
+            getattr(other.loo_predict_dist(range(20)), name),
+        )
+
+
+@pytest.mark.parametrize(
+    ("rows", "params"),
+    [
+        (X, {}),
+        (X, {"noise": "local", "min_samples_split": 10}),
+        (X, {"lifetime": 5.0}),
+        (np.round(8.0 * X) / 8.0, {"noise": "local"}),
+    ],
+)
+def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -> None:
+    """What is chosen is the same, though it comes from equations solved to a hundredth."""
+    test = RNG.uniform(size=(30, 2))
+    mean, std = make(posterior="joint", **params).fit(rows, Y).predict(test, return_std=True)
+    for scale, shift in ((1e130, 0.0), (-3.0, 50.0), (0.37, -1e4)):
+        moved = make(posterior="joint", **params).fit(rows, scale * Y + shift)
+        other_mean, other_std = moved.predict(test, return_std=True)
+        np.testing.assert_allclose((other_mean - shift) / scale, mean, atol=1e-8)
+        np.testing.assert_allclose(other_std / abs(scale), std, rtol=1e-8)
+
+
+@pytest.mark.parametrize("noise_variance", [1e-12, 1e-30, 1e-300])
+def test_together_with_next_to_no_noise(noise_variance: float) -> None:
+    """Rows that coincide and differ in their targets: the mean between them, nothing infinite."""
+    rows, targets = np.repeat(X[:40], 2, axis=0), np.repeat(Y[:40], 2) + np.tile([0.1, -0.1], 40)
+    model = make(posterior="joint", noise_variance=noise_variance).fit(rows, targets)
+    mean, std = model.predict(X[:40], return_std=True)
+    assert np.isfinite(std).all()
+    assert np.abs(mean).max() < np.abs(targets).max()
 
 
 def test_together_returns_to_the_prior_far_away() -> None:

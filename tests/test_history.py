@@ -201,7 +201,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
     rows(),
     steps,
     tree_settings,
-    st.sampled_from(["exact", "fast"]),
+    st.sampled_from(["exact", "fast", "joint"]),
     st.sampled_from(["loo", "ml", "heuristic"]),
     st.sampled_from(["global", "local"]),
     st.integers(0, 2**32 - 1),

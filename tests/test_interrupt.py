@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage import BayesianTreeClassifier, MondrianForestClassifier, MondrianForestRegressor
 from reference.arrays import Array
 
 # timing on a machine that other work shares: one second is the promise, the rest is slack
@@ -146,3 +146,14 @@ def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> N
     model.partial_fit(x[-1:], y[-1:])
     assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
     assert np.isfinite(model.predict(x[:1])).all()
+
+
+@pytest.mark.parametrize("after", [0.2, 0.7, 2.0])
+@pytest.mark.parametrize(("sampler", "n_rows"), [("smc", 1_000_000), ("mcmc", 300_000)])
+def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> None:
+    """While columns are sorted, while nodes are opened, and while they are weighed."""
+    x, y = data(n_rows, 10)
+    model = BayesianTreeClassifier(100, sampler=sampler, random_state=0).fit(x[:50], y[:50])
+    before = model._model.to_bytes()
+    assert interrupted(lambda: model.fit(x, y), after=after) < WITHIN
+    assert model._model.to_bytes() == before

@@ -192,6 +192,35 @@ def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: 
     assert loaded > 100, "else this test tests nothing"
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> None:
+    """Whatever stands in a file of BART, it does not crash, nor do chains that go on from there."""
+    x, y = rows(0)
+    sizes: dict[str, Any] = {"n_trees": 3, "n_chains": 2, "n_burn": 2, "seed": 1, "sparse": sparse}
+    half, all_of_it = (_boscage.BartSettings(n_draws=n, **sizes) for n in (2, 3))
+    if n_classes:
+        kind: Any = _boscage.BartClassifier
+        data: tuple[Any, ...] = (x, (np.arange(25) % n_classes).astype(np.uint32))
+        data += (["a", "b", "c"][:n_classes],)
+    else:
+        kind, data = _boscage.BartRegressor, (x, y)
+    blob = kind.fit(*data, half).to_bytes()
+    once = kind.fit(*data, all_of_it).to_bytes()
+    refused, gone_on = 0, 0
+    for changed in mutations(blob, 1, 1500):
+        try:
+            model = kind.from_bytes(repaired(changed))
+            assert model.predict_draws(x).shape[0] == model.n_draws
+            model.cuts(), model.traces(), model.trees(0)
+            assert kind.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+            gone_on += kind.fit(*data, all_of_it, start=model).to_bytes() != once
+        except ValueError:
+            refused += 1
+    assert refused > 300
+    assert gone_on > 100, "else this test tests nothing"
+
+
 def test_noise_is_refused() -> None:
     rng = np.random.default_rng(2)
     blob = models()[MODELS[0]].to_bytes()

@@ -9,9 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage import (
+    BARTClassifier,
+    BARTRegressor,
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+)
 from boscage.metrics import calibration_table, reliability_bins
-from boscage.plots import plot_calibration, plot_partition, plot_reliability, plot_tree
+from boscage.plots import (
+    plot_calibration,
+    plot_effect,
+    plot_partition,
+    plot_reliability,
+    plot_tree,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -156,3 +167,29 @@ def test_plots_say_what_they_need(monkeypatch: Any) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r'pip install "boscage\[plot\]"'):
         plot_tree(LABELS.trees_[0])
+
+
+def test_effects_show_means_and_bands() -> None:
+    x = RNG.uniform(size=(80, 2))
+    short: dict[str, Any] = {"n_trees": 10, "n_chains": 2, "n_burn": 20, "n_draws": 20}
+    model = BARTRegressor(**short, random_state=0).fit(x, 3.0 * x[:, 0])
+    ax = plot_effect(model, x[:30], 0, n_curves=4, level=0.8)
+    grid, draws = model.effect(x[:30], 0)
+    assert len(ax.lines) == 5
+    np.testing.assert_allclose(ax.lines[-1].get_xdata(), grid)
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), draws.mean(axis=(0, 2)))
+    np.testing.assert_allclose(ax.lines[2].get_ydata(), draws[:, :, 2].mean(axis=0))
+    band = ax.collections[-1].get_paths()[0].vertices[:, 1]
+    low, high = np.quantile(draws.mean(axis=2), [0.1, 0.9], axis=0)
+    np.testing.assert_allclose([band.min(), band.max()], [low.min(), high.max()])
+    classes = np.array(["a", "b", "c"])[np.digitize(x[:, 0], [0.3, 0.6])]
+    for labels in (classes, np.where(classes == "c", "a", classes)):
+        other = BARTClassifier(**short, random_state=0).fit(x, labels)
+        ax = plot_effect(other, x[:30], 0, target="a")
+        rows = x[:30].copy()
+        rows[:, 0] = ax.lines[-1].get_xdata()[3]
+        expected = other.predict_proba(rows)[:, 0].mean()
+        np.testing.assert_allclose(ax.lines[-1].get_ydata()[3], expected)
+        assert ax.get_ylabel() == "probability of a"
+    with pytest.raises(ValueError, match="level must be"):
+        plot_effect(model, x, 0, level=1.0)

@@ -12,20 +12,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _boscage, _inputs
 from boscage._drawn import DrawnSums, MixingRow, MixingSummary
-from boscage._kept import KeptModel
 from boscage._mixing import effective_size, r_hat
-from boscage._progress import progress_bar
+from boscage._sampled import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 
-_KERNELS = ("growprune", "cgm", "pg")
+_KERNELS = ("local", "growprune", "cgm", "pg", "regrow")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs")
+_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow")
 # Chains of draws fewer than this say too little about each other for a warning.
 _FEW_DRAWS = 100
 _DISAGREE = 1.1
 
 
-class Bart(KeptModel):
+class Bart(SampledModel):
     """Base of BART; not for direct use."""
 
     n_trees: int
@@ -38,45 +37,39 @@ class Bart(KeptModel):
     proposal: str
     alpha_s: float
     beta_s: float
+    sparse: bool | float
     k: float
-    random_state: Any
-    verbose: int | bool
+    warm_start: bool
 
     # -- what the subclasses say ------------------------------------------------------------------
-
-    @abstractmethod
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        """``y`` as a checked vector."""
-
-    @abstractmethod
-    def _sample(
-        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
-    ) -> Any:
-        """A compiled model of the rows."""
 
     def _noise(self) -> dict[str, Any]:
         """Settings of the noise."""
         return {}
 
+    @abstractmethod
+    def predict_draws(self, X: Any) -> FloatArray:
+        """What every draw predicts."""
+
+    @abstractmethod
+    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
+        """Draws of the target by ArviZ's group, and log likelihoods of `y` if it is given."""
+
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any) -> None:
-        settings = self._settings(_inputs.draw_seed(self.random_state))
-        n_threads = _inputs.n_threads(self.n_jobs)
-        before = self.__dict__.copy()
-        try:
-            rows = _inputs.check_rows(self, X, reset=True)
-            target = self._check_target(y, len(rows))
-            with progress_bar("sampling", self.verbose) as progress:
-                options = {"n_threads": n_threads, "progress": progress}
-                self._model = self._sample(rows, target, settings, options)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+        start = self._model if self._goes_on() else None
+        super()._fit(X, y, start=start, **more)
         self._warn_if_chains_disagree()
 
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "_model")
+
     def _settings(self, seed: int) -> _boscage.BartSettings:
+        if self._goes_on():
+            # A chain goes on with its own random numbers.
+            seed = self._model.seed
+        sparse = not isinstance(self.sparse, (bool, np.bool_))
         counts = {
             name: _inputs.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
             for name in ("n_trees", "n_chains", "n_burn", "n_draws", "thin", "n_particles")
@@ -87,6 +80,8 @@ class Bart(KeptModel):
             proposal=self.proposal,
             alpha_s=_inputs.check_positive("alpha_s", self.alpha_s),
             beta_s=_inputs.check_positive("beta_s", self.beta_s, zero=True),
+            sparse=sparse or bool(self.sparse),
+            concentration=_inputs.check_positive("sparse", self.sparse) if sparse else None,
             k=_inputs.check_positive("k", self.k),
             seed=seed,
             **self._noise(),
@@ -112,10 +107,24 @@ class Bart(KeptModel):
     def trace_(self) -> dict[str, FloatArray]:
         """Where the chains were at each draw, of shape (n_chains, n_draws).
 
-        ``sigma``, the ``log_likelihood`` given trees and noise, and ``n_leaves`` of all trees.
+        ``sigma``, the ``log_likelihood`` given trees and noise, ``n_leaves`` of all trees, and
+        with ``sparse`` the concentration ``alpha`` of the split probabilities.
         """
         chains = self._require_model().traces()
-        return {name: np.stack([chain[name] for chain in chains]) for name in _TRACED}
+        names = _TRACED + (("alpha",) if chains[0]["alpha"].size else ())
+        return {name: np.stack([chain[name] for chain in chains]) for name in names}
+
+    @property
+    def split_probabilities_(self) -> FloatArray:
+        """With ``sparse``, of each draw the prior probability to split along each feature.
+
+        Of shape (n_draws of all chains, n_features).
+        """
+        chains = self._require_model().traces()
+        drawn = np.concatenate([chain["split_probabilities"] for chain in chains])
+        if not drawn.size:
+            raise AttributeError("split_probabilities_ is there only with sparse=True")
+        return drawn.reshape(-1, self.n_features_in_)
 
     @property
     def acceptance_(self) -> dict[str, FloatArray]:
@@ -129,14 +138,16 @@ class Bart(KeptModel):
     def trees_(self) -> DrawnSums:
         """``trees_[draw][tree]`` as arrays, the draws of the first chain first; see `DrawnTree`.
 
-        The values of a draw's trees add up, on top of ``centre_``.
+        The values of a draw's trees add up, on top of ``centre_``; of more than two classes the
+        first ``n_trees`` are those of the first class, and so on.
         """
         return DrawnSums(self._require_model())
 
     @property
-    def centre_(self) -> float:
-        """What the sum of trees is added to."""
-        return float(self._require_model().centre)
+    def centre_(self) -> float | FloatArray:
+        """What the sum of trees is added to; of more than two classes one for each."""
+        centres: FloatArray = self._require_model().centres
+        return float(centres[0]) if centres.size == 1 else centres
 
     @property
     def cut_counts_(self) -> IntArray:
@@ -178,42 +189,109 @@ class Bart(KeptModel):
                 rows[name] = MixingRow(mean, std, r_hat(draws), effective_size(draws))
         return rows
 
-    def to_arviz(self) -> Any:
+    def effect(
+        self, X: Any, feature: int | str, *, grid: Any = None, n_points: int = 20
+    ) -> tuple[FloatArray, FloatArray]:
+        """What every draw predicts when one feature is set to other values: ICE curves.
+
+        Their mean over rows is the partial dependence, quantiles over draws are credible bands.
+        `boscage.plots.plot_effect` draws both. All draws of all curves are in memory at once:
+        take some 100 rows.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+        feature : int or str
+            Place or name.
+        grid : array-like of shape (n_points,), default=None
+            Values to set the feature to. By default ``n_points`` from the 5% to the 95% quantile.
+        n_points : int, default=20
+
+        Returns
+        -------
+        grid : ndarray of shape (n_points,)
+        draws : ndarray of shape (n_draws of all chains, n_points, n_samples)
+            With a last dimension of classes if these are more than two.
+        """
+        self._require_model()
+        rows = np.array(_inputs.check_rows(self, X, reset=False), dtype=np.float64)
+        place = self._place(feature)
+        if grid is None:
+            n_points = _inputs.check_count("n_points", n_points, 1)
+            low, high = np.quantile(rows[:, place], [0.05, 0.95])
+            grid = np.linspace(low, high, n_points)
+        values = np.asarray(grid, dtype=np.float64).ravel()
+        if not values.size or not np.isfinite(values).all():
+            raise ValueError("grid must hold finite numbers, and at least one")
+        many = np.repeat(rows[np.newaxis], values.size, axis=0)
+        many[:, :, place] = values[:, np.newaxis]
+        draws = self._predict_checked(many.reshape(-1, rows.shape[1]))
+        return values, draws.reshape(len(draws), values.size, len(rows), *draws.shape[2:])
+
+    @abstractmethod
+    def _predict_checked(self, rows: Rows) -> FloatArray:
+        """What every draw predicts of rows that were checked."""
+
+    def _place(self, feature: int | str) -> int:
+        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        if isinstance(feature, str):
+            if feature not in names:
+                raise ValueError(f"feature must be one of {list(names)}, found {feature!r}")
+            return int(np.flatnonzero(names == feature)[0])
+        place = _inputs.check_count("feature", feature, 0)
+        if place >= self.n_features_in_:
+            raise ValueError(f"feature must be below {self.n_features_in_}, found {place}")
+        return place
+
+    def to_arviz(self, X: Any = None, y: Any = None, *, random_state: Any = None) -> Any:
         """The chains as ArviZ's data tree, for its plots and diagnostics.
 
         Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
 
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features), default=None
+            Rows whose predictions are wanted too.
+        y : array-like of shape (n_samples,), default=None
+            Their targets, whose log likelihoods are wanted too.
+        random_state : int, RandomState, Generator or None, default=None
+            For the draws of new targets.
+
         Returns
         -------
         xarray.DataTree
-            Group ``posterior`` with ``sigma``, ``n_leaves`` and ``inclusion`` (by feature), group
-            ``sample_stats`` with ``log_likelihood``.
+            Group ``posterior`` with ``sigma``, ``n_leaves``, ``inclusion`` (by feature), and with
+            ``sparse`` ``alpha`` and ``split_probabilities``; group ``sample_stats`` with
+            ``log_likelihood``. With ``X``, group ``posterior_predictive`` with targets ``y`` (of
+            classes their places in ``classes_``); with ``y``, groups ``observed_data`` and
+            ``log_likelihood`` of each row's target.
         """
         trace = self.trace_
-        try:
-            import arviz_base
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
-            ) from error
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        shares = self.inclusion_proportions_.reshape(*trace["sigma"].shape, self.n_features_in_)
-        return arviz_base.from_dict(
-            {
-                "posterior": {
-                    "sigma": trace["sigma"],
-                    "n_leaves": trace["n_leaves"],
-                    "inclusion": shares,
-                },
-                "sample_stats": {"log_likelihood": trace["log_likelihood"]},
-            },
-            dims={"inclusion": ["feature"]},
-            coords={"feature": list(names)},
-        )
+        shape = trace["sigma"].shape
+        posterior = {name: draws for name, draws in trace.items() if name != "log_likelihood"}
+        posterior["inclusion"] = self.inclusion_proportions_.reshape(*shape, -1)
+        if "alpha" in trace:
+            posterior["split_probabilities"] = self.split_probabilities_.reshape(*shape, -1)
+        groups: dict[str, dict[str, AnyArray]] = {
+            "posterior": posterior,
+            "sample_stats": {"log_likelihood": trace["log_likelihood"]},
+        }
+        if X is not None:
+            rng = np.random.default_rng(_inputs.draw_seed(random_state))
+            for group, draws in self._predictive(X, y, rng).items():
+                is_data = group == "observed_data"
+                groups[group] = {"y": draws if is_data else draws.reshape(*shape, -1)}
+        elif y is not None:
+            raise ValueError("y was given without X")
+        return self._to_arviz(groups, by_feature=["inclusion", "split_probabilities"])
+
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        return {"n_trees": model.n_trees}
 
 
-def _kernels(sampler: Any) -> list[float]:
-    """Probabilities of the kernels."""
+def _kernels(sampler: Any) -> list[float] | None:
+    """Probabilities of the kernels; None where the number of trees decides."""
     if isinstance(sampler, Mapping):
         if not sampler or not set(sampler) <= set(_KERNELS):
             words = ", ".join(map(repr, _KERNELS))
@@ -225,5 +303,7 @@ def _kernels(sampler: Any) -> list[float]:
         if sum(shares) == 0.0:
             raise ValueError("sampler's probabilities are all zero; expected a positive one")
         return [share / sum(shares) for share in shares]
-    name = _inputs.check_choice("sampler", sampler, _KERNELS)
+    name = _inputs.check_choice("sampler", sampler, ("auto", *_KERNELS))
+    if name == "auto":
+        return None
     return [float(name == kernel) for kernel in _KERNELS]

@@ -1,8 +1,8 @@
-"""Bayesian additive regression trees for two classes (probit)."""
+"""Bayesian additive regression trees for classes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -15,22 +15,28 @@ from boscage._types import AnyArray, FloatArray, Rows
 
 
 class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
-    """The posterior over sums of trees for two classes, by Markov chains (Algorithm 4.1).
+    """The posterior over sums of trees for classes, by Markov chains (Algorithm 4.1).
 
-    The probability of the second class is the normal distribution function of a constant and the
-    sum of ``n_trees`` small trees; latent normal numbers, whose sign is the class, are drawn along
-    (Albert and Chib 1993). The prior of trees is that of `BARTRegressor`.
+    Of two classes, the probability of the second is the normal distribution function of a constant
+    and the sum of ``n_trees`` small trees; latent normal numbers, whose sign is the class, are
+    drawn along (Albert and Chib 1993). Of more, each class has a sum of ``n_trees`` trees, and
+    probabilities are proportional to the exponentials of these (Murray 2021). The prior of trees
+    is that of `BARTRegressor`.
 
     Parameters
     ----------
     n_trees : int, default=200
-        Trees in the sum.
-    sampler : {"growprune", "cgm", "pg"} or dict, default="growprune"
-        How a tree is changed given the others: by growing or pruning; by Chipman et al.'s moves,
-        which also change and swap rules; by Particle Gibbs (Algorithm 4.2). A dictionary gives
-        each the share of its value: ``{"growprune": 0.9, "pg": 0.1}``.
+        Trees in the sum; of more than two classes, in that of each.
+    sampler : {"auto", "local", "growprune", "cgm", "pg", "regrow"} or dict, default="auto"
+        How a tree is changed given the others. ``"local"``: growing or pruning, then small shifts
+        of cuts; ``"growprune"``: the first alone; ``"cgm"``: Chipman et al.'s moves, which also
+        change and swap rules; ``"pg"``: Particle Gibbs (Algorithm 4.2); ``"regrow"``: particles
+        below random nodes, which see the targets. A dictionary gives each the share of its value:
+        ``{"local": 0.9, "pg": 0.1}``. ``"auto"`` mixes ``"local"`` and ``"regrow"`` by the number
+        of trees.
     n_chains : int, default=4
-        Independent chains, each starting from a draw of the prior.
+        Independent chains, the first starting from trees without cuts, each other from a draw of
+        the prior.
     n_burn : int, default=500
         Sweeps of a chain before the first draw that is kept.
     n_draws : int, default=500
@@ -46,8 +52,17 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         The root's probability to split; less than one.
     beta_s : float, default=2.0
         How fast this probability falls with depth.
+    sparse : bool or float, default=False
+        Whether probabilities of features to be split along are learnt, so that of many features
+        few are: ``Dirichlet(alpha / n_features)`` a priori (Linero 2018). A number is ``alpha``;
+        with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
     k : float, default=2.0
-        Shrinkage: ``k`` standard deviations of the sum of trees are 3 units of probit.
+        Shrinkage: ``k`` standard deviations of the sum of trees are 3 units of probit; of more
+        than two classes, those of the log odds of any two are 5.
+    warm_start : bool, default=False
+        Whether a further ``fit`` with the same data and parameters goes on with the chains until
+        there are ``n_draws``, to the bits that a single fit would have given. Files keep what is
+        needed.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same draws each time, here and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
@@ -58,7 +73,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     Attributes
     ----------
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        ``sigma``, ``log_likelihood`` and ``n_leaves``; `summary` tells how chains mixed.
+        ``sigma``, ``log_likelihood``, ``n_leaves``, with ``sparse`` also ``alpha``; `summary` tells
+        how chains mixed.
     trees_ : sequence of list of DrawnTree
         ``trees_[draw][tree]`` as arrays.
     acceptance_ : dict
@@ -67,7 +83,9 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         Of each draw the share of cuts along each feature.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Their mean.
-    classes_ : ndarray of shape (2,)
+    split_probabilities_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        With ``sparse``, of each draw the prior probability to split along each feature.
+    classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
         Number of features.
@@ -94,7 +112,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         self,
         n_trees: int = 200,
         *,
-        sampler: Literal["growprune", "cgm", "pg"] | Mapping[str, float] = "growprune",
+        sampler: Literal["auto", "local", "growprune", "cgm", "pg", "regrow"]
+        | Mapping[str, float] = "auto",
         n_chains: int = 4,
         n_burn: int = 500,
         n_draws: int = 500,
@@ -103,7 +122,9 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         proposal: Literal["prior", "empirical", "optimal"] = "prior",
         alpha_s: float = 0.95,
         beta_s: float = 2.0,
+        sparse: bool | float = False,
         k: float = 2.0,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -118,17 +139,16 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         self.proposal = proposal
         self.alpha_s = alpha_s
         self.beta_s = beta_s
+        self.sparse = sparse
         self.k = k
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def fit(self, X: Any, y: ArrayLike) -> BARTClassifier:
+    def fit(
+        self, X: Any, y: ArrayLike, *, callback: Callable[..., object] | None = None
+    ) -> BARTClassifier:
         """Sample the posterior.
 
         Warns with a `ConvergenceWarning` when the chains disagree.
@@ -138,13 +158,17 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         X : array-like or table of shape (n_samples, n_features)
             Finite numbers. Row-major float32 and float64 arrays are not copied.
         y : array-like of shape (n_samples,)
-            Two labels: integers, strings, booleans, or whole floats.
+            Labels of two or more kinds: integers, strings, booleans, or whole floats.
+        callback : callable, default=None
+            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``,
+            from the threads of the chains, one at a time; iterations count from 1, burn-in
+            included. What it raises ends the fit, which leaves the estimator as it was.
 
         Returns
         -------
         self
         """
-        self._fit(X, y)
+        self._fit(X, y, callback=callback)
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
@@ -154,11 +178,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
     ) -> _boscage.BartClassifier:
         codes, labels = _inputs.encode(target, [])
-        if len(labels) != 2:
-            raise ValueError(
-                "Only binary classification is supported. The number of classes must be 2, "
-                f"found {len(labels)}: more than one class, and no more than two, are needed"
-            )
+        if len(labels) < 2:
+            raise ValueError("y must have more than one class, found one class")
         return _boscage.BartClassifier.fit(rows, codes, labels, settings, **options)
 
     @classmethod
@@ -176,12 +197,14 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; each row sums to one.
         """
         model, rows, n_threads = self._query(X)
-        second = np.asarray(model.predict_proba(rows, n_threads=n_threads))
-        return np.column_stack([1.0 - second, second])
+        proba = np.asarray(model.predict_proba(rows, n_threads=n_threads))
+        if len(self.classes_) == 2:
+            return np.column_stack([1.0 - proba, proba])
+        return proba.reshape(len(rows), -1)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of the probability of each class.
@@ -192,7 +215,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
         proba: FloatArray = np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)
         return np.asarray(np.log(proba))
@@ -213,7 +236,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         return labels
 
     def predict_draws(self, X: Any) -> FloatArray:
-        """The probability of the second class in every draw.
+        """The probability of the second class in every draw, or of each of more than two.
 
         Parameters
         ----------
@@ -221,11 +244,34 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_draws of all chains, n_samples)
+        ndarray of shape (n_draws of all chains, n_samples) or (..., n_samples, n_classes)
             The draws of the first chain first; reshape to ``(n_chains, n_draws, n_samples)``.
         """
-        model, rows, n_threads = self._query(X)
-        return np.asarray(model.predict_draws(rows, n_threads=n_threads))
+        self._require_model()
+        return self._predict_checked(_inputs.check_rows(self, X, reset=False))
+
+    def _predict_checked(self, rows: Rows) -> FloatArray:
+        n_threads = _inputs.n_threads(self.n_jobs)
+        draws = np.asarray(self._model.predict_draws(rows, n_threads=n_threads))
+        if len(self.classes_) == 2:
+            return draws
+        return draws.reshape(len(draws), len(rows), -1)
+
+    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
+        draws = self.predict_draws(X)
+        proba = np.stack([1.0 - draws, draws], axis=2) if draws.ndim == 2 else draws
+        below = proba.cumsum(axis=2)[:, :, :-1] <= rng.random((*proba.shape[:2], 1))
+        groups: dict[str, AnyArray] = {"posterior_predictive": below.sum(axis=2)}
+        if y is not None:
+            target = _inputs.check_labels(self, y, proba.shape[1])
+            is_class = np.asarray(target)[:, np.newaxis] == self.classes_
+            if not is_class.any(axis=1).all():
+                raise ValueError("y has labels that are not among classes_")
+            codes = is_class.argmax(axis=1)
+            groups["observed_data"] = codes
+            own = np.take_along_axis(proba, codes[np.newaxis, :, np.newaxis], axis=2)[:, :, 0]
+            groups["log_likelihood"] = np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        return groups
 
     @property
     def classes_(self) -> AnyArray:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 from sklearn.base import RegressorMixin
 
 from boscage import _boscage, _inputs
@@ -20,20 +21,24 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
 
     Targets are the sum of ``n_trees`` small trees and normal noise. A priori a node splits with
     probability ``alpha_s / (1 + depth) ** beta_s``, along a feature drawn uniformly among those
-    that vary in it, anywhere in its rows' range; the range of the targets is ``2 k`` standard
-    deviations of the sum; and ``sigma ** 2 ~ nu lambda / chi2(nu)``, with ``lambda`` such that
-    ``sigma`` is below an over-estimate with probability ``q``.
+    that vary in it (but see ``sparse``), anywhere in its rows' range; the range of the targets is
+    ``2 k`` standard deviations of the sum; and ``sigma ** 2 ~ nu lambda / chi2(nu)``, with
+    ``lambda`` such that ``sigma`` is below an over-estimate with probability ``q``.
 
     Parameters
     ----------
     n_trees : int, default=200
         Trees in the sum.
-    sampler : {"growprune", "cgm", "pg"} or dict, default="growprune"
-        How a tree is changed given the others: by growing or pruning; by Chipman et al.'s moves,
-        which also change and swap rules; by Particle Gibbs (Algorithm 4.2). A dictionary gives
-        each the share of its value: ``{"growprune": 0.9, "pg": 0.1}``.
+    sampler : {"auto", "local", "growprune", "cgm", "pg", "regrow"} or dict, default="auto"
+        How a tree is changed given the others. ``"local"``: growing or pruning, then small shifts
+        of cuts; ``"growprune"``: the first alone; ``"cgm"``: Chipman et al.'s moves, which also
+        change and swap rules; ``"pg"``: Particle Gibbs (Algorithm 4.2); ``"regrow"``: particles
+        below random nodes, which see the targets. A dictionary gives each the share of its value:
+        ``{"local": 0.9, "pg": 0.1}``. ``"auto"`` mixes ``"local"`` and ``"regrow"`` by the number
+        of trees.
     n_chains : int, default=4
-        Independent chains, each starting from a draw of the prior.
+        Independent chains, the first starting from trees without cuts, each other from a draw of
+        the prior.
     n_burn : int, default=500
         Sweeps of a chain before the first draw that is kept.
     n_draws : int, default=500
@@ -49,6 +54,10 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         The root's probability to split; less than one.
     beta_s : float, default=2.0
         How fast this probability falls with depth.
+    sparse : bool or float, default=False
+        Whether probabilities of features to be split along are learnt, so that of many features
+        few are: ``Dirichlet(alpha / n_features)`` a priori (Linero 2018). A number is ``alpha``;
+        with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
     k : float, default=2.0
         Shrinkage: greater values keep the sum nearer to the middle of the targets' range.
     nu : float, default=3.0
@@ -60,6 +69,10 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     sigma_estimate : float or None, default=None
         The over-estimate of it. By default the standard deviation about a least squares fit, or
         about the mean where features are too many for one.
+    warm_start : bool, default=False
+        Whether a further ``fit`` with the same data and parameters goes on with the chains until
+        there are ``n_draws``, to the bits that a single fit would have given. Files keep what is
+        needed.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same draws each time, here and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
@@ -70,7 +83,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     Attributes
     ----------
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        ``sigma``, ``log_likelihood`` and ``n_leaves``; `summary` tells how chains mixed.
+        ``sigma``, ``log_likelihood``, ``n_leaves``, with ``sparse`` also ``alpha``; `summary` tells
+        how chains mixed.
     trees_ : sequence of list of DrawnTree
         ``trees_[draw][tree]`` as arrays.
     acceptance_ : dict
@@ -79,6 +93,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         Of each draw the share of cuts along each feature.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Their mean.
+    split_probabilities_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        With ``sparse``, of each draw the prior probability to split along each feature.
     sigma_ : ndarray of shape (n_chains, n_draws)
         Standard deviation of the noise.
     n_features_in_ : int
@@ -88,7 +104,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
 
     See Also
     --------
-    BARTClassifier : The same for two classes.
+    BARTClassifier : The same for classes.
 
     Examples
     --------
@@ -107,7 +123,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         self,
         n_trees: int = 200,
         *,
-        sampler: Literal["growprune", "cgm", "pg"] | Mapping[str, float] = "growprune",
+        sampler: Literal["auto", "local", "growprune", "cgm", "pg", "regrow"]
+        | Mapping[str, float] = "auto",
         n_chains: int = 4,
         n_burn: int = 500,
         n_draws: int = 500,
@@ -116,11 +133,13 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         proposal: Literal["prior", "empirical", "optimal"] = "prior",
         alpha_s: float = 0.95,
         beta_s: float = 2.0,
+        sparse: bool | float = False,
         k: float = 2.0,
         nu: float = 3.0,
         q: float = 0.9,
         sigma: float | None = None,
         sigma_estimate: float | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -135,16 +154,20 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         self.proposal = proposal
         self.alpha_s = alpha_s
         self.beta_s = beta_s
+        self.sparse = sparse
         self.k = k
         self.nu = nu
         self.q = q
         self.sigma = sigma
         self.sigma_estimate = sigma_estimate
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike) -> BARTRegressor:
+    def fit(
+        self, X: Any, y: ArrayLike, *, callback: Callable[..., object] | None = None
+    ) -> BARTRegressor:
         """Sample the posterior.
 
         Warns with a `ConvergenceWarning` when the chains disagree.
@@ -155,12 +178,16 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
             Finite numbers. Row-major float32 and float64 arrays are not copied.
         y : array-like of shape (n_samples,)
             Numbers.
+        callback : callable, default=None
+            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``,
+            from the threads of the chains, one at a time; iterations count from 1, burn-in
+            included. What it raises ends the fit, which leaves the estimator as it was.
 
         Returns
         -------
         self
         """
-        self._fit(X, y)
+        self._fit(X, y, callback=callback)
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
@@ -226,8 +253,22 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         ndarray of shape (n_draws of all chains, n_samples)
             The draws of the first chain first; reshape to ``(n_chains, n_draws, n_samples)``.
         """
-        model, rows, n_threads = self._query(X)
-        return np.asarray(model.predict_draws(rows, n_threads=n_threads))
+        self._require_model()
+        return self._predict_checked(_inputs.check_rows(self, X, reset=False))
+
+    def _predict_checked(self, rows: Rows) -> FloatArray:
+        n_threads = _inputs.n_threads(self.n_jobs)
+        return np.asarray(self._model.predict_draws(rows, n_threads=n_threads))
+
+    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
+        draws = self.predict_draws(X)
+        sigma = self.sigma_.reshape(-1, 1)
+        groups = {"posterior_predictive": draws + sigma * rng.standard_normal(draws.shape)}
+        if y is not None:
+            target = _inputs.check_numbers(self, y, draws.shape[1])
+            groups["observed_data"] = target
+            groups["log_likelihood"] = norm.logpdf(target, draws, sigma)
+        return groups
 
     def predict_dist(self, X: Any) -> GaussianMixture:
         """The whole predictive distribution: a mixture of the draws' normal distributions.

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _boscage, _inputs
 from boscage._posterior_tree import PosteriorTree
-from boscage._progress import progress_bar
-from boscage._types import AnyArray, FloatArray, IntArray, Progress, Rows
+from boscage._sampled import SampledModel
+from boscage._types import AnyArray, FloatArray, IntArray
 
-Self = TypeVar("Self", bound="BayesianTree")
-
-_ANNOTATION = "boscage-python"
 _COUNTS = {
     "smc": ("n_particles", "n_islands", "max_stages"),
     "mcmc": ("n_chains", "n_draws", "thin"),
 }
+_WORDS = ("proposal", "expansion", "candidate_order", "resampling", "island_weights")
 _MOVES = ("grow", "prune", "change", "swap")
 
 
-class BayesianTree(BaseEstimator):  # type: ignore[misc]
+class BayesianTree(SampledModel):
     """Base of the Bayesian decision trees; not for direct use."""
-
-    # The compiled model, once there is one: trees, weights and what the sampler reported.
-    _model: Any
 
     sampler: str
     n_particles: int
@@ -51,65 +43,31 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
     moves: tuple[float, float, float, float]
     alpha_s: float
     beta_s: float
-    random_state: Any
-    n_jobs: int | None
-    verbose: int | bool
-    n_features_in_: int
-    feature_names_in_: AnyArray
 
     # -- what the subclasses say ------------------------------------------------------------------
-
-    @abstractmethod
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        """``y`` as a checked vector."""
-
-    @abstractmethod
-    def _sample(self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]) -> Any:
-        """A compiled model of the rows."""
 
     @abstractmethod
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
         """The numbers of a tree's nodes by name."""
 
-    @classmethod
-    @abstractmethod
-    def _model_class(cls) -> Any:
-        """The compiled class of the model."""
-
-    @classmethod
-    @abstractmethod
-    def _params_of(cls, model: Any) -> dict[str, Any]:
-        """Those parameters of a model that only this class has."""
-
     # -- learning ---------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any) -> None:
-        sampler = self._sampler(_inputs.draw_seed(self.random_state))
-        n_threads = _inputs.n_threads(self.n_jobs)
-        before = self.__dict__.copy()
-        try:
-            rows = _inputs.check_rows(self, X, reset=True)
-            target = self._check_target(y, len(rows))
-            with progress_bar("sampling", self.verbose) as progress:
-                self._model = self._sample(
-                    rows, target, sampler, self._options(n_threads, progress)
-                )
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        super()._fit(X, y)
+        if not self._by_chain() and self.n_unfinished_.any():
+            warnings.warn(
+                f"max_stages={self.max_stages} cut the trees of {self.n_unfinished_.sum()} "
+                f"particles short (of {self.n_particles} on each of {self.n_islands} islands): "
+                "the marginal likelihood is that of trees cut short so",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
-    def _options(self, n_threads: int, progress: Progress | None) -> dict[str, Any]:
-        return {
-            "alpha_s": _inputs.check_positive("alpha_s", self.alpha_s),
-            "beta_s": _inputs.check_positive("beta_s", self.beta_s, zero=True),
-            "n_threads": n_threads,
-            "progress": progress,
-        }
-
-    def _sampler(self, seed: int) -> Any:
+    def _settings(self, seed: int) -> Any:
         kind = _inputs.check_choice("sampler", self.sampler, ("smc", "mcmc"))
-        counts = {name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]}
+        counts: dict[str, Any] = {
+            name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]
+        }
         if kind == "mcmc":
             return _boscage.McmcSettings(
                 **counts,
@@ -117,35 +75,31 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
                 moves=_check_moves(self.moves),
                 seed=seed,
             )
+        words: dict[str, Any] = {
+            name: _inputs.check_word(name, getattr(self, name)) for name in _WORDS
+        }
         n_dimensions = self.n_dimensions
         if n_dimensions is not None:
             n_dimensions = _inputs.check_count("n_dimensions", n_dimensions, 1)
         return _boscage.SmcSettings(
             **counts,
-            proposal=self.proposal,
+            **words,
             n_dimensions=n_dimensions,
-            expansion=self.expansion,
-            candidate_order=self.candidate_order,
-            resampling=self.resampling,
             ess_threshold=_inputs.check_positive("ess_threshold", self.ess_threshold, zero=True),
-            island_weights=self.island_weights,
             seed=seed,
         )
 
-    # -- access to the model ----------------------------------------------------------------------
+    def _prior(self) -> dict[str, Any]:
+        return {
+            "alpha_s": _inputs.check_positive("alpha_s", self.alpha_s),
+            "beta_s": _inputs.check_positive("beta_s", self.beta_s, zero=True),
+        }
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        return {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
 
-    def _require_model(self) -> Any:
-        check_is_fitted(self)
-        return self._model
-
-    def _query(self, X: Any) -> tuple[Any, Rows, int]:
-        """The model, checked rows to predict for, and the threads to do it with."""
-        model = self._require_model()
-        rows = _inputs.check_rows(self, X, reset=False)
-        return model, rows, _inputs.n_threads(self.n_jobs)
+    # -- the posterior ----------------------------------------------------------------------------
 
     def apply(self, X: Any) -> IntArray:
         """The leaf of each row in each tree.
@@ -162,8 +116,6 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
         model, rows, n_threads = self._query(X)
         leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
         return leaves
-
-    # -- the posterior ----------------------------------------------------------------------------
 
     @property
     def trees_(self) -> list[PosteriorTree]:
@@ -185,14 +137,16 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
         """The tree of the greatest weight, or of the greatest posterior density for MCMC."""
         scores = self.weights_
         if self._by_chain():
-            scores = np.concatenate([self.trace_["log_posterior"][i] for i in range(self._n())])
+            scores = self.trace_["log_posterior"].ravel()
         return self.trees_[int(np.argmax(scores))]
 
     @property
     def log_marginal_likelihood_(self) -> float:
         """Logarithm of the probability of the targets given the features; from SMC only.
 
-        Its exponential is an unbiased estimate, trees and leaves being integrated out.
+        Its exponential is an unbiased estimate, trees and leaves being integrated out. Where
+        `max_stages` cut trees short (``n_unfinished_``), so does the prior of the trees meant: a
+        node that no stage came to is a leaf.
         """
         return self._log_evidence()[0]
 
@@ -205,6 +159,11 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
     def island_log_marginal_likelihood_(self) -> FloatArray:
         """Each island's own estimate of the logarithm of the marginal likelihood."""
         return np.array([island["log_evidence"] for island in self._report("smc")])
+
+    @property
+    def n_unfinished_(self) -> IntArray:
+        """For each island, how many particles have trees that `max_stages` cut short."""
+        return np.array([island["n_unfinished"] for island in self._report("smc")], dtype=np.int64)
 
     @property
     def ess_(self) -> list[FloatArray]:
@@ -274,15 +233,8 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
             ``sample_stats`` with ``lp``, ``log_prior`` and ``log_likelihood``.
         """
         trace = self.trace_
-        try:
-            import arviz_base
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
-            ) from error
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         shares = self._cut_shares().reshape(*trace["depth"].shape, self.n_features_in_)
-        return arviz_base.from_dict(
+        return self._to_arviz(
             {
                 "posterior": {
                     "n_leaves": trace["n_leaves"],
@@ -295,8 +247,7 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
                     "log_likelihood": trace["log_likelihood"],
                 },
             },
-            dims={"cut_share": ["feature"]},
-            coords={"feature": list(names)},
+            by_feature=["cut_share"],
         )
 
     def _cut_shares(self) -> FloatArray:
@@ -318,89 +269,10 @@ class BayesianTree(BaseEstimator):  # type: ignore[misc]
     def _by_chain(self) -> bool:
         return self._require_model().log_evidence() is None
 
-    def _n(self) -> int:
-        return len(self._require_model().report())
-
     def _log_evidence(self) -> tuple[float, float]:
         self._report("smc")
         evidence: tuple[float, float] = self._model.log_evidence()
         return evidence
-
-    # -- copies and files -------------------------------------------------------------------------
-
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the trees to a model file, which Rust and Python can read.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-            A file of that name is replaced when all is written, and left as it was if that fails.
-        """
-        model = self._require_model()
-        model.annotation = self._annotation()
-        if isinstance(file, (str, os.PathLike)):
-            model.save(os.fspath(file))
-        else:
-            file.write(model.to_bytes())
-
-    @classmethod
-    def load(cls: type[Self], file: str | os.PathLike[str] | BinaryIO) -> Self:
-        """Read trees from a model file.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-
-        Returns
-        -------
-        estimator of this class
-        """
-        from boscage._io import load
-
-        model = load(file)
-        if not isinstance(model, cls):
-            raise ValueError(f"the file holds a {type(model).__name__}, not a {cls.__name__}")
-        return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "_model" in state:
-            state["_model"] = state["_model"].to_bytes()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_model" in state:
-            state = state | {"_model": self._model_class().from_bytes(state["_model"])}
-        super().__setstate__(state)
-
-    def _annotation(self) -> str:
-        """What only Python knows of the model, as JSON: no code, and readable anywhere."""
-        notes: dict[str, Any] = {"params": _plain(self.get_params(deep=False).items())}
-        if hasattr(self, "feature_names_in_"):
-            notes["feature_names_in_"] = self.feature_names_in_.tolist()
-        return json.dumps({_ANNOTATION: notes})
-
-    @classmethod
-    def _from_model(cls: type[Self], model: Any, n_jobs: int | None) -> Self:
-        """The estimator around a model read from a file."""
-        try:
-            notes = json.loads(model.annotation)[_ANNOTATION]
-            params = {name: notes["params"][name] for name in cls._get_param_names()}
-            params["moves"] = tuple(params["moves"])
-        except (KeyError, TypeError, ValueError, RecursionError):
-            notes, params = {}, {}
-        found = {"alpha_s": model.alpha_s, "beta_s": model.beta_s} | cls._params_of(model)
-        estimator = cls(**(found | params | {"n_jobs": n_jobs}))
-        estimator._model = model
-        estimator.n_features_in_ = int(model.n_features)
-        names = notes.get("feature_names_in_")
-        if (
-            isinstance(names, list)
-            and len(names) == model.n_features
-            and all(isinstance(name, str) for name in names)
-        ):
-            estimator.feature_names_in_ = np.asarray(names, dtype=object)
-        return estimator
 
 
 def _check_moves(moves: Any) -> list[float]:
@@ -411,15 +283,3 @@ def _check_moves(moves: Any) -> list[float]:
     if len(chances) != 4:
         raise ValueError(f"moves must be four probabilities, found {moves!r}")
     return chances
-
-
-def _plain(params: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Parameters as JSON knows them; what it does not know is left out as None."""
-    out: dict[str, Any] = {}
-    for name, value in params:
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, (tuple, list)):
-            value = [float(part) for part in value]
-        out[name] = value if isinstance(value, (bool, int, float, str, list)) else None
-    return out

@@ -43,7 +43,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     ess_threshold : float, default=0.1
         Resample when the effective sample size is below this share of `n_particles`.
     max_stages : int, default=5000
-        Trees that are not finished after so many stages stay as they are.
+        Trees that are not finished after so many stages stay as they are, with a warning.
     island_weights : {"uniform", "evidence"}, default="uniform"
         Whether islands count alike or by their estimates of the marginal likelihood.
     n_chains : int, default=4
@@ -179,12 +179,12 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         return _inputs.check_labels(self, y, n_rows)
 
     def _sample(
-        self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]
+        self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeClassifier:
         alpha = _inputs.check_positive("alpha", self.alpha)
         codes, labels = _inputs.encode(target, [])
         return _boscage.BayesianTreeClassifier.fit(
-            rows, codes, labels, sampler, alpha=alpha, **options
+            rows, codes, labels, settings, alpha=alpha, **self._prior(), **options
         )
 
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
@@ -196,7 +196,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
 
     @classmethod
     def _params_of(cls, model: _boscage.BayesianTreeClassifier) -> dict[str, Any]:
-        return {"alpha": model.alpha}
+        return super()._params_of(model) | {"alpha": model.alpha}
 
     # -- prediction -------------------------------------------------------------------------------
 

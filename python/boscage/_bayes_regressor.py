@@ -13,6 +13,8 @@ from boscage._bayes_base import BayesianTree
 from boscage._student import StudentMixture
 from boscage._types import AnyArray, FloatArray, Rows
 
+_LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
+
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     """The posterior over decision trees for regression, by SMC or MCMC.
@@ -45,7 +47,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     ess_threshold : float, default=0.1
         Resample when the effective sample size is below this share of `n_particles`.
     max_stages : int, default=5000
-        Trees that are not finished after so many stages stay as they are.
+        Trees that are not finished after so many stages stay as they are, with a warning.
     island_weights : {"uniform", "evidence"}, default="uniform"
         Whether islands count alike or by their estimates of the marginal likelihood.
     n_chains : int, default=4
@@ -83,7 +85,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     Attributes
     ----------
     leaf_prior_ : dict
-        ``mean``, ``kappa``, ``shape`` and ``scale`` in use.
+        ``prior_mean``, ``kappa``, ``shape`` and ``scale`` in use.
     trees_ : list of PosteriorTree
         The trees as arrays.
     weights_ : ndarray of shape (n_trees,)
@@ -198,15 +200,17 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         return _inputs.check_numbers(self, y, n_rows)
 
     def _sample(
-        self, rows: Rows, target: AnyArray, sampler: Any, options: dict[str, Any]
+        self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeRegressor:
         for name in ("kappa", "shape", "noise"):
             options[name] = _inputs.check_positive(name, getattr(self, name))
         if self.scale is not None:
             options["scale"] = _inputs.check_positive("scale", self.scale)
         if self.prior_mean is not None:
-            options["mean"] = _inputs.check_real("prior_mean", self.prior_mean)
-        return _boscage.BayesianTreeRegressor.fit(rows, target, sampler, **options)
+            options["prior_mean"] = _inputs.check_real("prior_mean", self.prior_mean)
+        return _boscage.BayesianTreeRegressor.fit(
+            rows, target, settings, **self._prior(), **options
+        )
 
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
         return dict(zip(("df", "location", "scale"), values.T.copy(), strict=True))
@@ -217,7 +221,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
 
     @classmethod
     def _params_of(cls, model: _boscage.BayesianTreeRegressor) -> dict[str, Any]:
-        return dict(zip(("prior_mean", "kappa", "shape", "scale"), model.leaf_prior, strict=True))
+        leaf_prior = dict(zip(_LEAF_PRIOR, model.leaf_prior, strict=True))
+        return super()._params_of(model) | leaf_prior
 
     # -- prediction -------------------------------------------------------------------------------
 
@@ -266,6 +271,5 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
 
     @property
     def leaf_prior_(self) -> dict[str, float]:
-        """``mean``, ``kappa``, ``shape`` and ``scale`` of the prior of a leaf, as used."""
-        names = ("mean", "kappa", "shape", "scale")
-        return dict(zip(names, self._require_model().leaf_prior, strict=True))
+        """``prior_mean``, ``kappa``, ``shape`` and ``scale`` of the prior of a leaf, as used."""
+        return dict(zip(_LEAF_PRIOR, self._require_model().leaf_prior, strict=True))

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from boscage._types import FloatArray, IntArray
+from boscage._array_tree import ArrayTree
+from boscage._types import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DrawnTree:
+class DrawnTree(ArrayTree):
     """A tree of a sum. Nodes are numbered in preorder, the root is node 0.
 
     Attributes
@@ -28,43 +26,7 @@ class DrawnTree:
         What a leaf adds to the sum; NaN at other nodes.
     """
 
-    children_left: NDArray[np.int32]
-    children_right: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: FloatArray
     value: FloatArray
-
-    @property
-    def n_nodes(self) -> int:
-        """Inner nodes and leaves."""
-        return len(self.feature)
-
-    @property
-    def n_leaves(self) -> int:
-        """Leaves alone."""
-        return int(np.count_nonzero(self.feature < 0))
-
-    def apply(self, X: Any) -> IntArray:
-        """The leaf that each row comes to.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        rows = np.asarray(X)
-        at = np.zeros(len(rows), dtype=np.int64)
-        going = np.flatnonzero(self.feature[at] >= 0)
-        while going.size:
-            node = at[going]
-            left = rows[going, self.feature[node]] <= self.threshold[node]
-            at[going] = np.where(left, self.children_left[node], self.children_right[node])
-            going = going[self.feature[at[going]] >= 0]
-        return at
 
     def predict(self, X: Any) -> FloatArray:
         """What the tree adds to the sum for each row.

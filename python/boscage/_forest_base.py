@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from boscage import _inputs
+from boscage._kept import KeptModel
 from boscage._learned_weights import LearnedWeights
 from boscage._progress import progress_bar
 from boscage._tree import MondrianTree
@@ -23,7 +20,6 @@ from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
 
 Self = TypeVar("Self", bound="MondrianForest")
 
-_ANNOTATION = "boscage-python"
 # Values of parameters that leave a choice to the forest.
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "discount": ("loo",),
@@ -33,11 +29,9 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(BaseEstimator):  # type: ignore[misc]
+class MondrianForest(KeptModel):
     """Base of the Mondrian forests; not for direct use."""
 
-    # The compiled model, once there is one. It holds rows, trees and everything that learns.
-    _model: Any
     _learned: LearnedWeights | None
     # The parameters the trees were grown with.
     _grown_with: dict[str, Any]
@@ -55,10 +49,7 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
     feature_weights: Any
     window_size: int | None
     random_state: Any
-    n_jobs: int | None
     verbose: int | bool
-    n_features_in_: int
-    feature_names_in_: AnyArray
 
     # -- what the subclasses say ------------------------------------------------------------------
 
@@ -288,25 +279,7 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window, n_threads=self._n_threads())
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Undo what a call did to the attributes if it does not come to its end."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     # -- access to the model ----------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
-
-    def _require_model(self) -> Any:
-        check_is_fitted(self)
-        return self._model
 
     def _require_rows(self) -> Any:
         model = self._require_model()
@@ -400,71 +373,12 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
             twin._model = self._model.copy()
         return twin
 
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the forest to a model file, which Rust and Python can read.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-            A file of that name is replaced when all is written, and left as it was if that fails.
-        """
-        model = self._require_model()
-        model.annotation = self._annotation()
-        if isinstance(file, (str, os.PathLike)):
-            model.save(os.fspath(file))
-        else:
-            file.write(model.to_bytes())
-
-    @classmethod
-    def load(
-        cls: type[Self], file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
-    ) -> Self:
-        """Read a forest from a model file; it goes on learning as if it had never been saved.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-        n_jobs : int, default=None
-            Threads to load with; the forest's ``n_jobs``.
-
-        Returns
-        -------
-        forest of this class
-        """
-        from boscage._io import load
-
-        forest = load(file, n_jobs=n_jobs)
-        if not isinstance(forest, cls):
-            raise ValueError(
-                f"{_named(file)} holds a {type(forest).__name__}, not a {cls.__name__}"
-            )
-        return forest
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "_model" in state:
-            state["_model"] = state["_model"].to_bytes()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_model" in state:
-            n_threads = _inputs.n_threads(state.get("n_jobs"))
-            model = self._model_class().from_bytes(state["_model"], n_threads=n_threads)
-            state = state | {"_model": model}
-        super().__setstate__(state)
-
-    @classmethod
-    @abstractmethod
-    def _model_class(cls) -> Any:
-        """The compiled class of the model."""
-
     @classmethod
     @abstractmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
         """Those parameters of a model that only this class has."""
 
-    def _annotation(self) -> str:
-        """What only Python knows about the forest, as JSON: no code, and readable anywhere."""
+    def _notes(self) -> dict[str, Any]:
         notes: dict[str, Any] = {
             name: choice
             for name, choices in _CHOICES.items()
@@ -472,17 +386,13 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
             if _same(self._grown_with.get(name, ""), choice)
         }
         notes["window_size"] = None if self.window_size is None else int(self.window_size)
-        if hasattr(self, "feature_names_in_"):
-            notes["feature_names_in_"] = self.feature_names_in_.tolist()
         if self._learned is not None:
             notes["importances"] = self._learned.importances.tolist()
             notes["power"] = self._learned.power
-        return json.dumps({_ANNOTATION: notes})
+        return notes
 
     @classmethod
-    def _from_model(cls: type[Self], model: Any, n_jobs: int | None) -> Self:
-        """The estimator around a model read from a file."""
-        notes = _read_annotation(model.annotation)
+    def _around(cls: type[Self], model: Any, notes: dict[str, Any], n_jobs: int | None) -> Self:
         params = cls._params_of(model) | {
             "n_estimators": model.n_estimators,
             "lifetime": model.lifetime,
@@ -503,22 +413,9 @@ class MondrianForest(BaseEstimator):  # type: ignore[misc]
         if isinstance(window, int) and window >= 1:
             params["window_size"] = window
         forest = cls(**params)
-        forest._model = model
         forest._learned = _learned_from(notes, model)
         forest._grown_with = forest.get_params(deep=False)
-        forest.n_features_in_ = int(model.n_features)
-        labels = notes.get("feature_names_in_")
-        if (
-            isinstance(labels, list)
-            and len(labels) == model.n_features
-            and all(isinstance(label, str) for label in labels)
-        ):
-            forest.feature_names_in_ = np.asarray(labels, dtype=object)
         return forest
-
-
-def _named(file: object) -> str:
-    return os.fspath(file) if isinstance(file, (str, os.PathLike)) else "the file"
 
 
 def _same(before: Any, now: Any) -> bool:
@@ -532,16 +429,6 @@ def _same(before: Any, now: Any) -> bool:
         return bool(
             len(before) == len(now) and all(_same(a, b) for a, b in zip(before, now, strict=True))
         )
-
-
-def _read_annotation(text: str) -> dict[str, Any]:
-    """The notes of `MondrianForest._annotation`; a file from elsewhere has none."""
-    try:
-        notes = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    inner = notes.get(_ANNOTATION) if isinstance(notes, dict) else None
-    return inner if isinstance(inner, dict) else {}
 
 
 def _learned_from(notes: dict[str, Any], model: Any) -> LearnedWeights | None:

@@ -333,6 +333,13 @@ def check_real(name: str, value: Any) -> float:
     return number
 
 
+def check_word(name: str, value: Any) -> str:
+    """A string; which ones there are, the compiled module knows."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, found {value!r}")
+    return value
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of several words."""
     if not isinstance(value, str) or value not in choices:
@@ -416,6 +423,12 @@ def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:
 
 def n_threads(n_jobs: int | None) -> int:
     """What ``n_jobs`` means in scikit-learn, as a number of threads."""
+    if n_jobs is not None and (
+        isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral)
+    ):
+        raise TypeError(f"n_jobs must be None or an integer, found {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; expected None, a number of threads, or -1 for all")
     return int(effective_n_jobs(n_jobs))
 
 

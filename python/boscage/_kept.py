@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _inputs
-from boscage._types import AnyArray, Rows
+from boscage._types import AnyArray
 
 Self = TypeVar("Self", bound="KeptModel")
 
@@ -20,18 +22,35 @@ _ANNOTATION = "boscage-python"
 
 
 class KeptModel(BaseEstimator):  # type: ignore[misc]
-    """Base of estimators whose compiled model holds draws of a posterior; not for direct use."""
+    """Base of estimators that keep a compiled model; not for direct use."""
 
+    # The compiled model, once there is one. It holds all that was learned.
     _model: Any
 
     n_jobs: int | None
     n_features_in_: int
     feature_names_in_: AnyArray
 
+    # -- what the subclasses say ------------------------------------------------------------------
+
     @classmethod
     @abstractmethod
     def _model_class(cls) -> Any:
         """The compiled class of the model."""
+
+    @abstractmethod
+    def _notes(self) -> dict[str, Any]:
+        """What only Python knows of the model, as JSON knows it."""
+
+    @classmethod
+    @abstractmethod
+    def _around(cls: type[Self], model: Any, notes: dict[str, Any], n_jobs: int | None) -> Self:
+        """An estimator with the parameters of a model read from a file, and with the model.
+
+        `notes` are what `_notes` gave, if the file comes from here; they may hold anything.
+        """
+
+    # -- access to the model ----------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
@@ -40,14 +59,21 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._model
 
-    def _query(self, X: Any) -> tuple[Any, Rows, int]:
-        """The model, checked rows to predict for, and the threads to do it with."""
-        model = self._require_model()
-        rows = _inputs.check_rows(self, X, reset=False)
-        return model, rows, _inputs.n_threads(self.n_jobs)
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Undo what a call did to the attributes if it does not come to its end."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # -- copies and files -------------------------------------------------------------------------
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the model with all draws to a file, which Rust and Python can read.
+        """Write the model to a file, which Rust and Python can read.
 
         Parameters
         ----------
@@ -55,19 +81,27 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
             A file of that name is replaced when all is written, and left as it was if that fails.
         """
         model = self._require_model()
-        model.annotation = self._annotation()
+        notes = self._notes()
+        if hasattr(self, "feature_names_in_"):
+            notes["feature_names_in_"] = self.feature_names_in_.tolist()
+        # JSON: no code, and readable anywhere.
+        model.annotation = json.dumps({_ANNOTATION: notes})
         if isinstance(file, (str, os.PathLike)):
             model.save(os.fspath(file))
         else:
             file.write(model.to_bytes())
 
     @classmethod
-    def load(cls: type[Self], file: str | os.PathLike[str] | BinaryIO) -> Self:
-        """Read a model from a file.
+    def load(
+        cls: type[Self], file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
+    ) -> Self:
+        """Read a model from a file; a forest goes on learning as if it had never been saved.
 
         Parameters
         ----------
         file : path-like or binary file
+        n_jobs : int, default=None
+            Threads to load with; the model's ``n_jobs``.
 
         Returns
         -------
@@ -75,9 +109,10 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         """
         from boscage._io import load
 
-        model = load(file)
+        model = load(file, n_jobs=n_jobs)
         if not isinstance(model, cls):
-            raise ValueError(f"the file holds a {type(model).__name__}, not a {cls.__name__}")
+            name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else "the file"
+            raise ValueError(f"{name} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,26 +123,17 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_model" in state:
-            state = state | {"_model": self._model_class().from_bytes(state["_model"])}
+            n_threads = _inputs.n_threads(state.get("n_jobs"))
+            model = self._model_class().from_bytes(state["_model"], n_threads=n_threads)
+            state = state | {"_model": model}
         super().__setstate__(state)
 
-    def _annotation(self) -> str:
-        """What only Python knows of the model, as JSON: no code, and readable anywhere."""
-        params = self.get_params(deep=False)
-        notes: dict[str, Any] = {"params": {name: _plain(params[name]) for name in params}}
-        if hasattr(self, "feature_names_in_"):
-            notes["feature_names_in_"] = self.feature_names_in_.tolist()
-        return json.dumps({_ANNOTATION: notes})
-
     @classmethod
-    def _from_model(cls: type[Self], model: Any, n_jobs: int | None) -> Self:
-        """The estimator around a model read from a file."""
-        try:
-            notes = json.loads(model.annotation)[_ANNOTATION]
-            params = {name: notes["params"][name] for name in cls._get_param_names()}
-        except (KeyError, TypeError, ValueError, RecursionError):
-            notes, params = {}, {"n_trees": model.n_trees}
-        estimator = cls(**(params | {"n_jobs": n_jobs}))
+    def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
+        """The estimator around a model that was read from a file."""
+        model = cls._model_class().from_bytes(data, n_threads=_inputs.n_threads(n_jobs))
+        notes = _read_annotation(model.annotation)
+        estimator = cls._around(model, notes, n_jobs)
         estimator._model = model
         estimator.n_features_in_ = int(model.n_features)
         names = notes.get("feature_names_in_")
@@ -120,10 +146,11 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         return estimator
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON knows it; None for what it does not know."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
-    return value if isinstance(value, (bool, int, float, str)) else None
+def _read_annotation(text: str) -> dict[str, Any]:
+    """The notes that `KeptModel.save` wrote; a file from elsewhere has none."""
+    try:
+        notes = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    inner = notes.get(_ANNOTATION) if isinstance(notes, dict) else None
+    return inner if isinstance(inner, dict) else {}

@@ -93,3 +93,40 @@ def _autocovariance(draws: FloatArray) -> FloatArray:
     spectrum = np.abs(rfft(away, length)) ** 2
     covariance: FloatArray = irfft(spectrum, length)[:, :n] / n
     return covariance
+
+
+def spectral_size(draws: FloatArray) -> float:
+    """The number of independent draws that tell the mean as well, as R-CODA has it.
+
+    The variance of the draws over their spectral density at zero, which is that of an
+    autoregressive model (Yule-Walker equations, order by AIC); summed over chains.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws)
+
+    Returns
+    -------
+    float
+        0 for chains whose draws do not differ.
+    """
+    return sum(_spectral_size(chain) for chain in draws)
+
+
+def _spectral_size(chain: FloatArray) -> float:
+    n = len(chain)
+    most = min(n - 1, int(10.0 * np.log10(n)))
+    covariance = _autocovariance(chain[None])[0, : most + 1]
+    if covariance[0] == 0.0:
+        return 0.0
+    # Durbin-Levinson: the variance that each order leaves, and the sum of its coefficients.
+    coefficients, left = np.zeros(0), float(covariance[0])
+    found = [(n * np.log(left), left, 0.0)]
+    for order in range(1, most + 1):
+        last = (covariance[order] - coefficients @ covariance[order - 1 : 0 : -1]) / left
+        coefficients = np.append(coefficients - last * coefficients[::-1], last)
+        left *= 1.0 - last**2
+        found.append((n * np.log(left) + 2 * order, left, float(coefficients.sum())))
+    order, (_, left, total) = min(enumerate(found), key=lambda item: item[1][0])
+    density = left * n / (n - (order + 1)) / (1.0 - total) ** 2
+    return float(n * chain.var(ddof=1) / density)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from boscage._array_tree import ArrayTree
 from boscage._types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MondrianTree:
+class MondrianTree(ArrayTree):
     """A Mondrian tree. Nodes are numbered in preorder, the root is node 0.
 
     Attributes
@@ -39,11 +37,6 @@ class MondrianTree:
         Of a regression tree: the posterior of the node's mean.
     """
 
-    children_left: NDArray[np.int32]
-    children_right: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: FloatArray
     time: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -51,50 +44,6 @@ class MondrianTree:
     counts: IntArray | None = None
     mean: FloatArray | None = None
     variance: FloatArray | None = None
-
-    @property
-    def n_nodes(self) -> int:
-        """Inner nodes and leaves."""
-        return len(self.feature)
-
-    @property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Which nodes have no children."""
-        return self.children_left < 0
-
-    @property
-    def n_leaves(self) -> int:
-        return int(np.count_nonzero(self.is_leaf))
-
-    @property
-    def depth(self) -> IntArray:
-        """The number of cuts above each node."""
-        depth = np.zeros(self.n_nodes, dtype=np.int64)
-        # Preorder: a parent comes before its children.
-        for node in range(1, self.n_nodes):
-            depth[node] = depth[self.parent[node]] + 1
-        return depth
-
-    def apply(self, X: Any) -> IntArray:
-        """The leaf whose cell holds each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        rows = np.asarray(X)
-        at = np.zeros(len(rows), dtype=np.int64)
-        going = np.flatnonzero(~self.is_leaf[at])
-        while going.size:
-            node = at[going]
-            left = rows[going, self.feature[node]] <= self.threshold[node]
-            at[going] = np.where(left, self.children_left[node], self.children_right[node])
-            going = going[~self.is_leaf[at[going]]]
-        return at
 
     def plot(self, **options: Any) -> Axes:
         """Draw the tree; see `boscage.plots.plot_tree`.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "plot_calibration",
     "plot_disagreement",
+    "plot_effect",
     "plot_partition",
     "plot_posterior_tree",
     "plot_reliability",
@@ -429,7 +430,8 @@ def plot_disagreement(
     grid = np.tile(np.median(rows, axis=0), (resolution * resolution, 1))
     grid[:, a], grid[:, b] = (part.ravel() for part in np.meshgrid(across, up))
     trees, weights = model.trees_, model.weights_
-    shade = _disagreement(trees, weights, grid, getattr(model, "alpha", 0.0))
+    alpha = getattr(model._require_model(), "alpha", 0.0)
+    shade = _disagreement(trees, weights, grid, alpha)
 
     ax = _axes(ax)
     mesh = ax.pcolormesh(
@@ -450,6 +452,66 @@ def plot_disagreement(
         xlim=(across[0], across[-1]),
         ylim=(up[0], up[-1]),
     )
+    return ax
+
+
+def plot_effect(
+    model: Any,
+    X: Any,
+    feature: int | str,
+    *,
+    level: float = 0.9,
+    n_curves: int = 5,
+    target: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Partial dependence of BART on a feature with its credible band, over curves of single rows.
+
+    The thick line is the posterior mean of the partial dependence, its band holds the share
+    ``level`` of the draws. Thin lines are rows (ICE), each with a band of its own.
+
+    Parameters
+    ----------
+    model : BARTRegressor or BARTClassifier
+        Fitted.
+    X : array-like or table of shape (n_samples, n_features)
+        Rows to average over; some 100 are enough.
+    feature : int or str
+        Place or name.
+    level : float, default=0.9
+        Between 0 and 1.
+    n_curves : int, default=5
+        Rows that get a curve of their own: the first ones. 0 for none.
+    target : label, default=None
+        Of more than two classes, the one whose probability is shown; by default the last.
+    ax : matplotlib axes, default=None
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, found {level}")
+    grid, draws = model.effect(X, feature)
+    what = "prediction"
+    if is_classifier(model):
+        labels = list(model.classes_)
+        place = len(labels) - 1 if target is None else labels.index(target)
+        what = f"probability of {labels[place]}"
+        draws = draws[..., place] if draws.ndim == 4 else draws if place else 1.0 - draws
+    ax = _axes(ax)
+    ends = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+    for curve in np.moveaxis(draws, 2, 0)[:n_curves]:
+        ax.plot(grid, curve.mean(axis=0), color="0.6", linewidth=0.8)
+        ax.fill_between(
+            grid, *np.quantile(curve, ends, axis=0), color="0.6", alpha=0.08, linewidth=0
+        )
+    mean = draws.mean(axis=2)
+    ax.fill_between(grid, *np.quantile(mean, ends, axis=0), color="C0", alpha=0.3, linewidth=0)
+    ax.plot(grid, mean.mean(axis=0), color="C0", linewidth=2.0)
+    names = getattr(model, "feature_names_in_", None)
+    ax.set_xlabel(feature if isinstance(feature, str) else _name(names, feature))
+    ax.set_ylabel(what)
     return ax
 
 

@@ -118,7 +118,7 @@ def dirichlet(y: NDArray[Any], n_classes: int, alpha: float) -> Callable[[list[i
 
 
 def normal(
-    y: NDArray[Any], mean: float, kappa: float, shape: float, scale: float
+    y: NDArray[Any], prior_mean: float, kappa: float, shape: float, scale: float
 ) -> Callable[[list[int]], float]:
     """Normal targets of unknown mean and variance under their conjugate prior."""
 
@@ -127,7 +127,7 @@ def normal(
         n, own = len(part), part.mean()
         kappa_n, shape_n = kappa + n, shape + 0.5 * n
         scale_n = scale + 0.5 * ((part - own) ** 2).sum()
-        scale_n += 0.5 * kappa * n * (own - mean) ** 2 / kappa_n
+        scale_n += 0.5 * kappa * n * (own - prior_mean) ** 2 / kappa_n
         return float(
             0.5 * np.log(kappa / kappa_n)
             - 0.5 * n * np.log(2.0 * np.pi)

@@ -93,7 +93,7 @@ pub(crate) fn label(object: &Bound<'_, PyAny>) -> PyResult<Label> {
         Ok(Label::Text(object.extract()?))
     } else {
         let name = object.get_type().name()?;
-        Err(PyTypeError::new_err(format!("a class label must be bool, int, float or str, got {name}")))
+        Err(PyTypeError::new_err(format!("a class label must be bool, int, float or str, found {name}")))
     }
 }
 

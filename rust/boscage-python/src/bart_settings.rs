@@ -1,6 +1,8 @@
 //! Settings of BART as a Python class, and what its chains report.
 
-use boscage::{BartTrace, ChipmanPrior, DrawnTree, Kernels, Proposal};
+use std::sync::Mutex;
+
+use boscage::{BartTrace, ChipmanPrior, DrawnTree, Error, Kernels, Proposal, Sparsity, Sweep, Watch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -18,20 +20,24 @@ const PROPOSAL: [(&str, Proposal); 3] =
 
 #[pymethods]
 impl BartSettings {
-    /// `kernels` are the probabilities of grow and prune, of CGM, and of Particle Gibbs.
+    /// `kernels` are the probabilities of local steps, of grow and prune, of CGM, of Particle Gibbs, and of regrowing;
+    /// None: those that suit the number of trees. `concentration` is that of sparse split probabilities if it is not
+    /// sampled.
     #[new]
-    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=[1.0, 0.0, 0.0], n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
+    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
     fn new(
         n_trees: usize,
         n_chains: usize,
         n_burn: usize,
         n_draws: usize,
         thin: usize,
-        kernels: [f64; 3],
+        kernels: Option<[f64; 5]>,
         n_particles: usize,
         proposal: &str,
         alpha_s: f64,
         beta_s: f64,
+        sparse: bool,
+        concentration: Option<f64>,
         k: f64,
         nu: f64,
         q: f64,
@@ -39,17 +45,20 @@ impl BartSettings {
         sigma_estimate: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let [growprune, cgm, pg] = kernels;
+        let given =
+            |[local, growprune, cgm, pg, regrow]: [f64; 5]| Kernels { local, growprune, cgm, pg, regrow };
+        let kernels = kernels.map_or_else(|| Kernels::for_trees(n_trees), given);
         let settings = boscage::BartSettings {
             n_trees,
             n_chains,
             n_burn,
             n_draws,
             thin,
-            kernels: Kernels { growprune, cgm, pg },
+            kernels,
             n_particles,
             proposal: option("proposal", proposal, &PROPOSAL)?,
             prior: ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?,
+            sparse: sparse.then_some(Sparsity { alpha: concentration }),
             k,
             nu,
             q,
@@ -62,6 +71,34 @@ impl BartSettings {
     }
 }
 
+/// Work whose sweeps are told to a Python callable, by keywords; what it raises ends the work, and is raised then.
+pub(crate) fn watched<R>(
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(Option<&Watch<'_>>) -> PyResult<R>,
+) -> PyResult<R> {
+    let Some(callback) = callback else { return work(None) };
+    let raised = Mutex::new(None);
+    let tell = |sweep: &Sweep| {
+        Python::attach(|py| {
+            let keywords = PyDict::new(py);
+            keywords.set_item("chain", sweep.chain)?;
+            keywords.set_item("iteration", sweep.iteration)?;
+            keywords.set_item("sigma", sweep.sigma)?;
+            keywords.set_item("log_likelihood", sweep.log_likelihood)?;
+            callback.call(py, (), Some(&keywords)).map(drop)
+        })
+        .map_err(|error: PyErr| {
+            raised.lock().expect("nobody panics with it").get_or_insert(error);
+            Error::Interrupted
+        })
+    };
+    let result = work(Some(&tell));
+    match raised.into_inner().expect("nobody panics with it") {
+        Some(error) => Err(error),
+        None => result,
+    }
+}
+
 /// Traces as a dictionary of arrays for each chain.
 pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -70,6 +107,8 @@ pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bou
         dict.set_item("sigma", vector(py, trace.sigma.clone()))?;
         dict.set_item("log_likelihood", vector(py, trace.log_likelihood.clone()))?;
         dict.set_item("n_leaves", vector(py, trace.n_leaves.clone()))?;
+        dict.set_item("alpha", vector(py, trace.alpha.clone()))?;
+        dict.set_item("split_probabilities", vector(py, trace.split_probabilities.clone()))?;
         let counts = trace.acceptance.iter();
         dict.set_item("tried", vector(py, counts.clone().map(|of_move| of_move.tried).collect()))?;
         dict.set_item("made", vector(py, counts.map(|of_move| of_move.made).collect()))?;

@@ -38,7 +38,7 @@ impl SmcSettings {
             n_islands,
             proposal: self::proposal(proposal, n_dimensions)?,
             expansion: option("expansion", expansion, &EXPANSION)?,
-            order: option("candidate_order", candidate_order, &ORDER)?,
+            candidate_order: option("candidate_order", candidate_order, &ORDER)?,
             resampling: option("resampling", resampling, &RESAMPLING)?,
             ess_threshold,
             max_stages,
@@ -50,7 +50,7 @@ impl SmcSettings {
     }
 }
 
-const EXPANSION: [(&str, Expansion); 2] = [("node", Expansion::Nodewise), ("layer", Expansion::Layerwise)];
+const EXPANSION: [(&str, Expansion); 2] = [("node", Expansion::Node), ("layer", Expansion::Layer)];
 const ORDER: [(&str, CandidateOrder); 2] = [
     ("breadth_first", CandidateOrder::BreadthFirst),
     ("marginal_likelihood", CandidateOrder::MarginalLikelihood),
@@ -128,6 +128,7 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
                 let dict = PyDict::new(py);
                 dict.set_item("n_particles", island.n_particles)?;
                 dict.set_item("log_evidence", island.log_evidence)?;
+                dict.set_item("n_unfinished", island.n_unfinished)?;
                 let stages = &island.stages;
                 dict.set_item("ess", vector(py, stages.iter().map(|stage| stage.ess).collect()))?;
                 let evidence = stages.iter().map(|stage| stage.log_evidence).collect();

@@ -11,6 +11,7 @@ mod bayes_settings;
 mod classifier;
 mod errors;
 mod gate;
+mod methods;
 mod pilot;
 mod regressor;
 mod settings;

@@ -1,13 +1,14 @@
 //! The regressor as a Python class.
 
-use boscage::{AnyModel, Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Rows, Run};
+use boscage::{Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Rows, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
+use crate::methods::{file_methods, forest_methods};
 use crate::settings::{self, domain, predictive};
 use crate::{axes, gate, trees};
 
@@ -52,6 +53,9 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
         numbers(|component| component.variance),
     )
 }
+
+file_methods!(MondrianRegressor, Regressor);
+forest_methods!(MondrianRegressor);
 
 #[pymethods]
 #[allow(non_snake_case)]
@@ -143,39 +147,6 @@ impl MondrianRegressor {
         Ok(self.model()?.n_rows() - before)
     }
 
-    #[pyo3(signature = (ids, *, n_threads=1, progress=None))]
-    fn forget(
-        &mut self,
-        py: Python<'_>,
-        ids: PyReadonlyArray1<'_, u64>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let ids = slice("ids", &ids)?;
-        let model = self.model_mut()?;
-        gate::run_sized(py, ids.len(), n_threads, progress.as_ref(), |run| model.forget(ids, run))
-    }
-
-    #[pyo3(signature = (n, *, n_threads=1))]
-    fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
-        let model = self.model_mut()?;
-        let n_gone = model.n_rows().saturating_sub(n);
-        gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
-    }
-
-    #[pyo3(signature = (other, *, n_threads=1, progress=None))]
-    fn merge(
-        &mut self,
-        py: Python<'_>,
-        other: PyRef<'_, Self>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let other = other.model()?;
-        let model = self.model_mut()?;
-        gate::run(py, n_threads, progress.as_ref(), |run| model.merge(other, run))
-    }
-
     #[pyo3(signature = (X, *, n_threads=1))]
     fn predict<'py>(
         &self,
@@ -232,20 +203,6 @@ impl MondrianRegressor {
         gate::run(py, n_threads, None, |run| model.log_marginal_likelihood(run))
     }
 
-    #[pyo3(signature = (predictive, *, n_threads=1))]
-    fn set_predictive(&mut self, py: Python<'_>, predictive: &str, n_threads: usize) -> PyResult<()> {
-        let predictive = self::predictive(predictive)?;
-        let model = self.model_mut()?;
-        py.detach(|| model.set_predictive(predictive, n_threads));
-        self.settings.predictive = predictive;
-        Ok(())
-    }
-
-    fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.model()?;
-        Ok(py.detach(|| model.digest()))
-    }
-
     #[pyo3(signature = (*, n_threads=1))]
     fn trees<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
@@ -256,78 +213,6 @@ impl MondrianRegressor {
             dict.set_item("mean", vector(py, mean))?;
             dict.set_item("variance", vector(py, variance))
         })
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let model = self.model()?;
-        let bytes = py.detach(|| model.to_bytes());
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    #[staticmethod]
-    #[pyo3(signature = (data, *, n_threads=1))]
-    fn from_bytes(py: Python<'_>, data: &[u8], n_threads: usize) -> PyResult<Self> {
-        match gate::run(py, n_threads, None, |run| AnyModel::from_bytes(data, run))? {
-            AnyModel::Regressor(model) => Ok(Self::of(*model)),
-            other => Err(PyValueError::new_err(format!("the model is a {}, not a regressor", other.name()))),
-        }
-    }
-
-    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        let model = self.model()?;
-        gate::brief(py, || model.save(path))
-    }
-
-    fn copy(&self) -> Self {
-        self.clone()
-    }
-
-    /// Text kept with the model and in its file.
-    #[getter]
-    fn annotation(&self) -> PyResult<&str> {
-        Ok(self.model()?.annotation())
-    }
-
-    #[setter]
-    fn set_annotation(&mut self, annotation: String) -> PyResult<()> {
-        self.model_mut()?.set_annotation(annotation);
-        Ok(())
-    }
-
-    /// Bytes that trees and rows hold.
-    #[getter]
-    fn nbytes(&self) -> PyResult<usize> {
-        Ok(self.model()?.bytes())
-    }
-
-    #[getter]
-    fn n_rows(&self) -> PyResult<usize> {
-        Ok(self.model()?.n_rows())
-    }
-
-    #[getter]
-    fn n_features(&self) -> PyResult<usize> {
-        Ok(self.model()?.domain().n_features())
-    }
-
-    #[getter]
-    fn n_estimators(&self) -> usize {
-        self.settings.n_estimators
-    }
-
-    #[getter]
-    fn lifetime(&self) -> f64 {
-        self.settings.lifetime
-    }
-
-    #[getter]
-    fn min_samples_split(&self) -> usize {
-        self.settings.min_samples_split
-    }
-
-    #[getter(predictive)]
-    fn get_predictive(&self) -> &'static str {
-        settings::predictive_name(self.settings.predictive)
     }
 
     #[getter]
@@ -350,31 +235,6 @@ impl MondrianRegressor {
     #[getter]
     fn noise_variance(&self) -> Option<f64> {
         self.regression.noise_variance
-    }
-
-    #[getter]
-    fn seed(&self) -> u64 {
-        self.settings.seed
-    }
-
-    #[getter]
-    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, u64>> {
-        Ok(vector(py, self.model()?.ids()))
-    }
-
-    #[getter]
-    fn low<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        Ok(vector(py, self.model()?.domain().low().to_vec()))
-    }
-
-    #[getter]
-    fn high<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        Ok(vector(py, self.model()?.domain().high().to_vec()))
-    }
-
-    #[getter]
-    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        Ok(vector(py, self.model()?.domain().weights().to_vec()))
     }
 
     /// Knots and shares of every feature, if the features have maps.

@@ -11,7 +11,7 @@ pub(crate) fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) ->
         Some((_, option)) => Ok(*option),
         None => {
             let names: Vec<String> = options.iter().map(|(option, _)| format!("{option:?}")).collect();
-            Err(PyValueError::new_err(format!("{name} must be {}, got {value:?}", names.join(" or "))))
+            Err(PyValueError::new_err(format!("{name} must be {}, found {value:?}", names.join(" or "))))
         }
     }
 }

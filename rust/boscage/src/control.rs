@@ -97,12 +97,33 @@ impl Threads {
         Self { pool: pool(n_threads) }
     }
 
-    /// `f(i)` for every `i < n`, in order of `i`.
+    /// Does work on one of the threads, which need not be woken for every [`map`](Self::map) in it then.
+    pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+
+    /// `f(i)` for every `i < n`, in order of `i`; each is handed out on its own, since they may differ in size.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
-            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().map(f).collect()),
+            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
             _ => (0..n).map(f).collect(),
         }
+    }
+
+    /// [`map`](Self::map) that ends early when stopped.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn try_map<R: Send>(
+        &self,
+        n: usize,
+        control: &Control,
+        f: impl Fn(usize) -> R + Sync + Send,
+    ) -> Result<Vec<R>> {
+        self.map(n, |i| control.check().map(|()| f(i))).into_iter().collect()
     }
 }
 

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum Error {
     /// A setting outside its domain.
-    #[error("{name} must be {expected}, got {found}")]
+    #[error("{name} must be {expected}, found {found}")]
     InvalidSetting {
         /// The setting's name.
         name: &'static str,

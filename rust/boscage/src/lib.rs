@@ -16,11 +16,14 @@ mod model_file;
 mod mondrian;
 mod tree;
 
-pub use bart::{BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Kernels};
+pub use bart::{
+    BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Events, Kernels, LeafModel,
+    PoissonLeaves, Sparsity, SumOfTrees, Sweep, Watch,
+};
 pub use bayes::{
-    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, CandidateOrder, ChainReport, ChipmanPrior,
-    Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior, PosteriorTree, Proposal,
-    Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, BayesianTrees, CandidateOrder, ChainReport,
+    ChipmanPrior, Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior,
+    PosteriorTree, Proposal, Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
 pub use control::Control;
 pub use data::{Rows, Scalar};
@@ -29,5 +32,5 @@ pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters, Label,
     LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot,
-    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Run, learn_axes, pilot,
+    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Run, Stream, learn_axes, pilot,
 };

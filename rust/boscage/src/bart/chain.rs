@@ -1,15 +1,16 @@
-//! Chains: burn-in, thinning, and what is kept of each draw.
+//! Chains: burn-in, thinning, what is kept of each draw, and how a chain is continued.
 
-use super::context::Odds;
+use sha2::{Digest, Sha256};
+
 use super::draws::Draws;
-use super::response::Response;
+use super::sampler::Sampler;
 use super::settings::BartSettings;
-use super::sweep::Forest;
-use super::tree_state::Node;
-use crate::bayes::{Acceptance, Table};
-use crate::control::{Threads, map};
+use super::sparse::SplitWeights;
+use super::tree_state::TreeState;
+use crate::bayes::{Acceptance, Table, check};
+use crate::control::map;
 use crate::data::Rows;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mondrian::{Run, Stream};
 
 /// Where a chain was at each draw that was kept.
@@ -21,19 +22,60 @@ pub struct BartTrace {
     pub log_likelihood: Vec<f64>,
     /// Leaves of all trees together.
     pub n_leaves: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, and Particle Gibbs, over all sweeps.
-    pub acceptance: [Acceptance; 4],
+    /// Concentration of the split probabilities; empty if these are not learnt.
+    pub alpha: Vec<f64>,
+    /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
+    pub split_probabilities: Vec<f64>,
+    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting and regrowing, over all sweeps.
+    pub acceptance: [Acceptance; 6],
 }
+
+/// Where a chain is after a sweep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sweep {
+    /// Number of the chain, from 0.
+    pub chain: usize,
+    /// Number of the sweep, from 1; the first `n_burn` are burn-in.
+    pub iteration: usize,
+    /// Standard deviation of the noise.
+    pub sigma: f64,
+    /// Logarithm of the likelihood given trees and noise.
+    pub log_likelihood: f64,
+}
+
+/// Who is told of every sweep, from the threads of the chains. An error ends all chains and the fit.
+pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 
 /// All draws of all chains.
 #[derive(Debug, Clone)]
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
-    /// What the sum of trees is added to.
-    pub(crate) centre: f64,
+    /// What each sum of trees is added to.
+    pub(crate) centres: Vec<f64>,
+    /// Those of one sum after the other in each draw.
     pub(crate) draws: Draws,
     pub(crate) traces: Vec<BartTrace>,
+    /// Where chains stand, to be continued.
+    pub(crate) ends: Vec<ChainEnd>,
+    pub(crate) seed: u64,
+    /// Of rows, targets and settings but for the number of draws.
+    pub(crate) fingerprint: [u8; 32],
+}
+
+/// The state of a chain after its last sweep.
+#[derive(Debug, Clone)]
+pub(crate) struct ChainEnd {
+    /// Sweeps so far.
+    pub(crate) sweeps: u64,
+    /// Random numbers drawn so far.
+    pub(crate) position: u64,
+    /// Without their rows.
+    pub(crate) trees: Vec<TreeState>,
+    /// What else a sampler holds.
+    pub(crate) numbers: Vec<f64>,
+    /// Concentration and logarithms of split probabilities, if these are learnt.
+    pub(crate) weights: Option<(f64, Vec<f64>)>,
 }
 
 /// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
@@ -48,69 +90,233 @@ pub(super) struct Problem<R> {
     pub(super) response: R,
 }
 
-impl SumsOfTrees {
-    /// Runs Algorithm 4.1 on every chain.
-    pub(super) fn sample<R: Response + Clone + Sync>(
-        problem: &Problem<R>,
-        settings: &BartSettings,
-        rows: Rows<'_>,
+/// What chains are given.
+pub(super) struct Chains<'a> {
+    pub(super) settings: &'a BartSettings,
+    pub(super) centres: Vec<f64>,
+    /// Of rows and targets.
+    pub(super) fingerprint: [u8; 32],
+    /// Draws to go on from.
+    pub(super) from: Option<&'a SumsOfTrees>,
+    pub(super) watch: Option<&'a Watch<'a>>,
+}
+
+/// A checksum of rows, of what is observed, and of settings but for the number of draws.
+pub(super) fn fingerprint(
+    settings: &BartSettings,
+    rows: Rows<'_>,
+    observed: impl Iterator<Item = u64>,
+) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(format!("{:?}", BartSettings { n_draws: 0, ..settings.clone() }));
+    for row in 0..rows.n_rows() {
+        for d in 0..rows.n_features() {
+            hash.update(rows.at(row, d).to_le_bytes());
+        }
+    }
+    observed.for_each(|bits| hash.update(bits.to_le_bytes()));
+    hash.finalize().into()
+}
+
+impl Chains<'_> {
+    /// Runs Algorithm 4.1 on every chain, with a sampler for its number: chains that agree though the first started
+    /// from trees without cuts and others from draws of the prior have probably arrived.
+    pub(super) fn run<S: Sampler>(
+        &self,
+        table: &Table,
+        sampler: impl Fn(usize, &mut Stream) -> S + Sync,
         run: &Run<'_>,
-    ) -> Result<Self> {
-        let table = Table::new(rows, &Threads::new(run.n_threads));
-        let odds = Odds::new(settings.prior);
-        run.control.expect((settings.n_chains * n_sweeps(settings)) as u64);
-        let chains = map(run.n_threads, settings.n_chains, |i| {
-            chain(problem, (&table, settings, &odds), &mut Stream::new(settings.seed, i), run)
+    ) -> Result<SumsOfTrees> {
+        let settings = self.settings;
+        let done = self.check_from()?;
+        run.control.expect((settings.n_chains * (n_sweeps(settings) - done)) as u64);
+        let chains = map(run.n_threads, settings.n_chains, |number| {
+            let mut stream = Stream::new(settings.seed, number);
+            let sampler = sampler(number, &mut stream);
+            let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
+            let (draws, trace) = (Draws::default(), BartTrace::default());
+            let mut chain = Chain { number, sampler, stream, sweeps: 0, weights, draws, trace };
+            if let Some(from) = self.from {
+                chain.resume(from, (table, settings))?;
+            }
+            while chain.sweeps < n_sweeps(settings) {
+                chain.advance(table, self, run)?;
+            }
+            Ok(chain.end())
         });
-        let (mut draws, mut traces) = (Draws::default(), Vec::new());
+        let (mut draws, mut traces, mut ends) = (Draws::default(), Vec::new(), Vec::new());
         for chain in chains {
-            let (drawn, trace) = chain?;
+            let (drawn, trace, end) = chain?;
             draws.append(&drawn);
             traces.push(trace);
+            ends.push(end);
         }
-        let (n_trees, n_features) = (settings.n_trees, rows.n_features());
-        Ok(Self { n_trees, n_features, centre: problem.centre, draws, traces })
+        Ok(SumsOfTrees {
+            n_trees: settings.n_trees,
+            n_features: table.n_features(),
+            centres: self.centres.clone(),
+            draws,
+            traces,
+            ends,
+            seed: settings.seed,
+            fingerprint: self.fingerprint,
+        })
+    }
+
+    /// Sweeps that chains have behind them.
+    fn check_from(&self) -> Result<usize> {
+        let Some(from) = self.from else { return Ok(0) };
+        let same = from.fingerprint == self.fingerprint && from.ends.len() == self.settings.n_chains;
+        check("a fit that goes on", same, "of the same X, y and settings but for n_draws", &"others")?;
+        let n_draws = from.n_draws() / self.settings.n_chains;
+        let enough = self.settings.n_draws >= n_draws;
+        check("n_draws", enough, "at least as many as there are already", &self.settings.n_draws)?;
+        Ok(n_sweeps(&BartSettings { n_draws, ..self.settings.clone() }))
+    }
+}
+
+/// A chain on its way.
+struct Chain<S> {
+    number: usize,
+    sampler: S,
+    stream: Stream,
+    sweeps: usize,
+    weights: Option<SplitWeights>,
+    draws: Draws,
+    trace: BartTrace,
+}
+
+impl<S: Sampler> Chain<S> {
+    fn advance(&mut self, table: &Table, chains: &Chains<'_>, run: &Run<'_>) -> Result<()> {
+        run.control.check()?;
+        let settings = chains.settings;
+        self.sampler.sweep(&mut self.stream);
+        self.sweeps += 1;
+        // At first trees find the dimensions that matter, all being alike: any burn-in will do.
+        if let Some(weights) = self.weights.as_mut().filter(|_| self.sweeps > settings.n_burn / 2) {
+            weights.draw(self.sampler.trees().into_iter(), table, &mut self.stream);
+            self.sampler.set_log_weights(&weights.log_s);
+        }
+        if self.sweeps > settings.n_burn && (self.sweeps - settings.n_burn).is_multiple_of(settings.thin) {
+            self.keep();
+        }
+        if let Some(watch) = chains.watch {
+            let (sigma, log_likelihood) = (self.sampler.sigma(), self.sampler.log_likelihood());
+            let sweep = Sweep { chain: self.number, iteration: self.sweeps, sigma, log_likelihood };
+            watch(&sweep).inspect_err(|_| run.control.stop())?;
+        }
+        run.control.advance(1);
+        Ok(())
+    }
+
+    fn keep(&mut self) {
+        let trees = self.sampler.trees();
+        for tree in &trees {
+            self.draws.push(tree, self.sampler.scale());
+        }
+        self.trace.sigma.push(self.sampler.sigma());
+        self.trace.log_likelihood.push(self.sampler.log_likelihood());
+        let n_leaves: usize = trees.iter().map(|tree| tree.leaves().count()).sum();
+        self.trace.n_leaves.push(n_leaves as f64);
+        if let Some(weights) = &self.weights {
+            self.trace.alpha.push(weights.alpha);
+            self.trace.split_probabilities.extend(weights.log_s.iter().map(|&log_s| libm::exp(log_s)));
+        }
+    }
+
+    /// Goes on where the same chain ended.
+    fn resume(&mut self, from: &SumsOfTrees, (table, settings): (&Table, &BartSettings)) -> Result<()> {
+        let end = &from.ends[self.number];
+        self.trace = from.traces[self.number].clone();
+        self.draws = from.draws.of_chain(self.number, from.ends.len());
+        self.stream.seek(end.position);
+        self.sweeps = end.sweeps as usize;
+        let trees: Option<Vec<_>> = end.trees.iter().map(|tree| tree.clone().with_rows(table)).collect();
+        let restored =
+            trees.is_some_and(|trees| self.sampler.restore(trees, &end.numbers, self.trace.acceptance));
+        let n_draws = self.trace.sigma.len();
+        let sweeps = n_sweeps(&BartSettings { n_draws, ..settings.clone() });
+        let mut fits = restored && sweeps == self.sweeps && self.weights.is_some() == end.weights.is_some();
+        if let (Some(weights), Some((alpha, log_s))) = (&mut self.weights, &end.weights) {
+            fits &= log_s.len() == weights.log_s.len();
+            (weights.alpha, weights.log_s) = (*alpha, log_s.clone());
+            if self.sweeps > settings.n_burn / 2 {
+                self.sampler.set_log_weights(log_s);
+            }
+        }
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::ModelFile("where its chains ended is not of these data".into()))
+        }
+    }
+
+    fn end(mut self) -> (Draws, BartTrace, ChainEnd) {
+        self.trace.acceptance = self.sampler.acceptance();
+        let end = ChainEnd {
+            sweeps: self.sweeps as u64,
+            position: self.stream.position(),
+            trees: self.sampler.trees().into_iter().map(TreeState::bare).collect(),
+            numbers: self.sampler.numbers(),
+            weights: self.weights.map(|weights| (weights.alpha, weights.log_s)),
+        };
+        (self.draws, self.trace, end)
+    }
+}
+
+/// What is predicted from sums: these, row after row for each sum, are replaced by it.
+pub(super) type Link = fn(&mut [f64], usize);
+
+impl SumsOfTrees {
+    /// Numbers predicted for a row.
+    pub(crate) fn n_sums(&self) -> usize {
+        self.centres.len()
     }
 
     /// Number of draws of all chains.
     pub(crate) fn n_draws(&self) -> usize {
-        self.draws.starts.len() / self.n_trees
+        self.draws.starts.len() / (self.n_trees * self.n_sums())
     }
 
-    /// The mean over draws of `f(draw, centre + sum of trees)`, for every row.
-    pub(super) fn mean(
-        &self,
-        rows: Rows<'_>,
-        run: &Run<'_>,
-        f: impl Fn(f64) -> f64 + Sync,
-    ) -> Result<Vec<f64>> {
-        let n_draws = self.n_draws();
+    /// The sums of a draw at the rows of a block, through a link.
+    fn sums(&self, draw: usize, link: Link, add: &mut dyn FnMut(usize, &mut [f64]), sums: &mut [f64]) {
+        let n_rows = sums.len() / self.n_sums();
+        for (i, (sums, &centre)) in sums.chunks_exact_mut(n_rows).zip(&self.centres).enumerate() {
+            sums.fill(centre);
+            add(draw * self.n_sums() + i, sums);
+        }
+        link(sums, n_rows);
+    }
+
+    /// The mean over draws of what a link makes of the sums, row by row.
+    pub(super) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+        let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
-            let (mut means, mut sums) = (vec![0.0; n_rows], vec![0.0; n_rows]);
+            let (mut means, mut sums) = (vec![0.0; n_sums * n_rows], vec![0.0; n_sums * n_rows]);
             for draw in 0..n_draws {
-                sums.fill(self.centre);
-                add(draw, &mut sums);
-                means.iter_mut().zip(&sums).for_each(|(mean, &sum)| *mean += f(sum) / n_draws as f64);
+                self.sums(draw, link, add, &mut sums);
+                means.iter_mut().zip(&sums).for_each(|(mean, &f)| *mean += f / n_draws as f64);
             }
-            means
+            by_row(&means, n_sums)
         })?;
         Ok(blocks.concat())
     }
 
-    /// The sum of trees at every row, one draw after the other.
-    pub(super) fn at(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let n_draws = self.n_draws();
+    /// What a link makes of the sums at every row, row by row, one draw after the other.
+    pub(super) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+        let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
-            let mut sums = vec![self.centre; n_draws * n_rows];
-            for (draw, sums) in sums.chunks_exact_mut(n_rows).enumerate() {
-                add(draw, sums);
-            }
-            (n_rows, sums)
+            let mut sums = vec![0.0; n_sums * n_rows];
+            let of_draw = |draw| {
+                self.sums(draw, link, add, &mut sums);
+                by_row(&sums, n_sums)
+            };
+            (n_sums * n_rows, (0..n_draws).flat_map(of_draw).collect::<Vec<f64>>())
         })?;
-        let mut out = Vec::with_capacity(n_draws * rows.n_rows());
+        let mut out = Vec::with_capacity(n_draws * n_sums * rows.n_rows());
         for draw in 0..n_draws {
-            for (n_rows, sums) in &blocks {
-                out.extend_from_slice(&sums[draw * n_rows..(draw + 1) * n_rows]);
+            for (n, sums) in &blocks {
+                out.extend_from_slice(&sums[draw * n..(draw + 1) * n]);
             }
         }
         Ok(out)
@@ -118,9 +324,10 @@ impl SumsOfTrees {
 
     /// How many cuts of each draw are along each dimension, one draw after the other.
     pub(super) fn cuts(&self) -> Vec<u32> {
+        let n_trees = self.n_trees * self.n_sums();
         let mut cuts = vec![0; self.n_draws() * self.n_features];
         for (i, cuts) in cuts.chunks_exact_mut(self.n_features).enumerate() {
-            for tree in i * self.n_trees..(i + 1) * self.n_trees {
+            for tree in i * n_trees..(i + 1) * n_trees {
                 for node in self.draws.tree(tree).iter().filter(|node| !node.is_leaf()) {
                     cuts[node.feature as usize] += 1;
                 }
@@ -134,39 +341,8 @@ fn n_sweeps(settings: &BartSettings) -> usize {
     settings.n_burn + settings.n_draws * settings.thin
 }
 
-fn chain<R: Response + Clone>(
-    problem: &Problem<R>,
-    setting: (&Table, &BartSettings, &Odds),
-    stream: &mut Stream,
-    run: &Run<'_>,
-) -> Result<(Draws, BartTrace)> {
-    let settings = setting.1;
-    let start = (problem.sigma, problem.sigma_mu);
-    let mut forest = Forest::from_prior(setting, &problem.targets, start, stream);
-    let mut response = problem.response.clone();
-    let (mut draws, mut trace) = (Draws::default(), BartTrace::default());
-    for sweep in 1..=n_sweeps(settings) {
-        run.control.check()?;
-        forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
-        forest.sweep(stream);
-        if sweep > settings.n_burn && (sweep - settings.n_burn).is_multiple_of(settings.thin) {
-            forest.trees.iter().for_each(|tree| draws.push(tree, problem.scale));
-            trace.add(problem, &forest, &response);
-        }
-        run.control.advance(1);
-    }
-    trace.acceptance = forest.acceptance;
-    Ok((draws, trace))
-}
-
-impl BartTrace {
-    fn add<R: Response>(&mut self, problem: &Problem<R>, forest: &Forest<'_>, response: &R) {
-        self.sigma.push(problem.scale * forest.sigma);
-        let n = problem.targets.len() as f64;
-        let log_likelihood = response.log_likelihood(&forest.residuals, forest.sigma);
-        self.log_likelihood.push(log_likelihood - n * libm::log(problem.scale));
-        let leaves = |node: &&Node| node.is_leaf();
-        let n_leaves: usize = forest.trees.iter().map(|tree| tree.nodes.iter().filter(leaves).count()).sum();
-        self.n_leaves.push(n_leaves as f64);
-    }
+/// From one sum after the other to one row after the other.
+fn by_row(sums: &[f64], n_sums: usize) -> Vec<f64> {
+    let n_rows = sums.len() / n_sums;
+    (0..sums.len()).map(|i| sums[i % n_sums * n_rows + i / n_sums]).collect()
 }

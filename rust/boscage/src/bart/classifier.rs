@@ -1,17 +1,27 @@
-//! BART for two classes (probit).
+//! BART for classes: probit for two, a sum of trees for each of more.
 
-use super::chain::{BartTrace, Problem, SumsOfTrees};
+use super::chain::{BartTrace, Chains, Link, Problem, SumsOfTrees, Watch, fingerprint};
+use super::context::Odds;
 use super::export::DrawnTree;
+use super::log_linear::LogGamma;
+use super::model_forest::ModelForest;
+use super::multinomial::{Multinomial, OneClass};
 use super::noise::{normal_cdf, normal_quantile};
+use super::regressor::sample;
 use super::response::Signs;
 use super::settings::BartSettings;
-use crate::bayes::check_lengths;
+use crate::bayes::{Table, check, check_lengths};
+use crate::control::Threads;
 use crate::data::Rows;
-use crate::error::{Error, Result};
-use crate::mondrian::{Label, Run};
+use crate::error::Result;
+use crate::mondrian::{Label, Run, Stream};
 
-/// A posterior over sums of trees whose normal distribution function is the probability of the second class
-/// (Chipman et al. 2010, section 4).
+/// Trees in all sums.
+const MOST: usize = 100_000;
+
+/// A posterior over sums of trees for classes. Of two, the normal distribution function of one sum is the probability
+/// of the second (Chipman et al. 2010, section 4). Of more, each has a sum of its own, and probabilities are
+/// proportional to the exponentials of these (Murray 2021).
 ///
 /// ```
 /// use boscage::{BartClassifier, BartSettings, Label, Rows, Run};
@@ -35,31 +45,56 @@ impl BartClassifier {
     /// Samples the posterior; `settings` of the noise are of no use here.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be, other than two classes; an interrupt.
+    /// Settings, lengths or values that are not as they should be, fewer than two classes; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, labels: &[Label], run: &Run<'_>) -> Result<Self> {
+        Self::fit_from(None, None, (settings, rows, labels), run)
+    }
+
+    /// Goes on with the chains of a fit of the same data and settings until there are `n_draws`, to the bits that one
+    /// fit would have given; `watch` is told of every sweep.
+    ///
+    /// # Errors
+    /// As [`BartClassifier::fit`]; settings (but for `n_draws`) or data other than those of `from`, and fewer draws
+    /// than it has; what `watch` says.
+    pub fn fit_from(
+        from: Option<&Self>,
+        watch: Option<&Watch<'_>>,
+        (settings, rows, labels): (&BartSettings, Rows<'_>, &[Label]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
         settings.check()?;
         check_lengths(rows, labels.len())?;
         let mut classes = labels.to_vec();
         classes.sort_unstable();
         classes.dedup();
-        if classes.len() != 2 {
-            return Err(Error::InvalidSetting {
-                name: "the number of classes",
-                expected: "2",
-                found: classes.len().to_string(),
-            });
-        }
-        let positive: Vec<bool> = labels.iter().map(|label| *label == classes[1]).collect();
-        let posterior = SumsOfTrees::sample(&problem(settings, positive), settings, rows, run)?;
+        let n_trees = settings.n_trees.saturating_mul(classes.len());
+        check("the number of classes", classes.len() >= 2, "at least 2", &classes.len())?;
+        check("n_trees times the number of classes", n_trees <= MOST, "at most 100000", &n_trees)?;
+        let code = |label| classes.partition_point(|class| class < label);
+        let codes: Vec<usize> = labels.iter().map(code).collect();
+        let chains = |centres| Chains {
+            settings,
+            centres,
+            fingerprint: fingerprint(settings, rows, codes.iter().map(|&code| code as u64)),
+            from: from.map(|from| &from.posterior),
+            watch,
+        };
+        let posterior = if classes.len() == 2 {
+            let problem = problem(settings, codes.iter().map(|&code| code == 1).collect());
+            sample(&problem, &chains(vec![problem.centre]), rows, run)?
+        } else {
+            sample_classes(&codes, &chains(log_shares(&codes, classes.len())), rows, run)?
+        };
         Ok(Self { posterior, classes, annotation: String::new() })
     }
 
-    /// The probability of the second class for every row, averaged over draws.
+    /// Probabilities averaged over draws: of two classes that of the second for every row, of more those of all
+    /// classes, row by row.
     ///
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.posterior.mean(rows, run, normal_cdf)
+        self.posterior.mean(rows, run, self.link())
     }
 
     /// The same in every draw, one draw after the other, those of the first chain first.
@@ -67,11 +102,18 @@ impl BartClassifier {
     /// # Errors
     /// As [`BartClassifier::predict_proba`].
     pub fn predict_draws(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let sums = self.posterior.at(rows, run)?;
-        Ok(sums.into_iter().map(normal_cdf).collect())
+        self.posterior.at(rows, run, self.link())
     }
 
-    /// The two classes, ascending.
+    fn link(&self) -> Link {
+        if self.posterior.n_sums() == 1 {
+            |sums, _| sums.iter_mut().for_each(|f| *f = normal_cdf(*f))
+        } else {
+            softmax
+        }
+    }
+
+    /// The classes, ascending.
     #[must_use]
     pub fn classes(&self) -> &[Label] {
         &self.classes
@@ -89,16 +131,24 @@ impl BartClassifier {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up, to [`BartClassifier::centre`].
+    /// The trees of a draw as arrays, of more than two classes those of the first one first; the values of a sum add up,
+    /// to its [centre](BartClassifier::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What the sum of trees is added to: the quantile of the share of the second class.
+    /// What sums of trees are added to: of two classes the quantile of the share of the second, of more the logarithm
+    /// of each one's share.
     #[must_use]
-    pub fn centre(&self) -> f64 {
-        self.posterior.centre
+    pub fn centres(&self) -> &[f64] {
+        &self.posterior.centres
+    }
+
+    /// The seed of the settings.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.posterior.seed
     }
 
     /// Number of draws of all chains.
@@ -143,5 +193,53 @@ fn problem(settings: &BartSettings, positive: Vec<bool>) -> Problem<Signs> {
         sigma: 1.0,
         sigma_mu: 3.0 / (settings.k * (settings.n_trees as f64).sqrt()),
         response: Signs { positive, offset, latent },
+    }
+}
+
+/// Logarithms of the shares of classes.
+fn log_shares(codes: &[usize], n_classes: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; n_classes];
+    for &code in codes {
+        counts[code] += 1.0;
+    }
+    counts.iter().map(|n| libm::log(n / codes.len() as f64)).collect()
+}
+
+/// A sum of trees for each class; the log odds of two have a priori standard deviation `5 / k`, about as with two
+/// classes.
+fn sample_classes(
+    codes: &[usize],
+    chains: &Chains<'_>,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+) -> Result<SumsOfTrees> {
+    let settings = chains.settings;
+    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+    let odds = Odds::new(settings.prior);
+    let prior = LogGamma::new(5.0 / (settings.k * (2.0 * settings.n_trees as f64).sqrt()));
+    let sampler = |number: usize, stream: &mut Stream| {
+        let of_class = |class: usize| OneClass {
+            prior,
+            is_in: codes.iter().map(|&code| code == class).collect(),
+            log_phi: vec![0.0; codes.len()],
+        };
+        let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
+        let forest = |(class, &centre): (&OneClass, &f64)| {
+            ModelForest::start(number, (&table, settings, &odds), class, centre, stream)
+        };
+        Multinomial { forests: classes.iter().zip(&chains.centres).map(forest).collect(), classes }
+    };
+    chains.run(&table, sampler, run)
+}
+
+/// Probabilities from logarithms, sum by sum.
+fn softmax(sums: &mut [f64], n_rows: usize) {
+    for row in 0..n_rows {
+        let places = || (row..sums.len()).step_by(n_rows);
+        let best = places().map(|i| sums[i]).fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = places().map(|i| libm::exp(sums[i] - best)).sum();
+        for i in (row..sums.len()).step_by(n_rows) {
+            sums[i] = libm::exp(sums[i] - best) / total;
+        }
     }
 }

@@ -3,25 +3,33 @@
 use super::leaf::LeafPosterior;
 use crate::bayes::{ChipmanPrior, Table, TreePrior};
 
-/// Logarithms of `P(split)` and `P(stop)` (eq. 4.3) by depth.
-#[derive(Debug)]
+/// The prior of trees: logarithms of `P(split)` and `P(stop)` (eq. 4.3) by depth, and of the weights of dimensions
+/// where these are not all alike.
+#[derive(Debug, Clone)]
 pub(super) struct Odds {
     prior: ChipmanPrior,
     by_depth: Vec<(f64, f64)>,
+    pub(super) log_weights: Option<Vec<f64>>,
 }
 
 impl Odds {
     pub(super) fn new(prior: ChipmanPrior) -> Self {
         const DEPTHS: u32 = 64;
-        Self { prior, by_depth: (0..DEPTHS).map(|depth| logs(&prior, depth)).collect() }
-    }
-
-    pub(super) fn prior(&self) -> &ChipmanPrior {
-        &self.prior
+        Self { prior, by_depth: (0..DEPTHS).map(|depth| logs(&prior, depth)).collect(), log_weights: None }
     }
 
     fn at(&self, depth: u32) -> (f64, f64) {
         self.by_depth.get(depth as usize).copied().unwrap_or_else(|| logs(&self.prior, depth))
+    }
+}
+
+impl TreePrior for Odds {
+    fn split_probability(&self, depth: u32) -> f64 {
+        self.prior.split_probability(depth)
+    }
+
+    fn log_weights(&self) -> Option<&[f64]> {
+        self.log_weights.as_deref()
     }
 }
 

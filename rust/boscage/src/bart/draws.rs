@@ -66,6 +66,15 @@ impl Draws {
         self.starts.extend(other.starts.iter().map(|start| start + shift));
     }
 
+    /// The draws of one chain of some with as many each.
+    pub(super) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
+        let n_trees = self.starts.len() / n_chains;
+        let starts = &self.starts[chain * n_trees..(chain + 1) * n_trees];
+        let end = self.starts.get((chain + 1) * n_trees).copied().unwrap_or(self.nodes.len());
+        let nodes = self.nodes[starts[0]..end].to_vec();
+        Self { nodes, starts: starts.iter().map(|start| start - starts[0]).collect() }
+    }
+
     /// The nodes of tree `i`.
     pub(crate) fn tree(&self, i: usize) -> &[DrawnNode] {
         let end = self.starts.get(i + 1).copied().unwrap_or(self.nodes.len());
@@ -139,42 +148,48 @@ impl Columns {
     const MOST_NODES: usize = 31;
 
     fn add(&mut self, nodes: &[DrawnNode], block: &Block, sums: &mut [f64]) {
+        let (root, others) = nodes.split_first().expect("a tree has a root");
         // In reverse preorder, both subtrees come before their parent, the left one last.
-        for node in nodes.iter().rev() {
+        for node in others.iter().rev() {
             if node.is_leaf() {
                 self.waiting.push(Subtree::Leaf(node.value));
                 continue;
             }
             let mut values = self.spare.pop().unwrap_or_default();
-            values.clear();
-            let (left, right) = (self.pop(), self.pop());
-            let goes_left = block.column(node.feature).iter().map(|&x| x <= node.value);
-            match (&left, &right) {
-                (Subtree::Leaf(a), Subtree::Leaf(b)) => {
-                    values.extend(goes_left.map(|left| if left { *a } else { *b }));
-                }
-                (Subtree::Inner(a), Subtree::Leaf(b)) => {
-                    values.extend(goes_left.zip(a).map(|(left, &a)| if left { a } else { *b }));
-                }
-                (Subtree::Leaf(a), Subtree::Inner(b)) => {
-                    values.extend(goes_left.zip(b).map(|(left, &b)| if left { *a } else { b }));
-                }
-                (Subtree::Inner(a), Subtree::Inner(b)) => {
-                    values.extend(
-                        goes_left.zip(a.iter().zip(b)).map(|(left, (&a, &b))| if left { a } else { b }),
-                    );
-                }
-            }
-            self.free(left);
-            self.free(right);
+            values.resize(sums.len(), 0.0);
+            self.join(node, block, &mut values, |to, value| *to = value);
             self.waiting.push(Subtree::Inner(values));
         }
-        let root = self.pop();
-        match &root {
-            Subtree::Leaf(value) => sums.iter_mut().for_each(|sum| *sum += value),
-            Subtree::Inner(values) => sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value),
+        if root.is_leaf() {
+            for sum in sums {
+                *sum += root.value;
+            }
+        } else {
+            self.join(root, block, sums, |to, value| *to += value);
         }
-        self.free(root);
+    }
+
+    /// Puts the values of a node's subtrees, of which rows take one, to some use.
+    fn join(&mut self, node: &DrawnNode, block: &Block, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
+        let (left, right) = (self.pop(), self.pop());
+        let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| x <= node.value));
+        match (&left, &right) {
+            (Subtree::Leaf(a), Subtree::Leaf(b)) => {
+                rows.for_each(|(to, left)| put(to, if left { *a } else { *b }));
+            }
+            (Subtree::Inner(a), Subtree::Leaf(b)) => {
+                rows.zip(a).for_each(|((to, left), &a)| put(to, if left { a } else { *b }));
+            }
+            (Subtree::Leaf(a), Subtree::Inner(b)) => {
+                rows.zip(b).for_each(|((to, left), &b)| put(to, if left { *a } else { b }));
+            }
+            (Subtree::Inner(a), Subtree::Inner(b)) => {
+                rows.zip(a.iter().zip(b))
+                    .for_each(|((to, left), (&a, &b))| put(to, if left { a } else { b }));
+            }
+        }
+        self.free(left);
+        self.free(right);
     }
 
     fn pop(&mut self) -> Subtree {

@@ -22,8 +22,8 @@ pub struct DrawnTree {
 
 impl SumsOfTrees {
     pub(super) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
-        let trees = draw * self.n_trees..(draw + 1) * self.n_trees;
-        trees.map(|i| arrays(self.draws.tree(i))).collect()
+        let n_trees = self.n_trees * self.n_sums();
+        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
     }
 }
 

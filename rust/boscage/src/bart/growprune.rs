@@ -5,23 +5,25 @@
 //! nodes there were to choose from.
 
 use super::context::Context;
-use super::passes::{extent, join_labels, part, split_labels};
+use super::evidence::Evidence;
+use super::passes::{extent, split_labels};
 use super::random::accept;
 use super::tree_state::{Kind, Label, Node, TreeState, differ};
 use crate::bayes::{Cut, Rule};
 use crate::mondrian::Stream;
 
-/// What a step works on: a tree, with the sums of its partial residuals (eq. 4.7) and its values that are still in
-/// the residuals, both by node.
-pub(super) struct Work<'a> {
+/// What a step works on.
+pub(super) struct Work<'a, E> {
     pub(super) tree: &'a mut TreeState,
-    pub(super) residuals: &'a mut [f64],
-    pub(super) sums: &'a mut Vec<f64>,
-    pub(super) counted: &'a mut Vec<f64>,
+    pub(super) evidence: E,
 }
 
 /// Tries to grow or to prune, either with probability one half where both are possible.
-pub(super) fn step(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> (bool, bool) {
+pub(super) fn step<E: Evidence>(
+    work: &mut Work<'_, E>,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> (bool, bool) {
     let can_grow = can_grow(work.tree);
     let can_prune = !work.tree.get(TreeState::ROOT).is_leaf();
     let grows = can_grow && (!can_prune || stream.unit() < 0.5);
@@ -38,15 +40,15 @@ fn can_grow(tree: &TreeState) -> bool {
 }
 
 /// Logarithm of the ratio by which growing a leaf is accepted, and pruning its children refused.
-fn log_ratio(
-    tree: &TreeState,
+fn log_ratio<E: Evidence>(
+    (tree, evidence): (&TreeState, &E),
     id: Label,
-    children: &[(Node, f64); 2],
-    sum: f64,
+    children: &[(Node, E::Sum); 2],
+    sum: E::Sum,
     context: &Context<'_>,
 ) -> f64 {
     let node = tree.get(id);
-    let likelihood = |n, sum| context.leaf.log_likelihood(n, sum);
+    let likelihood = |n, sum| evidence.log_likelihood(n, sum);
     let (log_split, log_stop) = context.log_split_stop(node.depth);
     let mut ratio = log_split - log_stop - likelihood(node.n_rows, sum);
     for (child, sum) in children {
@@ -68,99 +70,90 @@ fn log_choose_prune(n: usize, can_grow: bool) -> f64 {
     (if can_grow { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
 }
 
-fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
+pub(super) fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
     ids.nth(stream.below(n)).expect("one of those counted")
 }
 
-fn grow(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> bool {
+fn grow<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
     let tree = &mut *work.tree;
     let n_growable = tree.select(is_growable).count();
     let id = pick(tree.select(is_growable), n_growable, stream);
-    let Some(Cutting { rule, n_left, left_sum }) = draw_rule(tree, id, work.residuals, context, stream)
+    let Some(Cutting { rule, n_left, sides: [left, right] }) =
+        draw_rule((tree, &work.evidence), id, context, stream)
     else {
         return false;
     };
     let ranks = context.table.column(rule.cut.dimension).ranks();
     let node = *tree.get(id);
-    let value = work.counted[id as usize];
-    let left_sum = left_sum + f64::from(n_left) * value;
-    let sum = work.sums[id as usize];
+    let sum = work.evidence.sum(id);
     let splittable = splittable_sides(tree, id, rule.cut, [n_left, node.n_rows - n_left], context);
     let child = |n_rows, splittable, sum| {
         let child =
             Node { parent: Some(id), depth: node.depth + 1, n_rows, splittable, mu: 0.0, kind: Kind::Leaf };
         (child, sum)
     };
-    let children =
-        [child(n_left, splittable[0], left_sum), child(node.n_rows - n_left, splittable[1], sum - left_sum)];
+    let children = [child(n_left, splittable[0], left), child(node.n_rows - n_left, splittable[1], right)];
 
     // The new node can be pruned; its parent, which now has an inner child, no longer.
     let parent_was = node.parent.is_some_and(|parent| tree.is_prunable(tree.get(parent)));
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count() + 1 - usize::from(parent_was);
     let n_new = splittable.iter().filter(|&&splittable| splittable).count();
     let could_grow = n_growable - 1 + n_new > 0 && tree.has_room(2);
-    let ratio = log_ratio(tree, id, &children, sum, context) + log_choose_prune(n_prunable, could_grow)
+    let ratio = log_ratio((&*tree, &work.evidence), id, &children, sum, context)
+        + log_choose_prune(n_prunable, could_grow)
         - log_choose_grow(n_growable, id != TreeState::ROOT);
     if !accept(ratio, stream) {
         return false;
     }
     let ids = tree.grow(id, rule, children.map(|(child, _)| child));
     split_labels(&mut tree.labels, ranks, id, rule.cut.rank, ids);
-    work.sums.resize(tree.nodes.len(), 0.0);
-    work.counted.resize(tree.nodes.len(), 0.0);
-    for (id, (_, sum)) in ids.into_iter().zip(children) {
-        (work.sums[id as usize], work.counted[id as usize]) = (sum, value);
-    }
+    work.evidence.grown(tree.nodes.len(), id, [(ids[0], left), (ids[1], right)]);
     true
 }
 
-fn prune(work: &mut Work<'_>, context: &Context<'_>, stream: &mut Stream) -> bool {
+fn prune<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
     let tree = &mut *work.tree;
     let could_grow = can_grow(tree);
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
     let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
     let Kind::Inner(_, ids) = tree.get(id).kind else { unreachable!("a prunable node is an inner one") };
-    let children = ids.map(|id| (*tree.get(id), work.sums[id as usize]));
-    let sum = children[0].1 + children[1].1;
+    let children = ids.map(|id| (*tree.get(id), work.evidence.sum(id)));
+    let sum = E::join(children[0].1, children[1].1);
     let lost = children.iter().filter(|(child, _)| child.splittable).count();
     let n_growable = tree.select(is_growable).count() + 1 - lost;
-    let ratio = log_ratio(tree, id, &children, sum, context) + log_choose_prune(n_prunable, could_grow)
+    let ratio = log_ratio((&*tree, &work.evidence), id, &children, sum, context)
+        + log_choose_prune(n_prunable, could_grow)
         - log_choose_grow(n_growable, id != TreeState::ROOT);
     if !accept(-ratio, stream) {
         return false;
     }
     tree.prune(id);
-    let values = ids.map(|id| (id, work.counted[id as usize]));
-    join_labels(&mut tree.labels, work.residuals, values, id);
-    (work.sums[id as usize], work.counted[id as usize]) = (sum, 0.0);
+    work.evidence.pruned(&mut tree.labels, ids, (id, sum));
     true
 }
 
-/// A rule, and what of a leaf's rows it sends to the left: their number, and the sum of their residuals.
-struct Cutting {
+/// A rule, and what of a leaf's rows it sends to the left: their number, and statistics of both sides.
+struct Cutting<S> {
     rule: Rule,
     n_left: u32,
-    left_sum: f64,
+    sides: [S; 2],
 }
 
 /// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent. The first one that
-/// varies, in random order, is uniform among them.
-fn draw_rule(
-    tree: &TreeState,
+/// varies, when they are drawn one after the other without replacement, has the weight that it has among them.
+fn draw_rule<E: Evidence>(
+    (tree, evidence): (&TreeState, &E),
     id: Label,
-    residuals: &[f64],
     context: &Context<'_>,
     stream: &mut Stream,
-) -> Option<Cutting> {
-    let n = context.table.n_features();
-    let mut order = ShuffledRange::new(n);
-    for _ in 0..n {
-        let dimension = order.next(stream) as u32;
+) -> Option<Cutting<E::Sum>> {
+    let mut order = DimensionOrder::new(context);
+    while let Some(dimension) = order.next(stream) {
         let column = context.table.column(dimension);
         let cutting = |threshold: f64| {
             let cut = Cut { dimension, rank: column.last_rank_below(threshold) };
-            let (n_left, left_sum) = part(residuals, column.ranks(), &tree.labels, id, cut.rank);
-            Cutting { rule: Rule { cut, threshold }, n_left, left_sum }
+            let (n_left, sides) = evidence.part(tree, id, column.ranks(), cut.rank);
+            Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
         // A place in the leaf's cell that parts its rows is uniform in their extent; that spares a pass.
         let (low, high) = cell(tree, id, dimension, column.ends());
@@ -181,7 +174,12 @@ fn draw_rule(
 }
 
 /// The range of a dimension that the cuts above a node leave of another range.
-fn cell(tree: &TreeState, id: Label, dimension: u32, (mut low, mut high): (f64, f64)) -> (f64, f64) {
+pub(super) fn cell(
+    tree: &TreeState,
+    id: Label,
+    dimension: u32,
+    (mut low, mut high): (f64, f64),
+) -> (f64, f64) {
     let mut below = id;
     while let Some(parent) = tree.get(below).parent {
         if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
@@ -196,6 +194,45 @@ fn cell(tree: &TreeState, id: Label, dimension: u32, (mut low, mut high): (f64, 
         below = parent;
     }
     (low, high)
+}
+
+/// Dimensions drawn by weight without replacement, only as far as they are asked for.
+enum DimensionOrder<'a> {
+    Uniform(ShuffledRange),
+    Weighted { log_weights: &'a [f64], drawn: Vec<usize> },
+}
+
+impl<'a> DimensionOrder<'a> {
+    fn new(context: &'a Context<'_>) -> Self {
+        match &context.odds.log_weights {
+            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
+            Some(log_weights) => Self::Weighted { log_weights, drawn: Vec::new() },
+        }
+    }
+
+    fn next(&mut self, stream: &mut Stream) -> Option<u32> {
+        match self {
+            Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
+            Self::Weighted { log_weights, drawn } => {
+                let next = draw_by_weight(log_weights, drawn, stream)?;
+                drawn.push(next);
+                Some(next as u32)
+            }
+        }
+    }
+}
+
+/// One of those that were not drawn before.
+fn draw_by_weight(log_weights: &[f64], drawn: &[usize], stream: &mut Stream) -> Option<usize> {
+    let left = || (0..log_weights.len()).filter(|d| !drawn.contains(d));
+    let best = left().map(|d| log_weights[d]).fold(f64::NEG_INFINITY, f64::max);
+    let weight = |d: usize| libm::exp(log_weights[d] - best);
+    let mut rest = stream.unit() * left().map(weight).sum::<f64>();
+    let found = left().find(|&d| {
+        rest -= weight(d);
+        rest < 0.0
+    });
+    found.or_else(|| left().next_back())
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.

@@ -4,32 +4,52 @@
 //! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather,
 //! or by the samplers of Bayesian trees given partial residuals (`whole_tree`). `response` is what lies between the
 //! sum and the data. What is kept of it are `draws`, from which `regressor` and `classifier` predict.
+//!
+//! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
+//! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
+//! `sparse` learns along which dimensions trees split.
 
 mod chain;
 mod classifier;
 mod context;
 mod draws;
+mod evidence;
 mod export;
 mod growprune;
 mod leaf;
+mod leaf_model;
+mod log_linear;
+mod model_forest;
+mod multinomial;
 mod noise;
 mod passes;
 mod random;
 mod regressor;
+mod regrow;
 mod response;
+mod sampler;
 mod settings;
+mod shift;
+mod sparse;
+mod sum_of_trees;
 mod sweep;
 mod tree_state;
 mod whole_tree;
 
 #[cfg(test)]
+mod feature_tests;
+#[cfg(test)]
 mod tests;
 
-pub(crate) use chain::SumsOfTrees;
+pub(crate) use chain::{ChainEnd, SumsOfTrees};
 pub(crate) use draws::{DrawnNode, Draws, LEAF};
+pub(crate) use tree_state::{Kind, TreeState};
 
-pub use chain::BartTrace;
+pub use chain::{BartTrace, Sweep, Watch};
 pub use classifier::BartClassifier;
 pub use export::DrawnTree;
+pub use leaf_model::LeafModel;
+pub use log_linear::{Events, PoissonLeaves};
 pub use regressor::BartRegressor;
-pub use settings::{BartSettings, Kernels};
+pub use settings::{BartSettings, Kernels, Sparsity};
+pub use sum_of_trees::SumOfTrees;

@@ -34,6 +34,23 @@ fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     }
 }
 
+impl Stream {
+    /// A standard normal draw.
+    pub fn normal(&mut self) -> f64 {
+        normal(self)
+    }
+
+    /// Logarithm of a draw from the gamma distribution of this shape and scale 1, which itself might be too small for
+    /// a number.
+    pub fn log_gamma(&mut self, shape: f64) -> f64 {
+        if shape >= 1.0 {
+            return libm::log(gamma(shape, self));
+        }
+        let log_u = libm::log(1.0 - self.unit());
+        libm::log(gamma(shape + 1.0, self)) + log_u / shape
+    }
+}
+
 /// A draw from the chi-square distribution.
 pub(super) fn chi_square(df: f64, stream: &mut Stream) -> f64 {
     2.0 * gamma(0.5 * df, stream)
@@ -89,6 +106,10 @@ mod tests {
         for df in [1.0, 3.0, 50.0] {
             let draws = (0..100_000).map(|_| chi_square(df, &mut stream)).collect();
             check(draws, |x| regularised_gamma(0.5 * df, 0.5 * x));
+        }
+        for shape in [0.02, 0.7, 5.0] {
+            let draws = (0..100_000).map(|_| stream.log_gamma(shape)).collect();
+            check(draws, |x| regularised_gamma(shape, libm::exp(x)));
         }
         for low in [-1.5, 0.0, 0.7, 4.0] {
             let draws = (0..100_000).map(|_| normal_above(low, &mut stream)).collect();

@@ -1,14 +1,18 @@
 //! BART for numbers.
 
-use super::chain::{BartTrace, Problem, SumsOfTrees};
+use super::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
+use super::context::Odds;
 use super::export::DrawnTree;
 use super::noise::{NoisePrior, over_estimate};
-use super::response::Numbers;
+use super::response::{Numbers, Response};
+use super::sampler::NormalSampler;
 use super::settings::BartSettings;
-use crate::bayes::{check_lengths, check_targets};
+use super::sweep::Forest;
+use crate::bayes::{Table, check_lengths, check_targets};
+use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::mondrian::Run;
+use crate::mondrian::{Run, Stream};
 
 /// A posterior over sums of trees with normal noise (eq. 4.2).
 ///
@@ -35,10 +39,34 @@ impl BartRegressor {
     /// # Errors
     /// Settings, lengths or values that are not as they should be; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
+        Self::fit_from(None, None, (settings, rows, targets), run)
+    }
+
+    /// Goes on with the chains of a fit of the same data and settings until there are `n_draws`, to the bits that one
+    /// fit would have given; `watch` is told of every sweep.
+    ///
+    /// # Errors
+    /// As [`BartRegressor::fit`]; settings (but for `n_draws`) or data other than those of `from`, and fewer draws
+    /// than it has; what `watch` says.
+    pub fn fit_from(
+        from: Option<&Self>,
+        watch: Option<&Watch<'_>>,
+        (settings, rows, targets): (&BartSettings, Rows<'_>, &[f64]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
         settings.check()?;
         check_lengths(rows, targets.len())?;
         check_targets(targets)?;
-        let posterior = SumsOfTrees::sample(&problem(settings, rows, targets), settings, rows, run)?;
+        let fingerprint = fingerprint(settings, rows, targets.iter().map(|y| y.to_bits()));
+        let problem = problem(settings, rows, targets);
+        let chains = Chains {
+            settings,
+            centres: vec![problem.centre],
+            fingerprint,
+            from: from.map(|from| &from.posterior),
+            watch,
+        };
+        let posterior = sample(&problem, &chains, rows, run)?;
         Ok(Self { posterior, annotation: String::new() })
     }
 
@@ -47,7 +75,7 @@ impl BartRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.posterior.mean(rows, run, |f| f)
+        self.posterior.mean(rows, run, |_, _| {})
     }
 
     /// The sum of trees at every row in every draw, one draw after the other, those of the first chain first.
@@ -55,7 +83,7 @@ impl BartRegressor {
     /// # Errors
     /// As [`BartRegressor::predict`].
     pub fn predict_draws(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.posterior.at(rows, run)
+        self.posterior.at(rows, run, |_, _| {})
     }
 
     /// What each chain reports of its draws.
@@ -70,16 +98,22 @@ impl BartRegressor {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up, to [`BartRegressor::centre`].
+    /// The trees of a draw as arrays; their values add up, to [a centre](BartRegressor::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What the sum of trees is added to.
+    /// What the sum of trees is added to, alone.
     #[must_use]
-    pub fn centre(&self) -> f64 {
-        self.posterior.centre
+    pub fn centres(&self) -> &[f64] {
+        &self.posterior.centres
+    }
+
+    /// The seed of the settings.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.posterior.seed
     }
 
     /// Number of draws of all chains.
@@ -110,6 +144,27 @@ impl BartRegressor {
     pub fn set_annotation(&mut self, text: impl Into<String>) {
         self.annotation = text.into();
     }
+}
+
+/// Runs chains with normal leaves.
+pub(super) fn sample<R: Response + Clone + Sync>(
+    problem: &Problem<R>,
+    chains: &Chains<'_>,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+) -> Result<SumsOfTrees> {
+    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+    let odds = Odds::new(chains.settings.prior);
+    let start = (problem.sigma, problem.sigma_mu);
+    let sampler = |number: usize, stream: &mut Stream| {
+        let setting = (&table, chains.settings, &odds);
+        let forest = match number {
+            0 => Forest::from_stumps(setting, &problem.targets, start),
+            _ => Forest::from_prior(setting, &problem.targets, start, stream),
+        };
+        NormalSampler::new(forest, problem)
+    };
+    chains.run(&table, sampler, run)
 }
 
 /// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).

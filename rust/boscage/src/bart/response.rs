@@ -12,6 +12,16 @@ pub(super) trait Response {
 
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64;
+
+    /// Targets that are drawn.
+    fn latent(&self) -> &[f64] {
+        &[]
+    }
+
+    /// Takes over as many.
+    fn set_latent(&mut self, latent: &[f64]) {
+        let _ = latent;
+    }
 }
 
 /// Numbers with noise that is known or has a prior.
@@ -48,6 +58,14 @@ impl Response for Signs {
             *z = f + *r;
         }
         sigma
+    }
+
+    fn latent(&self) -> &[f64] {
+        &self.latent
+    }
+
+    fn set_latent(&mut self, latent: &[f64]) {
+        self.latent.copy_from_slice(latent);
     }
 
     fn log_likelihood(&self, residuals: &[f64], _: f64) -> f64 {

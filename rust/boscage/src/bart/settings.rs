@@ -4,23 +4,72 @@ use crate::bayes::{
     ChipmanPrior, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, Proposal, check_count, check_product,
 };
 use crate::error::{Error, Result};
+use crate::mondrian::Stream;
 
 /// Ways to change a tree given the others, and how often each is taken: probabilities that sum to one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kernels {
-    /// Grow or prune.
+    /// Grow or prune, then shift cuts a little.
+    pub local: f64,
+    /// Grow or prune (Pratola et al. 2013).
     pub growprune: f64,
     /// Grow, prune, change or swap (Chipman et al. 1998).
     pub cgm: f64,
     /// Particle Gibbs (Algorithm 4.2).
     pub pg: f64,
+    /// Particle Gibbs below random nodes, without resampling, with proposals that see the targets.
+    pub regrow: f64,
 }
 
-impl Default for Kernels {
-    /// Grow and prune alone.
-    fn default() -> Self {
-        Self { growprune: 1.0, cgm: 0.0, pg: 0.0 }
+impl Kernels {
+    /// What reached and explored the posterior best in a given time: nearly always to regrow where there is one tree,
+    /// which local steps get stuck in; with many trees local steps, and hardly ever the other, which costs much more.
+    #[must_use]
+    pub fn for_trees(n_trees: usize) -> Self {
+        let regrow = 5.0 / (5.0 + (n_trees as f64).powi(3));
+        Self { local: 1.0 - regrow, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow }
     }
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Local,
+    GrowPrune,
+    Cgm,
+    ParticleGibbs,
+    Regrow,
+}
+
+impl Kernels {
+    pub(super) fn draw(self, stream: &mut Stream) -> Kernel {
+        // Grow and prune alone are worth no random number, of which they need few.
+        let mut u = if self.growprune < 1.0 { stream.unit() } else { 0.0 };
+        let shares = [
+            (self.growprune, Kernel::GrowPrune),
+            (self.local, Kernel::Local),
+            (self.cgm, Kernel::Cgm),
+            (self.pg, Kernel::ParticleGibbs),
+            (self.regrow, Kernel::Regrow),
+        ];
+        let mut drawn = Kernel::Local;
+        for (share, kernel) in shares.into_iter().filter(|(share, _)| *share > 0.0) {
+            drawn = kernel;
+            u -= share;
+            if u < 0.0 {
+                break;
+            }
+        }
+        drawn
+    }
+}
+
+/// Split probabilities of dimensions that are learnt, so that most of many dimensions are hardly ever cut
+/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sparsity {
+    /// The concentration; None where it is sampled too, `alpha / (alpha + p) ~ Beta(1/2, 1)` a priori.
+    pub alpha: Option<f64>,
 }
 
 /// Trees in a sum.
@@ -31,7 +80,7 @@ const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 pub struct BartSettings {
     /// Trees in the sum, `M`.
     pub n_trees: usize,
-    /// Independent chains, each starting from a draw of the prior.
+    /// Independent chains, the first starting from trees without cuts, each other from a draw of the prior.
     pub n_chains: usize,
     /// Sweeps of a chain before the first draw that is kept.
     pub n_burn: usize,
@@ -39,7 +88,7 @@ pub struct BartSettings {
     pub n_draws: usize,
     /// Sweeps from one draw that is kept to the next.
     pub thin: usize,
-    /// How trees are changed.
+    /// How trees are changed; see [`Kernels::for_trees`].
     pub kernels: Kernels,
     /// Particles of Particle Gibbs, the retained one among them.
     pub n_particles: usize,
@@ -47,6 +96,8 @@ pub struct BartSettings {
     pub proposal: Proposal,
     /// How readily trees split (eq. 4.3).
     pub prior: ChipmanPrior,
+    /// Whether split probabilities of dimensions are learnt; None: all dimensions are alike.
+    pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
     /// Degrees of freedom of the prior of the noise variance.
@@ -69,10 +120,11 @@ impl Default for BartSettings {
             n_burn: 500,
             n_draws: 500,
             thin: 1,
-            kernels: Kernels::default(),
+            kernels: Kernels::for_trees(200),
             n_particles: 10,
             proposal: Proposal::Prior,
             prior: ChipmanPrior::new(0.95, 2.0).expect("the default is valid"),
+            sparse: None,
             k: 2.0,
             nu: 3.0,
             q: 0.9,
@@ -115,6 +167,7 @@ impl BartSettings {
             ("nu", Some(self.nu)),
             ("sigma", self.sigma),
             ("sigma_estimate", self.sigma_estimate),
+            ("the concentration of split probabilities", self.sparse.and_then(|sparse| sparse.alpha)),
         ];
         for (name, value) in positive {
             if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
@@ -124,12 +177,12 @@ impl BartSettings {
         if !(self.q > 0.0 && self.q < 1.0) {
             return invalid("q", "between 0 and 1, both excluded", self.q.to_string());
         }
-        let Kernels { growprune, cgm, pg } = self.kernels;
-        let all = [growprune, cgm, pg];
+        let Kernels { local, growprune, cgm, pg, regrow } = self.kernels;
+        let all = [local, growprune, cgm, pg, regrow];
         if all.iter().any(|p| p.is_nan() || *p < 0.0) || (all.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
-            return invalid("kernels", "three probabilities that sum to one", format!("{all:?}"));
+            return invalid("kernels", "five probabilities that sum to one", format!("{all:?}"));
         }
-        if self.proposal == Proposal::OptimalSubset(0) {
+        if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
             return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());
         }
         Ok(())

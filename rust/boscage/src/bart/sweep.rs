@@ -1,10 +1,15 @@
 //! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
 
+use std::sync::Arc;
+
 use super::context::{Context, Odds};
+use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::passes::{Sums, carry};
-use super::settings::BartSettings;
+use super::regrow::regrow;
+use super::settings::{BartSettings, Kernel};
+use super::shift::shift;
 use super::tree_state::TreeState;
 use super::whole_tree;
 use crate::bayes::{Acceptance, State, Table, Target};
@@ -15,14 +20,14 @@ use crate::mondrian::Stream;
 pub(super) struct Forest<'a> {
     table: &'a Table,
     settings: &'a BartSettings,
-    odds: &'a Odds,
+    pub(super) odds: Arc<Odds>,
     sigma_mu: f64,
     pub(super) trees: Vec<TreeState>,
     /// Targets less the sum of trees.
     pub(super) residuals: Vec<f64>,
     pub(super) sigma: f64,
-    /// Of grow, prune, the other moves of CGM, and Particle Gibbs.
-    pub(super) acceptance: [Acceptance; 4],
+    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting and regrowing.
+    pub(super) acceptance: [Acceptance; 6],
     sums: Sums,
     /// By node of the tree that is being changed: its value that is still counted in the residuals.
     counted: Vec<f64>,
@@ -31,42 +36,53 @@ pub(super) struct Forest<'a> {
 }
 
 /// Numbers of [`Forest::acceptance`].
-const GROW: usize = 0;
-const PRUNE: usize = 1;
-const OTHER: usize = 2;
-const PARTICLES: usize = 3;
+pub(super) const GROW: usize = 0;
+pub(super) const PRUNE: usize = 1;
+pub(super) const OTHER: usize = 2;
+pub(super) const PARTICLES: usize = 3;
+pub(super) const SHIFT: usize = 4;
+pub(super) const REGROW: usize = 5;
+
+/// Shifts of a tree's cuts in a local step: each costs little beside the pass that comes before.
+pub(super) const SHIFTS: usize = 3;
 
 impl<'a> Forest<'a> {
     /// Trees with their values, drawn from the prior.
     pub(super) fn from_prior(
-        (table, settings, odds): (&'a Table, &'a BartSettings, &'a Odds),
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
         targets: &[f64],
         (sigma, sigma_mu): (f64, f64),
         stream: &mut Stream,
     ) -> Self {
+        let mut forest = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
         let leaf = LeafPosterior::new(sigma, sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
-        let target = Target { table, prior: odds.prior(), leaf: &no_residuals };
-        let mut residuals = targets.to_vec();
-        let trees = (0..settings.n_trees).map(|_| {
-            let mut tree = TreeState::new(table);
+        let target = Target { table, prior: odds, leaf: &no_residuals };
+        for tree in &mut forest.trees {
             tree.replace(&State::from_prior(&target, stream).tree(), table);
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
             }
             let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
-            carry(&mut residuals, &tree.labels, &values);
-            tree
-        });
-        let trees = trees.collect();
+            carry(&mut forest.residuals, &tree.labels, &values);
+        }
+        forest
+    }
+
+    /// Trees without cuts, of value zero.
+    pub(super) fn from_stumps(
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
+        targets: &[f64],
+        (sigma, sigma_mu): (f64, f64),
+    ) -> Self {
         Self {
             table,
             settings,
-            odds,
+            odds: Arc::new(odds.clone()),
             sigma_mu,
-            trees,
-            residuals,
+            trees: vec![TreeState::new(table); settings.n_trees],
+            residuals: targets.to_vec(),
             sigma,
             acceptance: Default::default(),
             sums: Sums::default(),
@@ -77,19 +93,20 @@ impl<'a> Forest<'a> {
 
     /// Changes every tree and draws its values, given the others.
     pub(super) fn sweep(&mut self, stream: &mut Stream) {
-        let context = Context {
-            table: self.table,
-            odds: self.odds,
-            leaf: LeafPosterior::new(self.sigma, self.sigma_mu),
-        };
-        let kernels = self.settings.kernels;
+        let odds = Arc::clone(&self.odds);
+        let context =
+            Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(self.sigma, self.sigma_mu) };
         for m in 0..self.trees.len() {
-            let u = if kernels.growprune < 1.0 { stream.unit() } else { 0.0 };
-            if u < kernels.growprune {
-                self.gather(m);
-                self.grow_or_prune(m, &context, stream);
-            } else {
-                self.whole_tree(m, &context, u >= kernels.growprune + kernels.cgm, stream);
+            match self.settings.kernels.draw(stream) {
+                Kernel::Local => {
+                    self.gather(m);
+                    self.local(m, &context, stream);
+                }
+                Kernel::GrowPrune => {
+                    self.gather(m);
+                    self.grow_or_prune(m, &context, stream);
+                }
+                kernel => self.whole_tree(m, &context, kernel, stream),
             }
             self.draw_values(m, &context, stream);
         }
@@ -116,18 +133,30 @@ impl<'a> Forest<'a> {
     }
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
-        let mut work = Work {
-            tree: &mut self.trees[m],
+        let (grows, made) = growprune::step(&mut self.work(m, context), context, stream);
+        self.count(if grows { GROW } else { PRUNE }, made);
+    }
+
+    fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        self.grow_or_prune(m, context, stream);
+        for _ in 0..SHIFTS {
+            let Some(made) = shift(&mut self.work(m, context), context, stream) else { break };
+            self.count(SHIFT, made);
+        }
+    }
+
+    fn work(&mut self, m: usize, context: &Context<'_>) -> Work<'_, NormalLeaves<'_>> {
+        let evidence = NormalLeaves {
+            leaf: context.leaf,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,
             counted: &mut self.counted,
         };
-        let (grows, made) = growprune::step(&mut work, context, stream);
-        self.count(if grows { GROW } else { PRUNE }, made);
+        Work { tree: &mut self.trees[m], evidence }
     }
 
-    /// Takes a tree out of the residuals, and changes it by CGM or Particle Gibbs.
-    fn whole_tree(&mut self, m: usize, context: &Context<'_>, particles: bool, stream: &mut Stream) {
+    /// Takes a tree out of the residuals, and changes it by one of the kernels that see rows.
+    fn whole_tree(&mut self, m: usize, context: &Context<'_>, kernel: Kernel, stream: &mut Stream) {
         if m > 0 {
             carry(&mut self.residuals, &self.trees[m - 1].labels, &self.changes);
         }
@@ -135,12 +164,17 @@ impl<'a> Forest<'a> {
         self.counted.clear();
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
-        let (which, new) = if particles {
-            let new = whole_tree::particle_gibbs(tree, &self.residuals, context, self.settings, stream);
-            (PARTICLES, new)
-        } else {
-            let (which, new) = whole_tree::cgm(tree, &self.residuals, context, stream);
-            ((which as usize).min(OTHER), new)
+        let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
+        let (which, new) = match kernel {
+            Kernel::Cgm => {
+                let (which, new) = whole_tree::cgm(tree, &leaf, context, stream);
+                ((which as usize).min(OTHER), new)
+            }
+            Kernel::ParticleGibbs => {
+                (PARTICLES, whole_tree::particle_gibbs(tree, &leaf, context, self.settings, stream))
+            }
+            Kernel::Regrow => (REGROW, regrow(tree, &leaf, context, self.settings, stream)),
+            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
         };
         let made = new.is_some();
         if let Some(new) = new {

@@ -3,55 +3,61 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::chain::{Problem, SumsOfTrees};
+use super::chain::{Chains, Problem, SumsOfTrees};
 use super::context::Odds;
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::noise::NoisePrior;
 use super::passes::carry;
 use super::random::normal;
+use super::regressor;
 use super::response::{Numbers, Response, Signs};
 use super::settings::{BartSettings, Kernels};
 use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
-use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target};
-use crate::control::Threads;
+use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
+use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::mondrian::{Run, Stream};
 
 /// Five rows of two features, with ties, and two rows that coincide.
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];
-const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
-const SIGMA: f64 = 0.3;
-const SIGMA_MU: f64 = 0.5;
+pub(super) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
+pub(super) const SIGMA: f64 = 0.3;
+pub(super) const SIGMA_MU: f64 = 0.5;
 
-const GROWPRUNE: Kernels = Kernels { growprune: 1.0, cgm: 0.0, pg: 0.0 };
-const CGM: Kernels = Kernels { growprune: 0.0, cgm: 1.0, pg: 0.0 };
-const PG: Kernels = Kernels { growprune: 0.0, cgm: 0.0, pg: 1.0 };
-const MIXED: Kernels = Kernels { growprune: 0.5, cgm: 0.3, pg: 0.2 };
+pub(super) const NONE: Kernels = Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0 };
+const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
+pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
+const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
+pub(super) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
+const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
+pub(super) const MIXED: Kernels = Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.2 };
 
-fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+pub(super) fn table() -> Table {
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
-fn prior() -> ChipmanPrior {
+pub(super) fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
+pub(super) fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
     BartSettings { n_trees, kernels, n_particles: 4, prior: prior(), ..BartSettings::default() }
 }
 
 /// All kernels, Particle Gibbs with every proposal.
-fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
+pub(super) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
     let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
     vec![
+        ("local", settings(LOCAL, n_trees)),
         ("growprune", settings(GROWPRUNE, n_trees)),
         ("cgm", settings(CGM, n_trees)),
         ("pg", pg(Proposal::Prior, 4)),
         ("pg, one free particle", pg(Proposal::Prior, 2)),
         ("pg, empirical", pg(Proposal::Empirical, 4)),
         ("pg, optimal", pg(Proposal::Optimal, 4)),
+        ("regrow", settings(REGROW, n_trees)),
         ("mixed", settings(MIXED, n_trees)),
     ]
 }
@@ -66,7 +72,7 @@ fn sums(forest: &Forest<'_>) -> Vec<f64> {
     sums
 }
 
-fn tree_name(tree: &TreeState, table: &Table) -> String {
+pub(super) fn tree_name(tree: &TreeState, table: &Table) -> String {
     name_of(&tree.to_tree(|_| Arc::new(())), table)
 }
 
@@ -101,7 +107,7 @@ fn run(
 
 /// Shares of visits against probabilities. Sweeps follow each other: the error allowed is five times that of as
 /// many draws over `correlated`, the sweeps that are worth one.
-fn check_visits(
+pub(super) fn check_visits(
     what: &str,
     visits: &HashMap<String, f64>,
     expected: &HashMap<String, f64>,
@@ -118,7 +124,7 @@ fn check_visits(
     }
 }
 
-fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+pub(super) fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -248,7 +254,7 @@ fn getting_it_right<R: Response + Clone>(
 fn sweeps_over_numbers_get_it_right() {
     let prior = NoisePrior { nu: 12.0, lambda: 0.2 };
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
-    for kernels in [GROWPRUNE, MIXED] {
+    for kernels in [LOCAL, GROWPRUNE, MIXED] {
         let response = Numbers { prior: Some(prior) };
         getting_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
             let sigma = forest.sigma;
@@ -293,7 +299,7 @@ fn kernels_agree_about_two_trees() {
 }
 
 /// Rows with ties in features of few and of many values.
-fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
     let mut x = Vec::new();
     let mut y = Vec::new();
     for _ in 0..n {
@@ -309,7 +315,7 @@ fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
 fn states_stay_true() {
     let mut stream = Stream::new(3, 0);
     let (x, y) = some_rows(203, &mut stream);
-    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1));
+    let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
         let mut forest = Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream);
@@ -353,7 +359,8 @@ fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usiz
     let response = Numbers { prior: Some(NoisePrior::new(3.0, 0.9, 0.5)) };
     let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
     let run = Run { n_threads, ..Run::default() };
-    SumsOfTrees::sample(&problem, settings, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
+    let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch: None };
+    regressor::sample(&problem, &chains, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
 }
 
 #[test]
@@ -376,7 +383,7 @@ fn draws_predict_what_the_chain_had() {
     let rows = Rows::from_f64(&x, 4).unwrap();
     let settings = BartSettings { n_chains: 1, n_burn: 30, n_draws: 3, ..settings(GROWPRUNE, 10) };
     let posterior = sample(&settings, &x, y.clone(), 1);
-    let at = posterior.at(rows, &Run::default()).unwrap();
+    let at = posterior.at(rows, &Run::default(), |_, _| {}).unwrap();
     for (draw, sums) in at.chunks_exact(300).enumerate() {
         let trace = &posterior.traces[0];
         let squares: f64 = sums.iter().zip(&y).map(|(f, y)| (y - f).powi(2)).sum();
@@ -385,9 +392,55 @@ fn draws_predict_what_the_chain_had() {
         let cuts: u32 = posterior.cuts()[draw * 4..(draw + 1) * 4].iter().sum();
         assert_eq!(f64::from(cuts) + 10.0, trace.n_leaves[draw]);
     }
-    let mean = posterior.mean(rows, &Run::default(), |f| f).unwrap();
+    let mean = posterior.mean(rows, &Run::default(), |_, _| {}).unwrap();
     for (i, mean) in mean.iter().enumerate() {
         let expected = (0..3).map(|draw| at[draw * 300 + i]).sum::<f64>() / 3.0;
         assert!((mean - expected).abs() < 1e-12);
     }
+}
+
+/// Two rows have two partitions, and Particle Gibbs with one free particle can be followed by hand: it stays with the
+/// cut that it has, if this fits `R` times as well, with probability `p/2 + (1 - p) (1/2 + a/2)`, `a = R / (1 + R)`
+/// (the free particle cuts elsewhere in the gap, or it does not cut and is replaced by the retained one or not), and
+/// without a cut with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
+#[test]
+fn a_free_particle_wins_as_often_as_it_should() {
+    let table =
+        Table::new(Rows::from_f64(&[0.0, 1.0], 1).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    let settings = BartSettings { n_particles: 2, ..settings(PG, 1) };
+    let odds = Odds::new(settings.prior);
+    let p = settings.prior.split_probability(0);
+    for (seed, (sigma, targets)) in
+        [(0.1, [-0.3, 0.4]), (0.3, [-0.3, 0.4]), (0.1, [0.35, 0.4])].into_iter().enumerate()
+    {
+        let leaf = LeafPosterior::new(sigma, SIGMA_MU);
+        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1, y)).sum::<f64>()
+            - leaf.log_likelihood(2, targets.iter().sum());
+        let a = 1.0 / (1.0 + libm::exp(-ratio));
+        let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
+        let mut stream = Stream::new(seed as u64, 0);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &targets, (sigma, SIGMA_MU), &mut stream);
+        let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..100_000 {
+            let has_cut = usize::from(forest.trees[0].leaves().count() == 2);
+            let made = forest.acceptance[3].made;
+            forest.sweep(&mut stream);
+            stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
+        }
+        // A peaked likelihood leaves too few trees of the other kind to count.
+        for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
+            stays.check(expected, 4.5, &format!("noise of {sigma}"));
+        }
+    }
+}
+
+/// The first chain starts from trees without cuts.
+#[test]
+fn the_first_chain_starts_from_stumps() {
+    let (table, settings) = (table(), settings(LOCAL, 3));
+    let odds = Odds::new(settings.prior);
+    let forest = Forest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
+    assert_eq!(forest.residuals, TARGETS);
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
 }

@@ -3,13 +3,13 @@
 use crate::bayes::{Cut, Rule, Split, Table, Tree, TreeNode};
 
 /// The number of a node; rows carry that of their leaf.
-pub(super) type Label = u16;
+pub(crate) type Label = u16;
 
 /// Numbers of nodes that a tree can have. The prior is held to trees of no more.
 pub(super) const MOST_NODES: usize = Label::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A number that no node has at present.
     Free,
     Leaf,
@@ -17,15 +17,15 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub(super) parent: Option<Label>,
     pub(super) depth: u32,
     pub(super) n_rows: u32,
     /// Whether some dimension varies among the node's rows.
     pub(super) splittable: bool,
     /// A leaf's value.
-    pub(super) mu: f64,
-    pub(super) kind: Kind,
+    pub(crate) mu: f64,
+    pub(crate) kind: Kind,
 }
 
 impl Node {
@@ -36,8 +36,8 @@ impl Node {
 
 /// A tree with its rows.
 #[derive(Debug, Clone)]
-pub(super) struct TreeState {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct TreeState {
+    pub(crate) nodes: Vec<Node>,
     /// The leaf of each row.
     pub(super) labels: Vec<Label>,
     free: Vec<Label>,
@@ -150,6 +150,60 @@ impl TreeState {
             }
         }
         self.label_rows(table);
+    }
+
+    /// The tree without its rows.
+    pub(super) fn bare(&self) -> Self {
+        Self { nodes: self.nodes.clone(), labels: Vec::new(), free: self.free.clone() }
+    }
+
+    /// A tree from [`Self::bare`] with its rows, if it parts these so that all its leaves have some.
+    pub(super) fn with_rows(mut self, table: &Table) -> Option<Self> {
+        for node in &mut self.nodes {
+            (node.n_rows, node.splittable) = (0, false);
+            if let Kind::Inner(rule, _) = node.kind {
+                let column = ((rule.cut.dimension as usize) < table.n_features())
+                    .then(|| table.column(rule.cut.dimension))?;
+                (column.rank_at(rule.threshold) == Some(rule.cut.rank)).then_some(())?;
+            }
+        }
+        self.label_rows(table);
+        let all_have_rows = self.leaves().all(|id| self.get(id).n_rows > 0);
+        all_have_rows.then_some(self)
+    }
+
+    /// Of the nodes of a file and the numbers that are free; None if these are no tree.
+    pub(crate) fn from_parts(kinds: Vec<(Kind, f64)>, free: Vec<Label>) -> Option<Self> {
+        let node = |(kind, mu)| Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu, kind };
+        let mut state = Self { nodes: kinds.into_iter().map(node).collect(), labels: Vec::new(), free };
+        let n = state.nodes.len();
+        (0 < n && n <= MOST_NODES).then_some(())?;
+        let (mut stack, mut seen) = (vec![Self::ROOT], vec![false; n]);
+        while let Some(id) = stack.pop() {
+            (!std::mem::replace(seen.get_mut(id as usize)?, true)).then_some(())?;
+            match state.get(id).kind {
+                Kind::Free => return None,
+                Kind::Leaf => {}
+                Kind::Inner(_, children) => {
+                    let depth = state.get(id).depth + 1;
+                    for child in children {
+                        let child = state.nodes.get_mut(child as usize)?;
+                        (child.parent, child.depth) = (Some(id), depth);
+                    }
+                    stack.extend(children);
+                }
+            }
+        }
+        for &id in &state.free {
+            let is_free = state.nodes.get(id as usize)?.kind == Kind::Free;
+            (is_free && !std::mem::replace(&mut seen[id as usize], true)).then_some(())?;
+        }
+        seen.iter().all(|&seen| seen).then_some(state)
+    }
+
+    /// Numbers that no node has at present, the next to be used last.
+    pub(crate) fn free(&self) -> &[Label] {
+        &self.free
     }
 
     fn label_rows(&mut self, table: &Table) {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::leaf::{ResidualLeaf, Sum};
 use super::random::seed;
 use super::settings::BartSettings;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::{
-    Expansion, LeafModel, Move, Resampling, SmcSettings, State, Target, Tree, sample_conditionally, step,
+    Expansion, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree, sample_conditionally,
+    step,
 };
 use crate::control::{Control, Threads};
 use crate::mondrian::Stream;
@@ -17,35 +17,33 @@ use crate::mondrian::Stream;
 /// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 
-/// One step of Chipman et al. (1998) given partial residuals: the new tree if the move was made.
-pub(super) fn cgm(
+/// One step of Chipman et al. (1998) given what the other trees leave to the leaves: the new tree if the move was made.
+pub(super) fn cgm<L: LeafModel>(
     tree: &TreeState,
-    residuals: &[f64],
+    leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> (Move, Option<Tree<Sum>>) {
-    let leaf = ResidualLeaf { posterior: context.leaf, residuals };
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf: &leaf };
-    let mut state = State::from_tree(&target, &bare(tree, &leaf)).expect("a chain's tree parts its rows");
+) -> (Move, Option<Tree<L::Stats>>) {
+    let target = Target { table: context.table, prior: context.odds, leaf };
+    let mut state = State::from_tree(&target, &bare(tree, leaf)).expect("a chain's tree parts its rows");
     let (which, made) = step(&mut state, &MOVES, stream);
     (which, made.then(|| state.tree()).filter(fits))
 }
 
-/// A tree drawn by conditional SMC given partial residuals, the old one being retained.
-pub(super) fn particle_gibbs(
+/// A tree drawn by conditional SMC given the same, the old one being retained.
+pub(super) fn particle_gibbs<L: LeafModel>(
     tree: &TreeState,
-    residuals: &[f64],
+    leaf: &L,
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Option<Tree<Sum>> {
-    let leaf = ResidualLeaf { posterior: context.leaf, residuals };
-    let target = Target { table: context.table, prior: context.odds.prior(), leaf: &leaf };
+) -> Option<Tree<L::Stats>> {
+    let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
         n_islands: 1,
         proposal: settings.proposal,
-        expansion: Expansion::Nodewise,
+        expansion: Expansion::Node,
         resampling: Resampling::Multinomial,
         // At every stage.
         ess_threshold: 1.0,
@@ -53,28 +51,23 @@ pub(super) fn particle_gibbs(
         seed: seed(stream),
         ..SmcSettings::default()
     };
-    let old = bare(tree, &leaf);
-    let islands = sample_conditionally(&target, &smc, &old, &Threads::new(1), &Control::new());
+    let old = bare(tree, leaf);
+    let retained = (Root::of_all(context.table), &old);
+    let islands = sample_conditionally(&target, &smc, retained, &Threads::new(1), &Control::new());
     let island = islands.expect("settings were checked, and nobody stops this run").remove(0);
-    let mut rest = stream.unit();
-    let drawn = island.weights.iter().position(|weight| {
-        rest -= weight;
-        rest < 0.0
-    });
-    let drawn = island.trees.into_iter().nth(drawn.unwrap_or(island.weights.len() - 1));
-    drawn.filter(fits).filter(|new| !same_cuts(new, &old))
+    Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old))
 }
 
-fn bare(tree: &TreeState, leaf: &ResidualLeaf<'_>) -> Tree<Sum> {
+pub(super) fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {
     let none = Arc::new(leaf.empty());
     tree.to_tree(|_| Arc::clone(&none))
 }
 
 /// Both kernels are reversible: refusing what is too large keeps them so.
-fn fits<S>(tree: &Tree<S>) -> bool {
+pub(super) fn fits<S>(tree: &Tree<S>) -> bool {
     tree.nodes.len() <= MOST_NODES
 }
 
-fn same_cuts<S>(a: &Tree<S>, b: &Tree<S>) -> bool {
+pub(super) fn same_cuts<S>(a: &Tree<S>, b: &Tree<S>) -> bool {
     a.nodes.len() == b.nodes.len() && a.nodes.iter().zip(&b.nodes).all(|(a, b)| a.split == b.split)
 }

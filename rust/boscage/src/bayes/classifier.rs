@@ -1,11 +1,10 @@
 //! Bayesian decision trees for classes.
 
 use super::dirichlet::{Counts, Dirichlet};
-use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, check_lengths};
+use super::ensemble::Sampler;
+use super::posterior::{BayesianTrees, Leaf, check_lengths};
 use super::prior::ChipmanPrior;
-use super::table::Table;
-use super::target::Target;
-use crate::control::Threads;
+use super::tree::Tree;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::{Label, Run};
@@ -31,14 +30,28 @@ use crate::mondrian::{Label, Run};
 /// assert!(proba[1] > 0.9);
 /// # Ok::<(), boscage::Error>(())
 /// ```
+pub type BayesianTreeClassifier = BayesianTrees<Classes>;
+
+/// Leaves of classes.
 #[derive(Debug, Clone)]
-pub struct BayesianTreeClassifier {
-    pub(crate) ensemble: Ensemble<Counts>,
-    pub(crate) prior: ChipmanPrior,
+pub struct Classes {
+    /// The concentration of a leaf's Dirichlet prior.
     pub(crate) alpha: f64,
     /// Sorted.
     pub(crate) labels: Vec<Label>,
-    pub(crate) annotation: String,
+}
+
+impl Leaf for Classes {
+    type Stats = Counts;
+
+    fn n_rows(counts: &Counts) -> u32 {
+        counts.n_rows()
+    }
+
+    /// Rows by class.
+    fn values(&self, counts: &Counts, values: &mut Vec<f64>) {
+        values.extend(counts.by_class.iter().map(|&c| f64::from(c)));
+    }
 }
 
 impl BayesianTreeClassifier {
@@ -57,11 +70,8 @@ impl BayesianTreeClassifier {
     ) -> Result<Self> {
         check_lengths(rows, codes.len())?;
         let (classes, labels) = sorted(codes, labels)?;
-        let leaf = Dirichlet::new(&classes, labels.len(), alpha)?;
-        let table = Table::new(rows, &Threads::new(run.n_threads));
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
-        let ensemble = Ensemble::sample(&target, sampler, run)?;
-        Ok(Self { ensemble, prior, alpha, labels, annotation: String::new() })
+        let model = Dirichlet::new(&classes, labels.len(), alpha)?;
+        Self::sample(prior, Classes { alpha, labels }, &model, sampler, rows, run)
     }
 
     /// Class probabilities, `n_rows x n_classes` in order of [`BayesianTreeClassifier::classes`]: the mean over
@@ -70,9 +80,9 @@ impl BayesianTreeClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let n_classes = self.labels.len();
+        let n_classes = self.leaf.labels.len();
         let of_nodes: Vec<Vec<f64>> = self.ensemble.trees.iter().map(|tree| self.predictives(tree)).collect();
-        self.ensemble.predict(rows, run, n_classes, |leaves, out| {
+        self.ensemble.predict(rows, run, n_classes, |leaves, out: &mut [f64]| {
             for ((&leaf, of_nodes), weight) in leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights) {
                 let predictive = &of_nodes[leaf * n_classes..][..n_classes];
                 out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
@@ -80,74 +90,20 @@ impl BayesianTreeClassifier {
         })
     }
 
-    /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
-    ///
-    /// # Errors
-    /// As [`BayesianTreeClassifier::predict_proba`].
-    pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, out| {
-            out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as f64);
-        })
-    }
-
     /// The classes, sorted.
     #[must_use]
     pub fn classes(&self) -> &[Label] {
-        &self.labels
-    }
-
-    /// Weights of the trees; they sum to one.
-    #[must_use]
-    pub fn weights(&self) -> &[f64] {
-        &self.ensemble.weights
-    }
-
-    /// Every tree as arrays; its values are rows by class.
-    #[must_use]
-    pub fn trees(&self) -> Vec<PosteriorTree> {
-        self.ensemble.export(
-            |counts| u64::from(counts.n_rows()),
-            |counts, values| values.extend(counts.by_class.iter().map(|&c| f64::from(c))),
-        )
-    }
-
-    /// What the sampler reported.
-    #[must_use]
-    pub fn report(&self) -> &Report {
-        &self.ensemble.report
-    }
-
-    /// The prior of trees.
-    #[must_use]
-    pub fn prior(&self) -> ChipmanPrior {
-        self.prior
+        &self.leaf.labels
     }
 
     /// The concentration of a leaf's Dirichlet prior.
     #[must_use]
     pub fn alpha(&self) -> f64 {
-        self.alpha
+        self.leaf.alpha
     }
 
-    /// Number of features.
-    #[must_use]
-    pub fn n_features(&self) -> usize {
-        self.ensemble.n_features
-    }
-
-    /// Text kept with the model and in its file.
-    #[must_use]
-    pub fn annotation(&self) -> &str {
-        &self.annotation
-    }
-
-    /// Sets the text of [`annotation`](Self::annotation).
-    pub fn set_annotation(&mut self, text: impl Into<String>) {
-        self.annotation = text.into();
-    }
-
-    fn predictives(&self, tree: &super::tree::Tree<Counts>) -> Vec<f64> {
-        tree.nodes.iter().flat_map(|node| node.stats.predictive(self.alpha)).collect()
+    fn predictives(&self, tree: &Tree<Counts>) -> Vec<f64> {
+        tree.nodes.iter().flat_map(|node| node.stats.predictive(self.leaf.alpha)).collect()
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Dirichlet<'a> {
 
 /// Rows by class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     pub(crate) by_class: Box<[u32]>,
 }
 

@@ -6,7 +6,7 @@ use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::{log_mean_exp, normalised};
-use crate::control::{Threads, map};
+use crate::control::{Control, Threads, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::Run;
@@ -27,6 +27,8 @@ pub struct IslandReport {
     pub n_particles: u32,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub log_evidence: f64,
+    /// Particles whose trees `max_stages` cut short.
+    pub n_unfinished: u32,
     /// Stage by stage.
     pub stages: Vec<Stage>,
 }
@@ -100,16 +102,17 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     pub(crate) fn sample<L: LeafModel<Stats = S>>(
         target: &Target<'_, L>,
         sampler: &Sampler,
-        run: &Run<'_>,
+        threads: &Threads,
+        control: &Control,
     ) -> Result<Self> {
         let n_features = target.table.n_features();
         match sampler {
             Sampler::Smc(settings) => {
-                let islands = smc::sample(target, settings, &Threads::new(run.n_threads), run.control)?;
+                let islands = smc::sample(target, settings, threads, control)?;
                 Ok(Self::of_islands(islands, settings, n_features))
             }
             Sampler::Mcmc(settings) => {
-                let chains = mcmc::sample(target, settings, run.n_threads, run.control)?;
+                let chains = mcmc::sample(target, settings, threads, control)?;
                 Ok(Self::of_chains(chains, n_features))
             }
         }
@@ -134,6 +137,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             reports.push(IslandReport {
                 n_particles: settings.n_particles as u32,
                 log_evidence: island.log_evidence,
+                n_unfinished: island.n_unfinished,
                 stages: island.stages,
             });
         }
@@ -150,15 +154,15 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         Self { trees, weights, n_features, report: Report::Mcmc(reports) }
     }
 
-    /// `f(row, leaves)` for every row in order, the row's leaf being given for each tree; `width` numbers are
+    /// `f(leaves, out)` for every row in order, the row's leaf being given for each tree; `width` numbers are
     /// made of each row.
-    pub(crate) fn predict(
+    pub(crate) fn predict<T: Copy + Default + Send>(
         &self,
         rows: Rows<'_>,
         run: &Run<'_>,
         width: usize,
-        f: impl Fn(&[usize], &mut [f64]) + Sync,
-    ) -> Result<Vec<f64>> {
+        f: impl Fn(&[usize], &mut [T]) + Sync,
+    ) -> Result<Vec<T>> {
         /// Rows between two looks at the stop flag.
         const CHUNK: usize = 256;
         self.check_features(rows)?;
@@ -166,7 +170,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         let chunks = map(run.n_threads, rows.n_rows().div_ceil(CHUNK), |i| {
             run.control.check()?;
             let part = i * CHUNK..((i + 1) * CHUNK).min(rows.n_rows());
-            let mut out = vec![0.0; part.len() * width];
+            let mut out = vec![T::default(); part.len() * width];
             let mut leaves = vec![0; self.trees.len()];
             for (row, out) in part.clone().zip(out.chunks_exact_mut(width.max(1))) {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
@@ -177,7 +181,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             run.control.advance(part.len() as u64);
             Ok(out)
         });
-        Ok(chunks.into_iter().collect::<Result<Vec<Vec<f64>>>>()?.concat())
+        Ok(chunks.into_iter().collect::<Result<Vec<Vec<T>>>>()?.concat())
     }
 
     /// Every tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
@@ -225,18 +229,34 @@ fn export<S>(
     out
 }
 
-/// Checks that there is a row, and a target for each.
-pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
-    if rows.n_rows() == 0 {
-        return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tree::TreeNode;
+    use super::*;
+
+    /// Two islands of two trees, the second with three times the evidence.
+    fn weights(island_weights: IslandWeights) -> Vec<f64> {
+        let tree = || Tree { nodes: vec![TreeNode { split: None, stats: Arc::new(()) }] };
+        let island = |log_evidence, first| smc::Island {
+            trees: vec![tree(), tree()],
+            weights: vec![first, 1.0 - first],
+            log_evidence,
+            n_unfinished: 0,
+            stages: Vec::new(),
+        };
+        let islands = vec![island(-800.0, 0.3), island(-800.0 + 3.0f64.ln(), 0.9)];
+        let settings = SmcSettings { n_islands: 2, island_weights, ..SmcSettings::default() };
+        Ensemble::of_islands(islands, &settings, 1).weights
     }
-    if rows.n_rows() != n_targets {
-        let why = "one a row of X";
-        return Err(Error::Length { what: "y", found: n_targets, expected: rows.n_rows(), why });
+
+    #[test]
+    fn islands_count_alike_or_by_their_evidence() {
+        let check = |found: Vec<f64>, expected: [f64; 4]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        };
+        check(weights(IslandWeights::Uniform), [0.15, 0.35, 0.45, 0.05]);
+        check(weights(IslandWeights::Evidence), [0.075, 0.175, 0.675, 0.075]);
     }
-    let max = u32::MAX as usize;
-    if rows.n_rows() > max {
-        return Err(Error::TooManyRows { max, found: rows.n_rows() });
-    }
-    Ok(())
 }

@@ -42,6 +42,10 @@ impl<'a, L: LeafModel> Exact<'a, L> {
         let valid = extents(table, &rows, 0..table.n_features() as u32);
         let p = if valid.is_empty() { 0.0 } else { self.target.prior.split_probability(depth) };
         let mut cuts = Vec::new();
+        let weight = |dimension: u32| {
+            self.target.prior.log_weights().map_or(1.0, |logs| logs[dimension as usize].exp())
+        };
+        let total: f64 = valid.iter().map(|extent| weight(extent.dimension)).sum();
         for extent in &valid {
             let column = table.column(extent.dimension);
             let mut ranks: Vec<u32> = rows.iter().map(|&row| column.rank(row)).collect();
@@ -54,7 +58,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
                 cuts.push(Cut {
                     dimension: extent.dimension,
                     rank: pair[0],
-                    probability: share / valid.len() as f64,
+                    probability: share * weight(extent.dimension) / total,
                     sides: [left, set & !left],
                 });
             }

@@ -13,6 +13,8 @@ pub(crate) const MOST_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 10000000
 
 /// The greatest target, or mean of targets, by magnitude: sums of squares stay finite.
 const LARGEST_TARGET: f64 = 1e140;
+/// What the greatest by magnitude must reach, unless it is zero: sums of squares are not lost.
+const SMALLEST_TARGET: f64 = 1e-140;
 
 /// # Errors
 /// [`Error::InvalidSetting`] for a count of zero or above the greatest.
@@ -52,8 +54,20 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
     if let Some(row) = targets.iter().position(|y| !y.is_finite()) {
         return Err(Error::NonFiniteTarget { row, value: targets[row] });
     }
-    let expected = "at most 1e140 by magnitude, so that its square is finite";
-    check("y", targets.iter().all(|y| is_small(*y)), expected, &"a larger one")
+    let expected = "at most 1e140 by magnitude, so that squares are finite";
+    match targets.iter().find(|y| !is_small(**y)) {
+        Some(y) => check("y", false, expected, y),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// As [`check_targets`]; [`Error::InvalidSetting`] for targets that are all too small, but not all zero.
+pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
+    check_targets(targets)?;
+    let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
+    let expected = "at least 1e-140 by magnitude somewhere, so that squares are not lost, or zero everywhere";
+    check("y", largest == 0.0 || largest >= SMALLEST_TARGET, expected, &format!("{largest:e} at the most"))
 }
 
 /// Whether a number is at most the largest target by magnitude.

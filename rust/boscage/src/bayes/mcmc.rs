@@ -5,7 +5,7 @@ use super::limits::{MOST_KEPT, MOST_RUNS, MOST_STEPS, check, check_count, check_
 use super::state::{Rule, State, StateNode};
 use super::target::Target;
 use super::tree::Tree;
-use crate::control::{Control, map};
+use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
 use crate::mondrian::Stream;
 
@@ -106,12 +106,12 @@ pub(crate) struct Chain<S> {
 pub(crate) fn sample<L: LeafModel>(
     target: &Target<'_, L>,
     settings: &McmcSettings,
-    n_threads: usize,
+    threads: &Threads,
     control: &Control,
 ) -> Result<Vec<Chain<L::Stats>>> {
     settings.check()?;
     control.expect((settings.n_chains * settings.n_draws) as u64);
-    let chains = map(n_threads, settings.n_chains, |i| {
+    let chains = threads.map(settings.n_chains, |i| {
         let mut stream = Stream::new(settings.seed, i);
         chain(State::from_prior(target, &mut stream), settings, &mut stream, control)
     });

@@ -10,7 +10,6 @@ use super::super::table::Table;
 use super::super::tree::{Split, TreeNode};
 use super::super::weights::multinomial;
 use super::*;
-use crate::control::Threads;
 use crate::data::Rows;
 
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 1.0];
@@ -19,7 +18,7 @@ const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
 const ALL: [f64; 4] = [0.25; 4];
 
 fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1))
+    Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
 fn prior() -> ChipmanPrior {
@@ -86,7 +85,7 @@ fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
 #[test]
 fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
-    let normal = NormalPrior { mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let n = 400_000;
@@ -154,6 +153,23 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let mut state = State::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
     check_visits(&found, &posterior(&target), n, 30.0);
+    // Where the root's cuts are: each dimension alike, and uniformly in its extent.
+    let (mut places, mut first, mut cuts) = (Mean::new(), 0.0, 0.0);
+    let mut stream = Stream::new(6, 0);
+    for _ in 0..20_000 {
+        for _ in 0..20 {
+            step(&mut state, &ALL, &mut stream);
+        }
+        if let Some(split) = state.tree().nodes[0].split {
+            let (low, high) = table.column(split.dimension).ends();
+            places.add((split.threshold - low) / (high - low));
+            first += f64::from(u8::from(split.dimension == 0));
+            cuts += 1.0;
+        }
+    }
+    places.check(0.5, 8.0, "places of cuts");
+    assert!((places.squares / places.n - 1.0 / 3.0).abs() < 0.015);
+    assert!((first / cuts - 0.5_f64).abs() < 0.03 && (cuts / 20_000.0 - 0.8).abs() < 0.02);
     // The same of the states that chains start from.
     let mut leaves = Mean::new();
     for i in 0..20_000 {
@@ -276,7 +292,7 @@ fn mcmc_is_calibrated() {
     check_calibration(|target, seed| {
         let settings =
             McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn_in: 100, seed, ..Default::default() };
-        sample(target, &settings, 1, &Control::new()).unwrap().remove(0).trees
+        sample(target, &settings, &Threads::new(1), &Control::new()).unwrap().remove(0).trees
     });
 }
 
@@ -297,7 +313,7 @@ fn chains_repeat_whatever_the_threads() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let settings = McmcSettings { n_draws: 50, thin: 3, n_burn_in: 10, seed: 2, ..Default::default() };
     let draws = [1, 3].map(|n_threads| {
-        let chains = sample(&target, &settings, n_threads, &Control::new()).unwrap();
+        let chains = sample(&target, &settings, &Threads::new(n_threads), &Control::new()).unwrap();
         chains.into_iter().map(|chain| chain.draws).collect::<Vec<_>>()
     });
     assert_eq!(draws[0], draws[1]);

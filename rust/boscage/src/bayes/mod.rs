@@ -14,6 +14,7 @@ mod mcmc;
 mod nodes;
 mod normal;
 mod particle;
+mod posterior;
 mod prior;
 mod proposals;
 mod regressor;
@@ -27,25 +28,29 @@ mod weights;
 #[cfg(test)]
 pub(crate) mod exact;
 
+pub(crate) use classifier::Classes;
 pub(crate) use dirichlet::{Counts, check_alpha};
-pub(crate) use ensemble::{Ensemble, check_lengths};
+pub(crate) use ensemble::Ensemble;
 pub(crate) use leaf::{LeafModel, Sweep};
 pub(crate) use limits::{
-    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check_count, check_product, check_targets,
+    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check, check_count, check_product, check_targets,
 };
 pub(crate) use mcmc::step;
-pub(crate) use nodes::Cut;
+pub(crate) use nodes::{Cut, Root};
 pub(crate) use normal::Moments;
+pub(crate) use posterior::check_lengths;
 pub(crate) use smc::sample_conditionally;
 pub(crate) use state::{Rule, State};
 pub(crate) use table::Table;
 pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
+pub(crate) use weights::log_sum_exp;
 
 pub use classifier::BayesianTreeClassifier;
 pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};
 pub use mcmc::{Acceptance, Draw, McmcSettings, Move};
 pub use normal::NormalPrior;
+pub use posterior::BayesianTrees;
 pub use prior::{ChipmanPrior, TreePrior};
 pub use proposals::Proposal;
 pub use regressor::{BayesianTreeRegressor, Students};

@@ -6,13 +6,16 @@
 //! proposed do not live as long.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::candidates::{Extent, Gaps, Sorter, extents};
 use super::leaf::LeafModel;
+use super::table::Table;
 use super::target::Target;
 use super::weights::log_sum_exp;
-use crate::control::Threads;
+use crate::control::{Control, Threads};
+use crate::error::Result;
 
 /// The number of a node; children of one cut are neighbours, the left one even.
 pub(crate) type NodeId = u32;
@@ -42,6 +45,20 @@ pub(crate) struct Node<S> {
 pub(crate) struct Cut {
     pub(crate) dimension: u32,
     pub(crate) rank: u32,
+}
+
+/// Where trees grow from: rows, ascending, and how many cuts are above them.
+#[derive(Debug, Clone)]
+pub(crate) struct Root {
+    pub(crate) rows: Vec<u32>,
+    pub(crate) depth: u32,
+}
+
+impl Root {
+    /// All rows of a table.
+    pub(crate) fn of_all(table: &Table) -> Self {
+        Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
+    }
 }
 
 /// Whether to stop (0) or to split along one of some extents (1, 2, ...), with weights.
@@ -133,6 +150,9 @@ pub(crate) enum Weighing {
     Equal,
     /// By length and likelihood.
     Likely,
+    /// The same, where cuts are drawn from all of a node's extents together: gaps that are negligible beside
+    /// another extent are left out.
+    LikelyOfAll,
 }
 
 /// All nodes of all particles that may still be expanded.
@@ -140,6 +160,7 @@ pub(crate) enum Weighing {
 pub(crate) struct Nodes<'a, L: LeafModel> {
     target: &'a Target<'a, L>,
     threads: &'a Threads,
+    control: &'a Control,
     all: Vec<Node<L::Stats>>,
     /// Left nodes of pairs that nobody has any more.
     free: Vec<NodeId>,
@@ -153,17 +174,21 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     pub(crate) const ROOT: NodeId = 0;
 
     /// The root alone.
-    pub(crate) fn new(target: &'a Target<'a, L>, threads: &'a Threads) -> Self {
-        let n_rows = target.table.n_rows() as u32;
-        let stats = target.leaf.of_rows(0..n_rows);
+    pub(crate) fn new(
+        target: &'a Target<'a, L>,
+        threads: &'a Threads,
+        control: &'a Control,
+        Root { rows, depth }: Root,
+    ) -> Self {
+        let stats = target.leaf.of_rows(rows.iter().copied());
         let log_likelihood = target.leaf.log_likelihood(&stats);
         let nowhere = (Self::ROOT, Cut { dimension: 0, rank: 0 });
-        let mut root = Node::new(0, n_rows, stats, log_likelihood, nowhere);
-        root.rows = Some((0..n_rows).collect());
+        let mut root = Node::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
+        root.rows = Some(rows);
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
-        let mut nodes = Self { target, threads, all, free: Vec::new(), grown: 0, limit: 0 };
+        let mut nodes = Self { target, threads, control, all, free: Vec::new(), grown: 0, limit: 0 };
         nodes.limit = nodes.room();
         nodes
     }
@@ -173,11 +198,14 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Finds the rows and the extents of nodes.
-    pub(crate) fn open(&mut self, ids: &[NodeId]) {
+    ///
+    /// # Errors
+    /// An interrupt, here and below.
+    pub(crate) fn open(&mut self, ids: &[NodeId]) -> Result<()> {
         let waiting = ids.iter().filter(|&&id| self.get(id).rows.is_none());
         let mut pairs: Vec<NodeId> = waiting.map(|id| id & !1).collect();
         distinct(&mut pairs);
-        let parted = self.map(pairs.len(), self.n_rows(&pairs), |i| self.part(pairs[i]));
+        let parted = self.map(pairs.len(), self.n_rows(&pairs), |i| self.part(pairs[i]))?;
         for (&left, (low, high)) in pairs.iter().zip(parted) {
             self.grown += (low.len() + high.len()) * size_of::<u32>();
             self.all[left as usize].rows = Some(low);
@@ -186,31 +214,60 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let mut new: Vec<NodeId> = ids.to_vec();
         new.retain(|&id| self.get(id).extents.is_none());
         distinct(&mut new);
-        let n_features = self.target.table.n_features();
-        let found = self.map(new.len(), self.n_rows(&new) * n_features, |i| {
-            extents(self.target.table, self.get(new[i]).rows(), 0..n_features as u32)
-        });
-        for (&id, extents) in new.iter().zip(found) {
-            let node = &mut self.all[id as usize];
-            node.gaps.resize_with(extents.len(), || None);
-            node.extents = Some(extents);
+        let n_features = self.target.table.n_features() as u32;
+        let mut pieces: Vec<(NodeId, Range<u32>)> = Vec::new();
+        for &id in &new {
+            let n = self.piece(id) as u32;
+            let starts = (0..n_features).step_by(n as usize);
+            pieces.extend(starts.map(|start| (id, start..n_features.min(start + n))));
         }
+        let work = self.n_rows(&new) * n_features as usize;
+        let found = self.map(pieces.len(), work, |i| {
+            extents(self.target.table, self.get(pieces[i].0).rows(), pieces[i].1.clone())
+        })?;
+        for (&(id, _), found) in pieces.iter().zip(found) {
+            self.all[id as usize].extents.get_or_insert_default().extend(found);
+        }
+        for &id in &new {
+            let node = &mut self.all[id as usize];
+            node.gaps.resize_with(node.extents().len(), || None);
+        }
+        Ok(())
     }
 
     /// Weighs the gaps of extents of nodes, each given as node and index.
-    pub(crate) fn weigh(&mut self, mut wanted: Vec<(NodeId, usize)>, weighing: Weighing) {
-        /// Extents that are weighed in one piece: few enough to share a large node among threads.
-        const PIECE: usize = 4;
+    pub(crate) fn weigh(&mut self, mut wanted: Vec<(NodeId, usize)>, weighing: Weighing) -> Result<()> {
         wanted.retain(|&(id, extent)| self.get(id).gaps[extent].is_none());
         distinct(&mut wanted);
         let pieces: Vec<&[(NodeId, usize)]> =
-            wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|node| node.chunks(PIECE)).collect();
+            wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|node| node.chunks(self.piece(node[0].0))).collect();
         let work = pieces.iter().map(|piece| piece.len() * self.get(piece[0].0).n_rows as usize).sum();
-        let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing));
+        let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing))?;
         for (&(id, extent), gaps) in wanted.iter().zip(found.into_iter().flatten()) {
             self.grown += gaps.bytes();
             self.all[id as usize].gaps[extent] = Some(gaps);
         }
+        Ok(())
+    }
+
+    /// Weighs the gaps of all extents of nodes: of some at a time, since the first tell which gaps of the next are
+    /// negligible and need no memory.
+    pub(crate) fn weigh_all(&mut self, ids: &[NodeId]) -> Result<()> {
+        /// Pieces of a node at a time: enough for some threads.
+        const PIECES: usize = 4;
+        for wave in 0.. {
+            let mut wanted = Vec::new();
+            for &id in ids {
+                let n = PIECES * self.piece(id);
+                let end = self.get(id).extents().len().min((wave + 1) * n);
+                wanted.extend((wave * n..end).map(|extent| (id, extent)));
+            }
+            if wanted.is_empty() {
+                break;
+            }
+            self.weigh(wanted, Weighing::LikelyOfAll)?;
+        }
+        Ok(())
     }
 
     /// Weighs the choices of nodes all of whose gaps are weighed.
@@ -235,22 +292,23 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
     }
 
-    /// Logarithms of the weights of stopping, and of splitting along each of some extents when one of these is
-    /// chosen uniformly (section 3.3.1).
+    /// Logarithms of the weights of stopping, and of splitting along each of some extents, which stand for all: with
+    /// `m` of `n` extents each has `n / m` times its prior probability (section 3.3.1).
     pub(crate) fn choice_logs(&self, id: NodeId, extents: impl ExactSizeIterator<Item = usize>) -> Vec<f64> {
         let node = self.get(id);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        let log_each = log_split - libm::log(extents.len() as f64);
-        let splits = extents.map(|extent| log_each + node.gaps(extent).log_total());
+        let log_shares = self.target.log_shares(node.extents());
+        let log_each = log_split + libm::log(log_shares.len() as f64 / extents.len() as f64);
+        let splits = extents.map(|extent| log_each + log_shares[extent] + node.gaps(extent).log_total());
         std::iter::once(log_stop + node.log_likelihood).chain(splits).collect()
     }
 
     /// Makes the children of cuts, each given as node and cut.
-    pub(crate) fn split(&mut self, mut cuts: Vec<(NodeId, Cut)>) {
+    pub(crate) fn split(&mut self, mut cuts: Vec<(NodeId, Cut)>) -> Result<()> {
         cuts.retain(|(id, cut)| !self.get(*id).children.contains_key(cut));
         distinct(&mut cuts);
         let work = cuts.iter().map(|(id, _)| self.get(*id).n_rows as usize).sum();
-        let made = self.map(cuts.len(), work, |i| self.children_of(cuts[i].0, cuts[i].1));
+        let made = self.map(cuts.len(), work, |i| self.children_of(cuts[i].0, cuts[i].1))?;
         for (&(id, cut), [left, right]) in cuts.iter().zip(made) {
             let child = match self.free.pop() {
                 Some(free) => {
@@ -265,6 +323,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             };
             self.all[id as usize].children.insert(cut, child);
         }
+        Ok(())
     }
 
     /// Whether so much was added that it is time to drop what nobody needs.
@@ -310,10 +369,17 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         2 * size_of::<u32>() * self.target.table.n_rows() * self.target.table.n_features()
     }
 
-    fn map<R: Send>(&self, n: usize, work: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    /// `f(i)` for every `i < n`, where all together look at `work` rows.
+    fn map<R: Send>(&self, n: usize, work: usize, f: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
         /// Rows below which threads cost more than they save.
         const FEW: usize = 4000;
-        if work < FEW { (0..n).map(f).collect() } else { self.threads.map(n, f) }
+        if work < FEW { Ok((0..n).map(f).collect()) } else { self.threads.try_map(n, self.control, f) }
+    }
+
+    /// Dimensions of a node that one thread looks at in one go: few enough to share a large node.
+    fn piece(&self, id: NodeId) -> usize {
+        const ROWS: u32 = 1 << 14;
+        (ROWS / self.get(id).n_rows.max(1)).max(1) as usize
     }
 
     fn n_rows(&self, ids: &[NodeId]) -> usize {
@@ -337,13 +403,19 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let mut sorter = Sorter::new(self.target.table, node.rows());
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
         // What stopping weighs beside gaps, before the probability of a split is on these.
-        let floor = log_stop + node.log_likelihood - log_split;
-        let gaps = piece.iter().map(|&(_, extent)| {
-            let extent = node.extents()[extent];
-            match weighing {
-                Weighing::Equal => sorter.equal_gaps(extent),
-                Weighing::Likely => sorter.likely_gaps(extent, self.target.leaf, &node.stats, floor),
-            }
+        let stop = log_stop + node.log_likelihood - log_split;
+        let log_shares = self.target.log_shares(node.extents());
+        let known = node.gaps.iter().zip(&log_shares);
+        let totals = known.filter_map(|(gaps, log_share)| Some(gaps.as_ref()?.log_total() + log_share));
+        let heaviest = totals.fold(f64::NEG_INFINITY, f64::max);
+        let gaps = piece.iter().map(|&(_, index)| {
+            let extent = node.extents()[index];
+            let floor = match weighing {
+                Weighing::Equal => return sorter.equal_gaps(extent),
+                Weighing::Likely => stop,
+                Weighing::LikelyOfAll => stop.max(heaviest - log_shares[index]),
+            };
+            sorter.likely_gaps(extent, self.target.leaf, &node.stats, floor)
         });
         gaps.collect()
     }

@@ -1,19 +1,19 @@
 //! Normal leaves whose mean and variance are unknown: numbers.
 
 use super::leaf::{LeafModel, Sweep};
-use super::limits::{check_targets, is_small};
+use super::limits::{check_squares, is_small};
 use crate::error::{Error, Result};
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
-/// `sigma^2 ~ InverseGamma(shape, scale)`, `mu | sigma^2 ~ N(mean, sigma^2 / kappa)`.
+/// `sigma^2 ~ InverseGamma(shape, scale)`, `mu | sigma^2 ~ N(prior_mean, sigma^2 / kappa)`.
 ///
 /// With `n` targets of mean `m` the posterior has `kappa_n = kappa + n`, `shape_n = shape + n / 2` and
-/// `scale_n = scale + (sum (y - m)^2 + kappa n (m - mean)^2 / kappa_n) / 2`; the marginal likelihood is
+/// `scale_n = scale + (sum (y - m)^2 + kappa n (m - prior_mean)^2 / kappa_n) / 2`; the marginal likelihood is
 /// `(2 pi)^(-n/2) sqrt(kappa / kappa_n) Gamma(shape_n) / Gamma(shape) scale^shape / scale_n^shape_n`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalPrior {
     /// The expected mean.
-    pub mean: f64,
+    pub prior_mean: f64,
     /// How many rows the prior of the mean is worth.
     pub kappa: f64,
     /// Shape of the variance's inverse gamma distribution.
@@ -27,16 +27,16 @@ impl NormalPrior {
     /// the share `noise` of theirs, `scale = shape noise var(y)`.
     ///
     /// # Errors
-    /// Targets that are not finite or above 1e140 by magnitude; as [`NormalPrior::check`].
+    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; as [`NormalPrior::check`].
     pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
-        check_targets(targets)?;
+        check_squares(targets)?;
         let n = targets.len().max(1) as f64;
         // Shares, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
         // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
-        let prior = Self { mean, kappa, shape, scale: shape * noise * variance.max(least) };
+        let prior = Self { prior_mean: mean, kappa, shape, scale: shape * noise * variance.max(least) };
         prior.check()?;
         Ok(prior)
     }
@@ -48,8 +48,8 @@ impl NormalPrior {
         let invalid = |name, expected, found: f64| {
             Err(Error::InvalidSetting { name, expected, found: found.to_string() })
         };
-        if !is_small(self.mean) {
-            return invalid("mean", "finite, and at most 1e140 by magnitude", self.mean);
+        if !is_small(self.prior_mean) {
+            return invalid("prior_mean", "finite, and at most 1e140 by magnitude", self.prior_mean);
         }
         for (name, value) in [("kappa", self.kappa), ("shape", self.shape), ("scale", self.scale)] {
             if !(value > 0.0 && value.is_finite()) {
@@ -72,7 +72,7 @@ pub(crate) struct Normal {
 
 /// Sums over a set of rows; targets are counted from the prior's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Moments {
+pub struct Moments {
     pub(crate) n: u32,
     pub(crate) sum: f64,
     pub(crate) squares: f64,
@@ -103,7 +103,7 @@ impl Moments {
         let n = f64::from(self.n);
         let (kappa, shape) = (prior.kappa + n, prior.shape + 0.5 * n);
         let variance = self.scale(prior) / shape * (1.0 + 1.0 / kappa);
-        (2.0 * shape, prior.mean + self.sum / kappa, variance.sqrt())
+        (2.0 * shape, prior.prior_mean + self.sum / kappa, variance.sqrt())
     }
 }
 
@@ -123,7 +123,7 @@ impl Normal {
         };
         Ok(Self {
             prior,
-            centred: targets.iter().map(|y| y - prior.mean).collect(),
+            centred: targets.iter().map(|y| y - prior.prior_mean).collect(),
             by_n: (0..=targets.len()).map(by_n).collect(),
         })
     }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn likelihood_is_the_product_of_predictives() {
         let targets = [3.1, -0.4, 12.0, 3.3, 2.9];
-        let prior = NormalPrior { mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
+        let prior = NormalPrior { prior_mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
         let model = Normal::new(&targets, prior).unwrap();
         let mut moments = model.empty();
         let mut expected = 0.0;
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_sweep_agrees_with_both_sides_summed() {
         let targets = [3.1, -0.4, 12.0, 3.3, 2.9, 0.0];
-        let prior = NormalPrior { mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
+        let prior = NormalPrior { prior_mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
         let model = Normal::new(&targets, prior).unwrap();
         let all = model.of_rows(0..6);
         let mut sweep = model.sweep(&all);

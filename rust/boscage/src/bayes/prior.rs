@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 
-/// How readily the nodes of a tree split. Which dimension and where is uniform over what the node's rows
-/// allow (thesis section 3.2.3).
+/// How readily the nodes of a tree split, and along which dimensions. Where along one is uniform over what the
+/// node's rows allow (thesis section 3.2.3).
 ///
 /// ```
 /// use boscage::{ChipmanPrior, TreePrior};
@@ -15,6 +15,12 @@ use crate::error::{Error, Result};
 pub trait TreePrior: std::fmt::Debug + Sync {
     /// The probability that a node with this many cuts above it, and whose rows can be split, is.
     fn split_probability(&self, depth: u32) -> f64;
+
+    /// Logarithms of the weights of all dimensions, up to a constant: a node that splits does so along one of those
+    /// that vary among its rows, in proportion to these; all alike if None is given.
+    fn log_weights(&self) -> Option<&[f64]> {
+        None
+    }
 }
 
 /// The prior of Chipman et al. (1998): eq. 3.3,

@@ -3,6 +3,7 @@
 use super::leaf::LeafModel;
 use super::nodes::{Choices, Cut, NodeId, Nodes, Weighing};
 use super::target::Target;
+use super::weights::log_sum_exp;
 use crate::mondrian::Stream;
 
 /// The proposal kernel `Q` of Algorithm 3.1.
@@ -17,7 +18,13 @@ pub enum Proposal {
     Optimal,
     /// The optimal proposal on so many dimensions, drawn anew at each node (section 3.5).
     OptimalSubset(usize),
+    /// The same seven times in ten, and else the prior on these dimensions: what the optimal proposal of a node does
+    /// not think of may still be best for the nodes below.
+    Exploring(usize),
 }
+
+/// How often [`Proposal::Exploring`] draws from the prior.
+const EXPLORES: f64 = 0.3;
 
 /// What becomes of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,45 +48,60 @@ pub(crate) enum Considered {
 }
 
 impl Proposal {
-    /// How gaps must be weighed before a decision.
+    /// How the gaps of single extents must be weighed before a decision.
     pub(crate) fn weighing(self) -> Option<Weighing> {
         match self {
-            Self::Prior => None,
+            Self::Prior | Self::Optimal => None,
             Self::Empirical => Some(Weighing::Equal),
-            Self::Optimal | Self::OptimalSubset(_) => Some(Weighing::Likely),
+            Self::OptimalSubset(_) | Self::Exploring(_) => Some(Weighing::Likely),
         }
     }
 
-    /// Whether the weight that [`Self::decide`] gives has the likelihood in it.
-    pub(crate) fn sees_likelihood(self) -> bool {
-        matches!(self, Self::Optimal | Self::OptimalSubset(_))
+    /// The logarithm of a particle's new weight over its old one, from what [`Self::decide`] gave and the logarithm of
+    /// the ratio of likelihoods.
+    pub(crate) fn log_weight(self, decided: f64, log_gain: f64) -> f64 {
+        match self {
+            Self::Prior | Self::Empirical => decided + log_gain,
+            Self::Optimal | Self::OptimalSubset(_) => decided,
+            // Prior times likelihood over the mixture of both densities.
+            Self::Exploring(_) => {
+                -log_sum_exp(&[libm::log(1.0 - EXPLORES) - decided, libm::log(EXPLORES) - log_gain])
+            }
+        }
     }
 
     /// The extents that a particle considers at an open node. `retained` is a decision that was made before, for
     /// which they are drawn.
     pub(crate) fn consider<L: LeafModel>(
         self,
-        nodes: &Nodes<'_, L>,
+        (target, nodes): (&Target<'_, L>, &Nodes<'_, L>),
         id: NodeId,
         retained: Option<Decision>,
         stream: &mut Stream,
     ) -> Considered {
         let extents = nodes.get(id).extents();
-        let n = match self {
-            Self::Prior | Self::Empirical => 1,
-            Self::Optimal => return Considered::All,
-            Self::OptimalSubset(n) => n,
-        };
-        let all: Vec<usize> = (0..extents.len()).collect();
         let first = match retained {
             Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.dimension == cut.dimension),
             _ => None,
         };
-        Considered::These(subset(all, n, first, stream))
+        let mut one = || first.unwrap_or_else(|| target.draw_extent(extents, stream));
+        match self {
+            Self::Optimal => Considered::All,
+            Self::Prior | Self::Empirical if extents.is_empty() => Considered::These(Vec::new()),
+            Self::Prior | Self::Empirical => Considered::These(vec![one()]),
+            Self::OptimalSubset(n) => {
+                Considered::These(subset((0..extents.len()).collect(), n, first, stream))
+            }
+            Self::Exploring(n) => {
+                // The prior is drawn from too: of unequal dimensions only where all are there.
+                let n = if target.prior.log_weights().is_none() { n } else { extents.len() };
+                Considered::These(subset((0..extents.len()).collect(), n, first, stream))
+            }
+        }
     }
 
     /// Decides at a node (or takes the retained decision), and gives the logarithm of
-    /// `P(decision) / Q(decision)` of eq. 3.7, times the ratio of likelihoods if it sees them.
+    /// `P(decision) / Q(decision)` of eq. 3.7, times the ratio of likelihoods if `Q` sees them ([`Self::log_weight`]).
     pub(crate) fn decide<L: LeafModel>(
         self,
         (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
@@ -107,11 +129,16 @@ impl Proposal {
             }
             (_, Considered::These(these)) => {
                 // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
-                // those that have the dimension of the cut. With every subset's split weighing P(split) in
-                // all, the ratio is the normaliser, whatever is decided.
+                // those that have the dimension of the cut, n / m times as often for m of n extents. With splits
+                // weighed so, the ratio is the normaliser, whatever is decided.
                 let choices = Choices::new(nodes.choice_logs(id, these.iter().copied()));
-                let decision = retained
-                    .unwrap_or_else(|| draw_likely((target, nodes, id), &choices, |i| these[i], stream));
+                let decision = retained.unwrap_or_else(|| {
+                    if matches!(self, Self::Exploring(_)) && stream.unit() < EXPLORES {
+                        draw_prior(target, nodes, id, explored(target, nodes, id, these, stream), stream)
+                    } else {
+                        draw_likely((target, nodes, id), &choices, |i| these[i], stream)
+                    }
+                });
                 (decision, choices.log_total() - nodes.get(id).log_likelihood)
             }
         }
@@ -132,6 +159,20 @@ fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stre
     }
     all.truncate(n);
     all
+}
+
+/// The extent for a draw from the prior, of those considered: all if they are unequal.
+fn explored<L: LeafModel>(
+    target: &Target<'_, L>,
+    nodes: &Nodes<'_, L>,
+    id: NodeId,
+    these: &[usize],
+    stream: &mut Stream,
+) -> usize {
+    if target.prior.log_weights().is_none() {
+        return these[stream.below(these.len())];
+    }
+    target.draw_extent(nodes.get(id).extents(), stream)
 }
 
 fn draw_prior<L: LeafModel>(

@@ -1,12 +1,11 @@
 //! Bayesian decision trees for numbers.
 
-use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, check_lengths};
-use super::limits::check_targets;
+use super::ensemble::Sampler;
+use super::limits::check_squares;
 use super::normal::{Moments, Normal, NormalPrior};
+use super::posterior::{BayesianTrees, Leaf, check_lengths};
 use super::prior::ChipmanPrior;
-use super::table::Table;
-use super::target::Target;
-use crate::control::Threads;
+use super::tree::Tree;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::Run;
@@ -30,12 +29,20 @@ use crate::mondrian::Run;
 /// assert!(mean[0].abs() < 0.1);
 /// # Ok::<(), boscage::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct BayesianTreeRegressor {
-    pub(crate) ensemble: Ensemble<Moments>,
-    pub(crate) prior: ChipmanPrior,
-    pub(crate) leaf_prior: NormalPrior,
-    pub(crate) annotation: String,
+pub type BayesianTreeRegressor = BayesianTrees<NormalPrior>;
+
+impl Leaf for NormalPrior {
+    type Stats = Moments;
+
+    fn n_rows(moments: &Moments) -> u32 {
+        moments.n
+    }
+
+    /// Degrees of freedom, location and scale of the predictive.
+    fn values(&self, moments: &Moments, values: &mut Vec<f64>) {
+        let (df, location, scale) = moments.predictive(self);
+        values.extend([df, location, scale]);
+    }
 }
 
 /// Predictive distributions: for each row one Student distribution a tree, row after row.
@@ -63,12 +70,9 @@ impl BayesianTreeRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         check_lengths(rows, targets.len())?;
-        check_targets(targets)?;
-        let leaf = Normal::new(targets, leaf_prior)?;
-        let table = Table::new(rows, &Threads::new(run.n_threads));
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
-        let ensemble = Ensemble::sample(&target, sampler, run)?;
-        Ok(Self { ensemble, prior, leaf_prior, annotation: String::new() })
+        check_squares(targets)?;
+        let model = Normal::new(targets, leaf_prior)?;
+        Self::sample(prior, leaf_prior, &model, sampler, rows, run)
     }
 
     /// The predictive mean of every row.
@@ -77,7 +81,7 @@ impl BayesianTreeRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let of_nodes = self.predictives();
-        self.ensemble.predict(rows, run, 1, |leaves, out| {
+        self.ensemble.predict(rows, run, 1, |leaves, out: &mut [f64]| {
             let trees = leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights);
             out[0] = trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum();
         })
@@ -91,7 +95,7 @@ impl BayesianTreeRegressor {
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Students> {
         let of_nodes = self.predictives();
         let n_trees = of_nodes.len();
-        let numbers = self.ensemble.predict(rows, run, 3 * n_trees, |leaves, out| {
+        let numbers = self.ensemble.predict(rows, run, 3 * n_trees, |leaves, out: &mut [f64]| {
             for (tree, (&leaf, of_nodes)) in leaves.iter().zip(&of_nodes).enumerate() {
                 let (df, location, scale) = of_nodes[leaf];
                 [out[tree], out[n_trees + tree], out[2 * n_trees + tree]] = [df, location, scale];
@@ -106,73 +110,15 @@ impl BayesianTreeRegressor {
         Ok(students)
     }
 
-    /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
-    ///
-    /// # Errors
-    /// As [`BayesianTreeRegressor::predict`].
-    pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, out| {
-            out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as f64);
-        })
-    }
-
-    /// Weights of the trees; they sum to one.
-    #[must_use]
-    pub fn weights(&self) -> &[f64] {
-        &self.ensemble.weights
-    }
-
-    /// Every tree as arrays; its values are degrees of freedom, location and scale of a node's predictive.
-    #[must_use]
-    pub fn trees(&self) -> Vec<PosteriorTree> {
-        self.ensemble.export(
-            |moments| u64::from(moments.n),
-            |moments, values| {
-                let (df, location, scale) = moments.predictive(&self.leaf_prior);
-                values.extend([df, location, scale]);
-            },
-        )
-    }
-
-    /// What the sampler reported.
-    #[must_use]
-    pub fn report(&self) -> &Report {
-        &self.ensemble.report
-    }
-
-    /// The prior of trees.
-    #[must_use]
-    pub fn prior(&self) -> ChipmanPrior {
-        self.prior
-    }
-
     /// The prior of a leaf's mean and variance.
     #[must_use]
     pub fn leaf_prior(&self) -> NormalPrior {
-        self.leaf_prior
-    }
-
-    /// Number of features.
-    #[must_use]
-    pub fn n_features(&self) -> usize {
-        self.ensemble.n_features
-    }
-
-    /// Text kept with the model and in its file.
-    #[must_use]
-    pub fn annotation(&self) -> &str {
-        &self.annotation
-    }
-
-    /// Sets the text of [`annotation`](Self::annotation).
-    pub fn set_annotation(&mut self, text: impl Into<String>) {
-        self.annotation = text.into();
+        self.leaf
     }
 
     fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
-        let of_tree = |tree: &super::tree::Tree<Moments>| {
-            tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf_prior)).collect()
-        };
+        let of_tree =
+            |tree: &Tree<Moments>| tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect();
         self.ensemble.trees.iter().map(of_tree).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::leaf::LeafModel;
 use super::limits::{MOST_KEPT, MOST_PARTICLES, MOST_RUNS, check_count, check_product};
-use super::nodes::{Cut, NodeId, Nodes};
+use super::nodes::{Cut, NodeId, Nodes, Root};
 use super::particle::{History, Open, Particle};
 use super::proposals::{Considered, Decision, Proposal};
 use super::target::Target;
@@ -20,9 +20,9 @@ use crate::mondrian::Stream;
 pub enum Expansion {
     /// One.
     #[default]
-    Nodewise,
+    Node,
     /// All that are eligible.
-    Layerwise,
+    Layer,
 }
 
 /// Which node is decided about first.
@@ -57,12 +57,13 @@ pub struct SmcSettings {
     /// How many nodes are decided about in a stage.
     pub expansion: Expansion,
     /// Which node comes first.
-    pub order: CandidateOrder,
+    pub candidate_order: CandidateOrder,
     /// How particles are drawn anew.
     pub resampling: Resampling,
     /// They are when the effective sample size is below this share of `n_particles`.
     pub ess_threshold: f64,
-    /// Trees that are not finished after so many stages stay as they are.
+    /// Trees that are not finished after so many stages stay as they are: nodes not decided about are leaves. The
+    /// evidence is then that of trees which are cut short so, under the prior too.
     pub max_stages: usize,
     /// How islands are combined.
     pub island_weights: IslandWeights,
@@ -77,7 +78,7 @@ impl Default for SmcSettings {
             n_islands: 5,
             proposal: Proposal::default(),
             expansion: Expansion::default(),
-            order: CandidateOrder::default(),
+            candidate_order: CandidateOrder::default(),
             resampling: Resampling::default(),
             ess_threshold: 0.1,
             max_stages: 5000,
@@ -95,7 +96,7 @@ impl SmcSettings {
         check_count("n_islands", self.n_islands, MOST_RUNS)?;
         check_product("n_particles * n_islands", &[self.n_particles, self.n_islands], MOST_KEPT)?;
         check_count("max_stages", self.max_stages, (usize::MAX, "at least 1"))?;
-        if let Proposal::OptimalSubset(n) = self.proposal {
+        if let Proposal::OptimalSubset(n) | Proposal::Exploring(n) = self.proposal {
             let name = "the number of dimensions that a proposal considers";
             check_count(name, n, (usize::MAX, "at least 1"))?;
         }
@@ -129,7 +130,21 @@ pub(crate) struct Island<S> {
     pub(crate) weights: Vec<f64>,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub(crate) log_evidence: f64,
+    /// Particles that the last stage left with nodes to decide about.
+    pub(crate) n_unfinished: u32,
     pub(crate) stages: Vec<Stage>,
+}
+
+impl<S> Island<S> {
+    /// A tree, drawn in proportion to weights.
+    pub(crate) fn draw(mut self, stream: &mut Stream) -> Tree<S> {
+        let mut rest = stream.unit() * self.weights.iter().sum::<f64>();
+        let drawn = self.weights.iter().position(|weight| {
+            rest -= weight;
+            rest < 0.0
+        });
+        self.trees.swap_remove(drawn.unwrap_or(self.trees.len() - 1))
+    }
 }
 
 /// Runs Algorithm 3.1 on every island.
@@ -143,26 +158,27 @@ pub(crate) fn sample<L: LeafModel>(
     control: &Control,
 ) -> Result<Vec<Island<L::Stats>>> {
     settings.check()?;
-    let mut cloud = Cloud::new(target, settings, threads, None);
+    let root = Root::of_all(target.table);
+    let mut cloud = Cloud::new(target, settings, (threads, control), (root, None));
     cloud.run(control)?;
     Ok(cloud.finish())
 }
 
 /// Runs Algorithm 3.1 with the first particle of each island held to a given tree (Algorithm 4.2): drawing one of
 /// the resulting trees by weight leaves the posterior invariant. Particles are resampled independently, whatever
-/// the settings say.
+/// the settings say. The root may be an inner node of a larger tree, whose subtree is then drawn given the rest.
 ///
 /// # Errors
 /// As [`sample`].
 pub(crate) fn sample_conditionally<L: LeafModel>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
-    retained: &Tree<L::Stats>,
+    (root, retained): (Root, &Tree<L::Stats>),
     threads: &Threads,
     control: &Control,
 ) -> Result<Vec<Island<L::Stats>>> {
     settings.check()?;
-    let mut cloud = Cloud::new(target, settings, threads, Some(retained));
+    let mut cloud = Cloud::new(target, settings, (threads, control), (root, Some(retained)));
     cloud.run(control)?;
     Ok(cloud.finish())
 }
@@ -200,10 +216,10 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     fn new(
         target: &'a Target<'a, L>,
         settings: &'a SmcSettings,
-        threads: &'a Threads,
-        retained: Option<&'a Tree<L::Stats>>,
+        (threads, control): (&'a Threads, &'a Control),
+        (root, retained): (Root, Option<&'a Tree<L::Stats>>),
     ) -> Self {
-        let nodes = Nodes::new(target, threads);
+        let nodes = Nodes::new(target, threads, control, root);
         let root = nodes.get(Nodes::<L>::ROOT);
         let islands = (0..settings.n_islands).map(|island| Group {
             particles: vec![Particle::new(Nodes::<L>::ROOT, root.log_likelihood); settings.n_particles],
@@ -245,11 +261,11 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         for (i, island) in self.islands.iter_mut().enumerate() {
             for (k, particle) in island.particles.iter_mut().enumerate() {
                 let n = match self.settings.expansion {
-                    Expansion::Nodewise => 1.min(particle.open.len()),
-                    Expansion::Layerwise => particle.open.len(),
+                    Expansion::Node => 1.min(particle.open.len()),
+                    Expansion::Layer => particle.open.len(),
                 };
                 for _ in 0..n {
-                    let open = next(particle, self.settings.order, &self.nodes);
+                    let open = next(particle, self.settings.candidate_order, &self.nodes);
                     let retained = (k == 0)
                         .then(|| {
                             self.retained.map(|tree| decision(tree, &island.retained, open, self.target))
@@ -264,14 +280,12 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
 
     /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
     fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
-        let mut ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        self.nodes.open(&ids);
+        let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
+        self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         for batch in self.batches(jobs) {
             control.check()?;
-            let considered = self.consider(jobs, &batch);
+            let considered = self.consider(jobs, &batch)?;
             for (&i, considered) in batch.iter().zip(&considered) {
                 let job = &jobs[i];
                 let at = (self.target, &self.nodes, job.open.node);
@@ -284,7 +298,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             Decision::Stop => None,
             Decision::Split { cut, .. } => Some((job.open.node, *cut)),
         });
-        self.nodes.split(cuts.collect());
+        self.nodes.split(cuts.collect())?;
         for (job, (decision, log_weight)) in jobs.iter().zip(decisions) {
             self.apply(job, decision, log_weight);
         }
@@ -315,45 +329,43 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     }
 
     /// The extents that particles consider, with their gaps weighed as the proposal needs them.
-    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Vec<Considered> {
+    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<Considered>> {
         let proposal = self.settings.proposal;
+        let ids: Vec<NodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
+        if proposal == Proposal::Optimal {
+            self.nodes.weigh_all(&ids)?;
+            self.nodes.weigh_choices(ids.iter().copied());
+        }
         let mut considered = Vec::with_capacity(batch.len());
         let mut wanted = Vec::new();
         for job in batch.iter().map(|&i| &jobs[i]) {
             let id = job.open.node;
             let stream = &mut self.islands[job.island].streams[job.particle];
-            let own = proposal.consider(&self.nodes, id, job.retained, stream);
-            match &own {
-                Considered::All => {
-                    wanted.extend((0..self.nodes.get(id).extents().len()).map(|extent| (id, extent)));
-                }
-                Considered::These(these) => wanted.extend(these.iter().map(|&extent| (id, extent))),
+            let own = proposal.consider((self.target, &self.nodes), id, job.retained, stream);
+            if let Considered::These(these) = &own {
+                wanted.extend(these.iter().map(|&extent| (id, extent)));
             }
             considered.push(own);
         }
         if let Some(weighing) = proposal.weighing() {
-            self.nodes.weigh(wanted, weighing);
+            self.nodes.weigh(wanted, weighing)?;
         }
-        if proposal == Proposal::Optimal {
-            self.nodes.weigh_choices(batch.iter().map(|&i| jobs[i].open.node));
-        }
-        considered
+        Ok(considered)
     }
 
     fn apply(&mut self, job: &Job, decision: Decision, log_weight: f64) {
         let island = &mut self.islands[job.island];
         let particle = &mut island.particles[job.particle];
-        particle.log_weight += log_weight;
+        let proposal = self.settings.proposal;
         let Decision::Split { cut, threshold } = decision else {
+            particle.log_weight += proposal.log_weight(log_weight, 0.0);
             return;
         };
         let node = self.nodes.get(job.open.node);
         let (left, right) = node.children(cut);
         let children = [left, right].map(|id| self.nodes.get(id));
-        if !self.settings.proposal.sees_likelihood() {
-            let likelihood = children[0].log_likelihood + children[1].log_likelihood;
-            particle.log_weight += likelihood - node.log_likelihood;
-        }
+        let likelihood = children[0].log_likelihood + children[1].log_likelihood;
+        particle.log_weight += proposal.log_weight(log_weight, likelihood - node.log_likelihood);
         let stats = children.map(|child| Arc::clone(&child.stats));
         let slots = self.history.split(particle, job.open.slot, (cut.dimension, threshold), stats);
         for ((node, slot), child) in [left, right].into_iter().zip(slots).zip(children) {
@@ -412,7 +424,8 @@ impl Group {
             }
             weights[at] += weight;
         }
-        Island { trees, weights, log_evidence: log_mean_exp(&logs), stages: self.stages }
+        let n_unfinished = self.particles.iter().filter(|particle| !particle.open.is_empty()).count() as u32;
+        Island { trees, weights, log_evidence: log_mean_exp(&logs), n_unfinished, stages: self.stages }
     }
 }
 

@@ -3,16 +3,17 @@ use super::super::exact::{Exact, Flat, Mean, name_of};
 use super::super::normal::{Normal, NormalPrior};
 use super::super::prior::{ChipmanPrior, TreePrior};
 use super::super::table::Table;
-use super::super::weights::log_sum_exp;
 use super::*;
 use crate::data::Rows;
 
-const PROPOSALS: [Proposal; 5] = [
+const PROPOSALS: [Proposal; 7] = [
     Proposal::Prior,
     Proposal::Empirical,
     Proposal::Optimal,
     Proposal::OptimalSubset(1),
     Proposal::OptimalSubset(2),
+    Proposal::Exploring(1),
+    Proposal::Exploring(2),
 ];
 const SCHEMES: [Resampling; 4] =
     [Resampling::Multinomial, Resampling::Systematic, Resampling::Stratified, Resampling::Residual];
@@ -31,7 +32,7 @@ const CLASSES: [u32; 7] = [0, 1, 1, 0, 2, 1, 0];
 const TARGETS: [f64; 7] = [0.1, 2.0, 1.8, -0.3, 0.9, 1.1, 0.2];
 
 fn table() -> Table {
-    Table::new(Rows::from_f64(&X, 4).unwrap(), &Threads::new(1))
+    Table::new(Rows::from_f64(&X, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap()
 }
 
 fn prior() -> ChipmanPrior {
@@ -82,7 +83,8 @@ fn check_unbiased<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings, 
 #[test]
 fn the_recursion_agrees_with_enumeration() {
     for n in 1..=5 {
-        let table = Table::new(Rows::from_f64(&X[..4 * n], 4).unwrap(), &Threads::new(1));
+        let table =
+            Table::new(Rows::from_f64(&X[..4 * n], 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
         let leaf = Dirichlet::new(&CLASSES[..n], 3, 1.3).unwrap();
         let prior = prior();
         let target = Target { table: &table, prior: &prior, leaf: &leaf };
@@ -106,8 +108,8 @@ fn evidence_is_unbiased_for_every_combination() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let mut seed = 0;
     for proposal in PROPOSALS {
-        for expansion in [Expansion::Nodewise, Expansion::Layerwise] {
-            for order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
+        for expansion in [Expansion::Node, Expansion::Layer] {
+            for candidate_order in [CandidateOrder::BreadthFirst, CandidateOrder::MarginalLikelihood] {
                 for resampling in SCHEMES {
                     for ess_threshold in [0.5, 1.0] {
                         seed += 1;
@@ -116,7 +118,7 @@ fn evidence_is_unbiased_for_every_combination() {
                             n_islands: 1500,
                             proposal,
                             expansion,
-                            order,
+                            candidate_order,
                             resampling,
                             ess_threshold,
                             seed,
@@ -133,7 +135,7 @@ fn evidence_is_unbiased_for_every_combination() {
 #[test]
 fn evidence_is_unbiased_for_numbers() {
     let (table, prior) = (table(), prior());
-    let normal = NormalPrior { mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let normal = NormalPrior { prior_mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     for proposal in PROPOSALS {
@@ -209,7 +211,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
 #[test]
 fn conditional_smc_leaves_the_posterior_invariant() {
     let x = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1];
-    let table = Table::new(Rows::from_f64(&x, 2).unwrap(), &Threads::new(1));
+    let table = Table::new(Rows::from_f64(&x, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     let prior = prior();
     let leaf = Dirichlet::new(&[0, 1, 1, 0], 2, 0.7).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
@@ -219,7 +221,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
     let trees = exact.trees(all, 0);
     let n_draws: u32 = 20_000;
     for proposal in PROPOSALS {
-        for (expansion, ess_threshold) in [(Expansion::Nodewise, 1.0), (Expansion::Layerwise, 0.6)] {
+        for (expansion, ess_threshold) in [(Expansion::Node, 1.0), (Expansion::Layer, 0.6)] {
             let mut tree = Tree {
                 nodes: vec![super::super::tree::TreeNode {
                     split: None,
@@ -238,8 +240,9 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                     seed: u64::from(draw),
                     ..Default::default()
                 };
+                let retained = (Root::of_all(&table), &tree);
                 let islands =
-                    sample_conditionally(&target, &settings, &tree, &Threads::new(1), &Control::new());
+                    sample_conditionally(&target, &settings, retained, &Threads::new(1), &Control::new());
                 let island = islands.unwrap().remove(0);
                 let pick = multinomial(&island.weights, 1, &mut picks)[0];
                 tree = island.trees[pick as usize].clone();
@@ -270,7 +273,7 @@ fn threads_change_nothing() {
         let settings = SmcSettings { proposal, seed: 4, ..Default::default() };
         let results = [1, 2, 5].map(|n_threads| {
             let threads = Threads::new(n_threads);
-            let table = Table::new(Rows::from_f64(&x, 3).unwrap(), &threads);
+            let table = Table::new(Rows::from_f64(&x, 3).unwrap(), &threads, &Control::new()).unwrap();
             let target = Target { table: &table, prior: &prior, leaf: &leaf };
             let islands = sample(&target, &settings, &threads, &Control::new()).unwrap();
             let bits = islands.iter().flat_map(|island| {
@@ -290,30 +293,126 @@ fn threads_change_nothing() {
     }
 }
 
+/// At the root and at both sides of every cut of it, all of ties, equal rows and dimensions that do not vary.
 #[test]
 fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let exact = Exact::new(&target);
-    let all = exact.all_rows();
-    let (p, cuts) = exact.cuts(all, 0);
-    let threads = Threads::new(1);
-    let mut nodes = Nodes::new(&target, &threads);
-    nodes.open(&[0]);
+    let (threads, control) = (Threads::new(1), Control::new());
+    let mut nodes = Nodes::new(&target, &threads, &control, Root::of_all(&table));
+    nodes.open(&[0]).unwrap();
     assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
-    nodes.weigh((0..3).map(|i| (0, i)).collect(), super::super::nodes::Weighing::Likely);
-    let logs = nodes.choice_logs(0, 0..3);
-    assert!((logs[0] - ((1.0 - p) * exact.likelihood(all)).ln()).abs() < 1e-12);
-    for (extent, log) in nodes.get(0).extents().iter().zip(&logs[1..]) {
-        let along = cuts.iter().filter(|cut| cut.dimension == extent.dimension);
-        let sum: f64 = along
-            .map(|cut| {
-                p * cut.probability * cut.sides.map(|side| exact.likelihood(side)).iter().product::<f64>()
-            })
-            .sum();
-        assert!((log - sum.ln()).abs() < 1e-12);
+    check_choices(&mut nodes, &exact, 0);
+    let root = exact.cuts(exact.all_rows(), 0).1;
+    let cuts: Vec<Cut> = root.iter().map(|cut| Cut { dimension: cut.dimension, rank: cut.rank }).collect();
+    nodes.split(cuts.iter().map(|&cut| (0, cut)).collect()).unwrap();
+    let mut unsplittable = 0;
+    for cut in cuts {
+        let (left, right) = nodes.get(0).children(cut);
+        nodes.open(&[left, right]).unwrap();
+        for id in [left, right] {
+            check_choices(&mut nodes, &exact, id);
+            unsplittable += u32::from(nodes.get(id).extents().is_empty());
+        }
     }
-    assert!((log_sum_exp(&logs).exp() - logs.iter().map(|log| log.exp()).sum::<f64>()).abs() < 1e-15);
-    assert!(prior.split_probability(0) == p);
+    assert!(unsplittable > 0, "a single row, and two equal ones, are left alone");
+}
+
+/// Weights of stopping and of every dimension, and of each gap, against all cuts weighed one by one.
+fn check_choices(nodes: &mut Nodes<'_, Dirichlet<'_>>, exact: &Exact<'_, Dirichlet<'_>>, id: NodeId) {
+    let extents = nodes.get(id).extents().to_vec();
+    nodes
+        .weigh((0..extents.len()).map(|i| (id, i)).collect(), super::super::nodes::Weighing::Likely)
+        .unwrap();
+    let set = nodes.get(id).rows().iter().map(|&row| 1u64 << row).sum();
+    let (p, cuts) = exact.cuts(set, nodes.get(id).depth);
+    let logs = nodes.choice_logs(id, 0..extents.len());
+    assert!((logs[0] - ((1.0 - p) * exact.likelihood(set)).ln()).abs() < 1e-12 || extents.is_empty());
+    let mut n_cuts = 0;
+    for (i, (extent, log)) in extents.iter().zip(&logs[1..]).enumerate() {
+        let along: Vec<_> = cuts.iter().filter(|cut| cut.dimension == extent.dimension).collect();
+        let weight = |cut: &super::super::exact::Cut| -> f64 {
+            p * cut.probability * cut.sides.map(|side| exact.likelihood(side)).iter().product::<f64>()
+        };
+        let sum: f64 = along.iter().map(|cut| weight(cut)).sum();
+        assert!((log - sum.ln()).abs() < 1e-12);
+        // The gap that a uniform number falls on: each has the share of its weight.
+        let mut below = 0.0;
+        for cut in along {
+            let share = weight(cut) / sum;
+            for at in [0.001, 0.999] {
+                assert_eq!(nodes.get(id).gaps(i).at(below + at * share).left, cut.rank);
+            }
+            below += share;
+            n_cuts += 1;
+        }
+    }
+    assert_eq!(n_cuts, cuts.len());
+}
+
+/// Trees cut short are trees of the prior that splits no deeper: so the recursion has their evidence.
+#[test]
+fn max_stages_gives_the_evidence_of_trees_cut_short() {
+    /// No splits below the first two layers.
+    #[derive(Debug)]
+    struct Shallow;
+    impl TreePrior for Shallow {
+        fn split_probability(&self, depth: u32) -> f64 {
+            if depth < 2 { prior().split_probability(depth) } else { 0.0 }
+        }
+    }
+    let (table, prior) = (table(), prior());
+    let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let shallow = Target { table: &table, prior: &Shallow, leaf: &leaf };
+    let mut exact = Exact::new(&shallow);
+    let all = exact.all_rows();
+    let z = exact.evidence(all, 0);
+    for proposal in PROPOSALS {
+        let settings = SmcSettings {
+            n_particles: 5,
+            n_islands: 4000,
+            proposal,
+            expansion: Expansion::Layer,
+            max_stages: 2,
+            ess_threshold: 0.5,
+            seed: 12,
+            ..Default::default()
+        };
+        let mut evidence = Mean::new();
+        let islands = run(&target, &settings);
+        for island in &islands {
+            evidence.add(island.log_evidence.exp() / z);
+        }
+        evidence.check(1.0, 5.0, &format!("{proposal:?}"));
+        assert!(islands.iter().any(|island| island.n_unfinished > 0));
+        let whole = run(&target, &SmcSettings { max_stages: 100, n_islands: 9, ..settings });
+        assert!(whole.iter().all(|island| island.n_unfinished == 0));
+    }
+}
+
+#[test]
+fn a_flat_likelihood_leaves_the_empirical_proposal_unbiased() {
+    let (table, prior) = (table(), prior());
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let proposal = Proposal::Empirical;
+    let settings = SmcSettings { n_particles: 5, n_islands: 6000, proposal, seed: 8, ..Default::default() };
+    check_unbiased(&target, &settings, "flat");
+}
+
+#[test]
+fn work_that_is_stopped_ends() {
+    let mut stream = Stream::new(1, 0);
+    let x: Vec<f64> = (0..9000).map(|_| stream.unit()).collect();
+    let (threads, control) = (Threads::new(2), Control::new());
+    let table = Table::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).unwrap();
+    let prior = prior();
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let mut nodes = Nodes::new(&target, &threads, &control, Root::of_all(&table));
+    control.stop();
+    assert!(Table::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).is_err());
+    assert!(nodes.open(&[0]).is_err());
+    assert!(sample(&target, &SmcSettings::default(), &threads, &control).is_err());
 }

@@ -105,7 +105,7 @@ impl<'a, L: LeafModel> State<'a, L> {
     /// A rule drawn from the prior at a node that can be split: a dimension, and a place in its extent.
     pub(crate) fn draw_rule(&self, id: usize, stream: &mut Stream) -> Rule {
         let extents = &self.get(id).extents;
-        let extent = extents[stream.below(extents.len())];
+        let extent = extents[self.target.draw_extent(extents, stream)];
         let column = self.target.table.column(extent.dimension);
         let threshold = column.threshold((extent.low, extent.high), stream.unit());
         Rule { cut: Cut { dimension: extent.dimension, rank: column.last_rank_below(threshold) }, threshold }
@@ -187,7 +187,7 @@ impl<'a, L: LeafModel> State<'a, L> {
         match &node.split {
             None if node.extents.is_empty() => 0.0,
             None => log_stop,
-            Some((rule, _)) => log_split - libm::log(node.extents.len() as f64) - self.log_extent(node, rule),
+            Some((rule, _)) => log_split + self.log_rule(node, rule),
         }
     }
 
@@ -253,10 +253,13 @@ impl<'a, L: LeafModel> State<'a, L> {
         parts.then_some(Rule { cut: Cut { dimension, rank }, threshold })
     }
 
-    fn log_extent(&self, node: &StateNode<L::Stats>, rule: &Rule) -> f64 {
-        let extent = node.extents.iter().find(|extent| extent.dimension == rule.cut.dimension);
-        let extent = extent.expect("a node is cut along a dimension in which it varies");
-        self.target.table.column(extent.dimension).log_extent(extent.low, extent.high)
+    /// Logarithm of the prior density of a node's rule.
+    fn log_rule(&self, node: &StateNode<L::Stats>, rule: &Rule) -> f64 {
+        let at = node.extents.iter().position(|extent| extent.dimension == rule.cut.dimension);
+        let at = at.expect("a node is cut along a dimension in which it varies");
+        let extent = node.extents[at];
+        let log_extent = self.target.table.column(extent.dimension).log_extent(extent.low, extent.high);
+        self.target.log_shares(&node.extents)[at] - log_extent
     }
 }
 

@@ -1,7 +1,8 @@
 //! The training features, sorted once for all trees.
 
-use crate::control::Threads;
+use crate::control::{Control, Threads};
 use crate::data::Rows;
+use crate::error::Result;
 
 /// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
 /// order. Trees work on ranks; thresholds are in the user's units.
@@ -24,10 +25,14 @@ pub(crate) struct Column {
 
 impl Table {
     /// Sorts every column.
-    pub(crate) fn new(rows: Rows<'_>, threads: &Threads) -> Self {
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let n_rows = rows.n_rows();
-        let columns = threads.map(rows.n_features(), |d| Column::new((0..n_rows).map(|i| rows.at(i, d))));
-        Self { n_rows, columns }
+        let column = |d| Column::new((0..n_rows).map(|i| rows.at(i, d)), control);
+        let columns = threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
+        Ok(Self { n_rows, columns })
     }
 
     /// Number of rows.
@@ -47,11 +52,20 @@ impl Table {
 }
 
 impl Column {
-    fn new(column: impl Iterator<Item = f64>) -> Self {
+    fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
+        /// Rows that are sorted between two looks at the stop flag.
+        const PIECE: usize = 1 << 20;
         // Negative zero is zero.
         let mut sorted: Vec<(u64, u32)> =
             column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
-        sorted.sort_unstable();
+        for piece in sorted.chunks_mut(PIECE) {
+            control.check()?;
+            piece.sort_unstable();
+        }
+        if sorted.len() > PIECE {
+            // The stable sort finds pieces that are sorted, and merges them.
+            sorted.sort_by(Ord::cmp);
+        }
         let mut values: Vec<u64> = Vec::new();
         let mut ranks = vec![0; sorted.len()];
         for &(value, row) in &sorted {
@@ -61,7 +75,7 @@ impl Column {
             ranks[row as usize] = values.len() as u32 - 1;
         }
         let order = sorted.into_iter().map(|(_, row)| row).collect();
-        Self { values: values.into_iter().map(from_ordered).collect(), ranks, order }
+        Ok(Self { values: values.into_iter().map(from_ordered).collect(), ranks, order })
     }
 
     /// A row's rank.
@@ -74,9 +88,33 @@ impl Column {
         &self.ranks
     }
 
+    /// Number of distinct values.
+    pub(crate) fn n_values(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    /// Whether some rows have a value in common.
+    pub(crate) fn has_ties(&self) -> bool {
+        self.values.len() < self.ranks.len()
+    }
+
     /// The lowest and the highest value.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.values[0], self.values[self.values.len() - 1])
+    }
+
+    /// The rows whose rank is above `low` and not above `high`.
+    pub(crate) fn between(&self, low: u32, high: u32) -> &[u32] {
+        &self.order[self.end(low)..self.end(high)]
+    }
+
+    /// How many rows are not above a rank.
+    fn end(&self, rank: u32) -> usize {
+        if self.values.len() == self.order.len() {
+            rank as usize + 1
+        } else {
+            self.order.partition_point(|&row| self.rank(row) <= rank)
+        }
     }
 
     /// All rows in order of rank.
@@ -137,12 +175,25 @@ mod tests {
 
     #[test]
     fn the_least_and_the_greatest_differences_have_shares() {
-        let least = Column::new([0.0, 5e-324].into_iter());
+        let column = |values: &[f64]| Column::new(values.iter().copied(), &Control::new()).unwrap();
+        let least = column(&[0.0, 5e-324]);
         assert_eq!(least.share((0, 1), (0, 1)), 1.0);
         assert_eq!(least.log_extent(0, 1), libm::log(5e-324));
         assert_eq!(least.threshold((0, 1), 0.7), 0.0);
-        let greatest = Column::new([-f64::MAX, 0.0, f64::MAX].into_iter());
+        let greatest = column(&[-f64::MAX, 0.0, f64::MAX]);
         assert_eq!(greatest.share((0, 1), (0, 2)), 0.5);
         assert!(greatest.log_extent(0, 2).is_finite());
+    }
+
+    #[test]
+    fn long_columns_are_sorted_in_pieces() {
+        let n = (1 << 20) + 1000;
+        let value = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12);
+        let column = Column::new((0..n).map(value), &Control::new()).unwrap();
+        assert!(column.order.windows(2).all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1])));
+        assert!((0..n).all(|row| column.values[column.rank(row) as usize] == value(row)));
+        let stopped = Control::new();
+        stopped.stop();
+        assert!(Column::new((0..n).map(value), &stopped).is_err());
     }
 }

@@ -1,8 +1,11 @@
 //! The posterior that the samplers aim at.
 
+use super::candidates::Extent;
 use super::leaf::LeafModel;
 use super::prior::TreePrior;
 use super::table::Table;
+use super::weights::log_sum_exp;
+use crate::mondrian::Stream;
 
 /// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
 #[derive(Debug)]
@@ -17,5 +20,33 @@ impl<L: LeafModel> Target<'_, L> {
     pub(crate) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
         let p = self.prior.split_probability(depth);
         (libm::log(p), libm::log1p(-p))
+    }
+
+    /// Logarithms of the probabilities of the dimensions of a node that splits, by extent.
+    pub(crate) fn log_shares(&self, extents: &[Extent]) -> Vec<f64> {
+        match self.prior.log_weights() {
+            None => vec![-libm::log(extents.len() as f64); extents.len()],
+            Some(all) => {
+                let mut own: Vec<f64> = extents.iter().map(|extent| all[extent.dimension as usize]).collect();
+                let total = log_sum_exp(&own);
+                for log in &mut own {
+                    *log -= total;
+                }
+                own
+            }
+        }
+    }
+
+    /// One of a node's extents, from the prior.
+    pub(crate) fn draw_extent(&self, extents: &[Extent], stream: &mut Stream) -> usize {
+        if self.prior.log_weights().is_none() {
+            return stream.below(extents.len());
+        }
+        let mut rest = stream.unit();
+        let drawn = self.log_shares(extents).into_iter().position(|log| {
+            rest -= libm::exp(log);
+            rest < 0.0
+        });
+        drawn.unwrap_or(extents.len() - 1)
     }
 }

@@ -1,8 +1,11 @@
-//! What stands in the file of BART: the drawn trees one after the other, and the traces of the chains.
+//! What stands in the file of BART: the drawn trees one after the other, the traces of the chains, and where these
+//! ended.
 
 use super::codec::{Reader, Writer, read_label, write_label, wrong};
-use crate::bart::{BartClassifier, BartRegressor, BartTrace, DrawnNode, Draws, LEAF, SumsOfTrees};
-use crate::bayes::Acceptance;
+use crate::bart::{
+    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, SumsOfTrees, TreeState,
+};
+use crate::bayes::{Acceptance, Cut, Rule};
 use crate::error::Result;
 
 pub(super) fn write_regressor(writer: &mut Writer, model: &BartRegressor) {
@@ -12,7 +15,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &BartRegressor) {
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BartRegressor> {
     let annotation = reader.text()?;
-    Ok(BartRegressor { posterior: read_posterior(reader)?, annotation })
+    Ok(BartRegressor { posterior: read_posterior(reader, 1)?, annotation })
 }
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &BartClassifier) {
@@ -23,19 +26,22 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &BartClassifier) {
 
 pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BartClassifier> {
     let classes = reader.list(8, read_label)?;
-    if classes.len() != 2 || classes[0] >= classes[1] {
-        return Err(wrong("classes that are not sorted, or not two"));
+    if classes.len() < 2 || !classes.is_sorted_by(|a, b| a < b) {
+        return Err(wrong("classes that are not sorted, or fewer than two"));
     }
     let annotation = reader.text()?;
-    Ok(BartClassifier { posterior: read_posterior(reader)?, classes, annotation })
+    let n_sums = if classes.len() == 2 { 1 } else { classes.len() };
+    Ok(BartClassifier { posterior: read_posterior(reader, n_sums)?, classes, annotation })
 }
 
 fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     writer.u64(posterior.n_features as u64);
     writer.u64(posterior.n_trees as u64);
-    writer.f64(posterior.centre);
+    writer.list(&posterior.centres, |writer, centre| writer.f64(*centre));
     writer.list(&posterior.traces, |writer, trace| {
-        for numbers in [&trace.sigma, &trace.log_likelihood, &trace.n_leaves] {
+        for numbers in
+            [&trace.sigma, &trace.log_likelihood, &trace.n_leaves, &trace.alpha, &trace.split_probabilities]
+        {
             writer.list(numbers, |writer, number| writer.f64(*number));
         }
         for acceptance in trace.acceptance {
@@ -48,32 +54,118 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
         writer.u32(node.feature);
         writer.f64(node.value);
     });
+    writer.u64(posterior.seed);
+    writer.raw(&posterior.fingerprint);
+    writer.list(&posterior.ends, write_end);
 }
 
-fn read_posterior(reader: &mut Reader<'_>) -> Result<SumsOfTrees> {
+fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees> {
     let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
     let (n_features, n_trees) = (size()?, size()?);
-    let centre = number(reader)?;
-    let traces = reader.list(88, read_trace)?;
+    let centres = reader.list(8, number)?;
+    let traces = reader.list(136, |reader| read_trace(reader, n_features))?;
     let draws = read_draws(reader, n_features)?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
-    if n_trees == 0 || n_draws == 0 || n_draws.checked_mul(n_trees) != Some(draws.starts.len()) {
+    let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
+    if n_trees == 0 || n_draws == 0 || centres.len() != n_sums || all_trees != Some(draws.starts.len()) {
         return Err(wrong("more or fewer trees than draws of them"));
     }
-    Ok(SumsOfTrees { n_trees, n_features, centre, draws, traces })
+    let (seed, fingerprint) = (reader.u64()?, reader.array()?);
+    let ends = reader.list(41, read_end)?;
+    let same_length = traces.iter().all(|trace| trace.sigma.len() == traces[0].sigma.len());
+    if ends.len() != traces.len() || !same_length {
+        return Err(wrong("chains that are not alike"));
+    }
+    Ok(SumsOfTrees { n_trees, n_features, centres, draws, traces, ends, seed, fingerprint })
 }
 
-fn read_trace(reader: &mut Reader<'_>) -> Result<BartTrace> {
-    let [sigma, log_likelihood, n_leaves] =
-        [reader.list(8, number)?, reader.list(8, number)?, reader.list(8, number)?];
-    if sigma.len() != log_likelihood.len() || sigma.len() != n_leaves.len() {
+fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
+    let mut numbers = || reader.list(8, number);
+    let [sigma, log_likelihood, n_leaves] = [numbers()?, numbers()?, numbers()?];
+    let [alpha, split_probabilities] = [numbers()?, numbers()?];
+    if [&log_likelihood, &n_leaves].iter().any(|other| other.len() != sigma.len())
+        || !(alpha.is_empty() || alpha.len() == sigma.len())
+        || alpha.len().checked_mul(n_features) != Some(split_probabilities.len())
+    {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); 4];
+    let mut acceptance = [Acceptance::default(); 6];
     for of_move in &mut acceptance {
         *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
     }
-    Ok(BartTrace { sigma, log_likelihood, n_leaves, acceptance })
+    Ok(BartTrace { sigma, log_likelihood, n_leaves, alpha, split_probabilities, acceptance })
+}
+
+fn write_end(writer: &mut Writer, end: &ChainEnd) {
+    writer.u64(end.sweeps);
+    writer.u64(end.position);
+    writer.list(&end.trees, |writer, tree| {
+        writer.list(&tree.nodes, |writer, node| match node.kind {
+            Kind::Free => writer.u8(0),
+            Kind::Leaf => {
+                writer.u8(1);
+                writer.f64(node.mu);
+            }
+            Kind::Inner(rule, children) => {
+                writer.u8(2);
+                writer.u32(rule.cut.dimension);
+                writer.u32(rule.cut.rank);
+                writer.f64(rule.threshold);
+                for child in children {
+                    writer.u32(u32::from(child));
+                }
+            }
+        });
+        writer.list(tree.free(), |writer, &free| writer.u32(u32::from(free)));
+    });
+    writer.list(&end.numbers, |writer, number| writer.f64(*number));
+    writer.u8(u8::from(end.weights.is_some()));
+    if let Some((alpha, log_s)) = &end.weights {
+        writer.f64(*alpha);
+        writer.list(log_s, |writer, number| writer.f64(*number));
+    }
+}
+
+fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
+    let (sweeps, position) = (reader.u64()?, reader.u64()?);
+    if position > u64::MAX / 2 {
+        return Err(wrong("more random numbers than there are"));
+    }
+    let trees = reader.list(16, |reader| {
+        let nodes = reader.list(1, read_node)?;
+        let free = reader.list(4, label)?;
+        TreeState::from_parts(nodes, free).ok_or_else(|| wrong("nodes that are no tree"))
+    })?;
+    let numbers = reader.list(8, bounded)?;
+    let weights = match reader.u8()? {
+        0 => None,
+        1 => {
+            let alpha = number(reader)?;
+            if !(1e-100..1e100).contains(&alpha) {
+                return Err(wrong("a concentration beyond all bounds"));
+            }
+            Some((alpha, reader.list(8, bounded)?))
+        }
+        _ => return Err(wrong("neither yes nor no")),
+    };
+    Ok(ChainEnd { sweeps, position, trees, numbers, weights })
+}
+
+fn read_node(reader: &mut Reader<'_>) -> Result<(Kind, f64)> {
+    Ok(match reader.u8()? {
+        0 => (Kind::Free, 0.0),
+        1 => (Kind::Leaf, bounded(reader)?),
+        2 => {
+            let cut = Cut { dimension: reader.u32()?, rank: reader.u32()? };
+            let rule = Rule { cut, threshold: number(reader)? };
+            (Kind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
+        }
+        _ => return Err(wrong("an unknown kind of node")),
+    })
+}
+
+fn label(reader: &mut Reader<'_>) -> Result<u16> {
+    u16::try_from(reader.u32()?).map_err(|_| wrong("a number of a node that is too large"))
 }
 
 fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
@@ -102,6 +194,12 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
         }
     }
     if begins { Ok(Draws { nodes, starts }) } else { Err(wrong("a tree that does not end")) }
+}
+
+/// A number of a chain, whose square is finite.
+fn bounded(reader: &mut Reader<'_>) -> Result<f64> {
+    let value = number(reader)?;
+    if value.abs() <= 1e140 { Ok(value) } else { Err(wrong("a number that is too large")) }
 }
 
 fn number(reader: &mut Reader<'_>) -> Result<f64> {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
 use crate::bayes::{
-    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Counts, Draw,
-    Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
+    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Classes, Counts,
+    Draw, Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
 };
 use crate::error::Result;
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier) {
-    writer.f64(model.alpha);
-    writer.list(&model.labels, write_label);
+    writer.f64(model.leaf.alpha);
+    writer.list(&model.leaf.labels, write_label);
     write_prior(writer, &model.prior);
     writer.text(&model.annotation);
     write_ensemble(writer, &model.ensemble, |writer, counts| {
@@ -35,12 +35,12 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeCla
             None => Err(wrong("a node of more rows than there can be")),
         }
     })?;
-    Ok(BayesianTreeClassifier { ensemble, prior, alpha, labels, annotation })
+    Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
 }
 
 pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor) {
-    let leaf = &model.leaf_prior;
-    for value in [leaf.mean, leaf.kappa, leaf.shape, leaf.scale] {
+    let leaf = &model.leaf;
+    for value in [leaf.prior_mean, leaf.kappa, leaf.shape, leaf.scale] {
         writer.f64(value);
     }
     write_prior(writer, &model.prior);
@@ -53,9 +53,9 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
 }
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
-    let [mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
-    let leaf_prior = NormalPrior { mean, kappa, shape, scale };
-    as_file(leaf_prior.check())?;
+    let [prior_mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
+    let leaf = NormalPrior { prior_mean, kappa, shape, scale };
+    as_file(leaf.check())?;
     let prior = read_prior(reader)?;
     let annotation = reader.text()?;
     let ensemble = read_ensemble(reader, |reader| {
@@ -63,7 +63,7 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegr
         let is_number = moments.sum.is_finite() && moments.squares.is_finite();
         if is_number { Ok(moments) } else { Err(wrong("sums that are not finite")) }
     })?;
-    Ok(BayesianTreeRegressor { ensemble, prior, leaf_prior, annotation })
+    Ok(BayesianTreeRegressor { ensemble, prior, leaf, annotation })
 }
 
 fn write_prior(writer: &mut Writer, prior: &ChipmanPrior) {
@@ -98,7 +98,9 @@ fn read_ensemble<S>(
     reader: &mut Reader<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Ensemble<S>> {
-    let n_features = usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"))?;
+    // Dimensions are numbered by 32 bits.
+    let n_features =
+        u32::try_from(reader.u64()?).map_err(|_| wrong("more features than there can be"))? as usize;
     let weights = reader.list(8, Reader::f64)?;
     let sum: f64 = weights.iter().sum();
     if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
@@ -150,6 +152,7 @@ fn write_report(writer: &mut Writer, report: &Report) {
             writer.u8(0);
             writer.list(islands, |writer, island| {
                 writer.u32(island.n_particles);
+                writer.u32(island.n_unfinished);
                 writer.f64(island.log_evidence);
                 writer.list(&island.stages, |writer, stage| {
                     writer.f64(stage.ess);
@@ -179,8 +182,8 @@ fn write_report(writer: &mut Writer, report: &Report) {
 
 fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
     if reader.choice(&[true, false])? {
-        let islands = reader.list(20, |reader| {
-            let n_particles = reader.u32()?;
+        let islands = reader.list(24, |reader| {
+            let (n_particles, n_unfinished) = (reader.u32()?, reader.u32()?);
             let log_evidence = reader.f64()?;
             let stages = reader.list(24, |reader| {
                 let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
@@ -191,12 +194,15 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
                 }
                 Ok(Stage { ess, log_evidence, ancestors: (!ancestors.is_empty()).then_some(ancestors) })
             })?;
-            Ok(IslandReport { n_particles, log_evidence, stages })
+            Ok(IslandReport { n_particles, log_evidence, n_unfinished, stages })
         })?;
         // Particles that made the same cuts are one tree.
         let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
         if n_particles < n_trees as u64 || islands.iter().any(|island| island.n_particles == 0) {
             return Err(wrong("fewer particles than trees, or an island of none"));
+        }
+        if islands.iter().any(|island| island.n_unfinished > island.n_particles) {
+            return Err(wrong("more unfinished particles than particles"));
         }
         return Ok(Report::Smc(islands));
     }
@@ -239,6 +245,7 @@ mod tests {
         let island = |n_particles, ancestors| IslandReport {
             n_particles,
             log_evidence: -1.0,
+            n_unfinished: 0,
             stages: vec![Stage { ess: 1.0, log_evidence: -1.0, ancestors }],
         };
         let is_read = |islands: &[IslandReport], n_trees| is_read(&Report::Smc(islands.to_vec()), n_trees);
@@ -248,6 +255,7 @@ mod tests {
         assert!(!is_read(&[island(0, None), island(2, None)], 1));
         assert!(!is_read(&[island(2, Some(vec![0]))], 1));
         assert!(!is_read(&[island(2, Some(vec![0, 2]))], 1));
+        assert!(!is_read(&[IslandReport { n_unfinished: 3, ..island(2, None) }], 1));
     }
 
     #[test]

@@ -13,7 +13,8 @@
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
 //! | 32 | SHA-256 of all bytes before |
 //!
-//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading.
+//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading, and of BART where
+//! its chains stand, which is checked against the rows when they go on.
 
 mod bart;
 mod bayes;
@@ -43,7 +44,7 @@ pub enum AnyModel {
     BayesianTreeClassifier(Box<BayesianTreeClassifier>),
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor(Box<BayesianTreeRegressor>),
-    /// BART for two classes.
+    /// BART for classes.
     BartClassifier(Box<BartClassifier>),
     /// BART for numbers.
     BartRegressor(Box<BartRegressor>),
@@ -60,7 +61,7 @@ pub enum ModelKind {
     BayesianTreeClassifier = 3,
     /// Bayesian decision trees for numbers.
     BayesianTreeRegressor = 4,
-    /// BART for two classes.
+    /// BART for classes.
     BartClassifier = 5,
     /// BART for numbers.
     BartRegressor = 6,
@@ -161,107 +162,34 @@ pub fn load(path: impl AsRef<Path>, run: &Run<'_>) -> Result<AnyModel> {
     AnyModel::from_bytes(&bytes, run)
 }
 
-impl MondrianClassifier {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Classifier, codec::version_of(self.domain()), |writer| {
-            codec::write_classifier(writer, self);
-        })
-    }
+/// `to_bytes` and `save`; `$version` is the format that a model needs.
+macro_rules! in_files {
+    ($model:ty, $kind:ident, $write:path, $version:expr) => {
+        impl $model {
+            /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+            #[must_use]
+            pub fn to_bytes(&self) -> Vec<u8> {
+                let version: fn(&Self) -> u32 = $version;
+                sealed(ModelKind::$kind, version(self), |writer| $write(writer, self))
+            }
 
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
+            /// Writes the model to a file, whole or not at all.
+            ///
+            /// # Errors
+            /// [`Error::Io`].
+            pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+                write(path.as_ref(), &self.to_bytes())
+            }
+        }
+    };
 }
 
-impl MondrianRegressor {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::Regressor, codec::version_of(self.domain()), |writer| {
-            codec::write_regressor(writer, self);
-        })
-    }
-
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
-}
-
-impl BayesianTreeClassifier {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BayesianTreeClassifier, codec::PLAIN, |writer| {
-            bayes::write_classifier(writer, self);
-        })
-    }
-
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
-}
-
-impl BayesianTreeRegressor {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BayesianTreeRegressor, codec::PLAIN, |writer| bayes::write_regressor(writer, self))
-    }
-
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
-}
-
-impl BartClassifier {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BartClassifier, codec::PLAIN, |writer| bart::write_classifier(writer, self))
-    }
-
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
-}
-
-impl BartRegressor {
-    /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(ModelKind::BartRegressor, codec::PLAIN, |writer| bart::write_regressor(writer, self))
-    }
-
-    /// Writes the model to a file, whole or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path.as_ref(), &self.to_bytes())
-    }
-}
+in_files!(MondrianClassifier, Classifier, codec::write_classifier, |model| codec::version_of(model.domain()));
+in_files!(MondrianRegressor, Regressor, codec::write_regressor, |model| codec::version_of(model.domain()));
+in_files!(BayesianTreeClassifier, BayesianTreeClassifier, bayes::write_classifier, |_| codec::PLAIN);
+in_files!(BayesianTreeRegressor, BayesianTreeRegressor, bayes::write_regressor, |_| codec::PLAIN);
+in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| codec::PLAIN);
+in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| codec::PLAIN);
 
 fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();

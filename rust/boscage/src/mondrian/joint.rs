@@ -23,9 +23,56 @@ use crate::tree::{NodeId, RowId};
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
 const BLOCK: usize = 8;
-const ITERATIONS: usize = 500;
+const ITERATIONS: usize = 1000;
 /// What is left of the targets, as a share, when weights are found that predict.
-const TOLERANCE: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-10;
+/// No noise is a smaller share of `gamma_1`: rows that coincide would need weights that cancel to the last bit.
+const LEAST_NOISE: f64 = 1e-9;
+
+/// A joint model in units of its own, in which targets that are moved and stretched are the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standard {
+    /// With `mu_H = 0` and `gamma_1 = 1`.
+    pub(crate) hyper: Hyperparameters,
+    mu: f64,
+    unit: f64,
+}
+
+impl Standard {
+    pub(crate) fn new(hyper: &Hyperparameters) -> Self {
+        let noise_variance = coarse(hyper.noise_variance / hyper.gamma1);
+        Self {
+            hyper: Hyperparameters { mu: 0.0, gamma1: 1.0, noise_variance, ..*hyper },
+            mu: hyper.mu,
+            unit: hyper.gamma1.sqrt(),
+        }
+    }
+
+    /// The same units with other hyperparameters, given in them.
+    pub(crate) fn with(self, hyper: Hyperparameters) -> Self {
+        Self { hyper, ..self }
+    }
+
+    pub(crate) fn target(&self, y: f64) -> f64 {
+        (y - self.mu) / self.unit
+    }
+
+    /// A difference of targets, given in the model's units.
+    pub(crate) fn difference(&self, standard: f64) -> f64 {
+        self.unit * standard
+    }
+
+    /// A target, given in the model's units.
+    pub(crate) fn mean(&self, standard: f64) -> f64 {
+        self.mu + self.difference(standard)
+    }
+}
+
+/// A number with the last half of its digits rounded off, in which the rounding of targets would show.
+fn coarse(value: f64) -> f64 {
+    const LAST: u64 = 1 << 28;
+    f64::from_bits((value.to_bits() + LAST / 2) & !(LAST - 1))
+}
 
 /// The trees as far as sums over them need.
 pub(crate) struct Trees {
@@ -146,7 +193,7 @@ fn add<const L: usize>(sum: &mut [f64; L], other: &[f64; L], factor: f64) {
     }
 }
 
-/// The model with its hyperparameters.
+/// The model with its hyperparameters, of targets whose mean is 0.
 pub(crate) struct Joint<'a> {
     trees: &'a Trees,
     hyper: Hyperparameters,
@@ -157,7 +204,8 @@ pub(crate) struct Joint<'a> {
 impl<'a> Joint<'a> {
     pub(crate) fn new(trees: &'a Trees, hyper: Hyperparameters, run: &'a Run<'a>) -> Result<Self> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&hyper)))?;
-        Ok(Self { trees, hyper, spans, run })
+        let noise_variance = hyper.noise_variance.max(LEAST_NOISE * hyper.gamma1);
+        Ok(Self { trees, hyper: Hyperparameters { noise_variance, ..hyper }, spans, run })
     }
 
     /// The sums of weights by tree and node.
@@ -186,9 +234,9 @@ impl<'a> Joint<'a> {
         };
         let kept = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
         // Squares of the largest targets are no numbers.
-        let largest = targets.iter().fold(0.0, |most: f64, y| most.max((y - self.hyper.mu).abs()));
+        let largest = targets.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };
-        let mut rest = in_lanes(&|row, lane| kept[row][lane] * ((targets[row] - self.hyper.mu) / unit));
+        let mut rest = in_lanes(&|row, lane| kept[row][lane] * (targets[row] / unit));
         let mut weights = vec![[0.0; L]; n];
         let mut direction = rest.clone();
         let mut square = dot(&rest, &rest);
@@ -298,15 +346,11 @@ impl JointWeights {
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn solve(
-        &self,
-        hyper: Hyperparameters,
-        left_out: Option<RowId>,
-        run: &Run<'_>,
-    ) -> Result<Solution> {
+    pub(crate) fn solve(&self, model: &Standard, left_out: Option<RowId>, run: &Run<'_>) -> Result<Solution> {
         let without = |place: usize, _| Some(self.order[place]) == left_out;
-        let joint = Joint::new(&self.trees, hyper, run)?;
-        let weights = joint.weights::<1>(&self.targets, without, TOLERANCE)?;
+        let joint = Joint::new(&self.trees, model.hyper, run)?;
+        let targets: Vec<f64> = self.targets.iter().map(|&y| model.target(y)).collect();
+        let weights = joint.weights::<1>(&targets, without, TOLERANCE)?;
         let sums = joint.sums(&weights)?.into_iter().map(|tree| tree.concat()).collect();
         let weights = weights.concat();
         let mut by_row = vec![0.0; self.order.iter().max().map_or(0, |&row| row as usize + 1)];

@@ -73,22 +73,33 @@ impl Key {
     }
 }
 
-/// Numbers one after the other, for what is no part of a forest's own process.
+/// Random numbers one after the other, the same on every platform.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     key: Key,
     number: u64,
 }
 
 impl Stream {
     /// Stream `index` of a seed.
-    pub(crate) fn new(seed: u64, index: usize) -> Self {
+    #[must_use]
+    pub fn new(seed: u64, index: usize) -> Self {
         // Far from the trees' keys of the same seed.
         Self { key: Key::of_tree(!seed, index), number: 0 }
     }
 
+    /// How many draws there were.
+    pub(crate) fn position(&self) -> u64 {
+        self.number
+    }
+
+    /// Goes on as after so many draws.
+    pub(crate) fn seek(&mut self, position: u64) {
+        self.number = position;
+    }
+
     /// A uniform draw in `[0, 1)`.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         self.number += 1;
         unit(self.key.bits(self.number))
     }

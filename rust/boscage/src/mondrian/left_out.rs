@@ -9,7 +9,7 @@
 
 use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Hyperparameters, Message, Messages};
-use super::joint::{Joint, Trees};
+use super::joint::{Joint, Standard, Trees};
 use super::local_noise::Sizes;
 use super::numbers::Numbers;
 use super::regressor::{Noise, Posterior, RegressionSettings};
@@ -40,11 +40,15 @@ const FEW_TREES: usize = 16;
 /// Accuracy of its weights.
 const TOLERANCE: f64 = 1e-2;
 
+/// Targets are rounded to this, in the joint model's units, where hyperparameters are sought: equations that
+/// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
+const GRID: f64 = 1.0 / 65536.0;
+
 /// How the mean of all trees together takes part in a forest's predictions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Together {
-    /// Of the joint model.
-    pub(crate) hyper: Hyperparameters,
+    /// The joint model.
+    pub(crate) model: Standard,
     /// The joint mean's share in the forest's, beside that of the mixture's mean.
     pub(crate) share: f64,
     /// Factor on the distances of the mixture's components from their mean.
@@ -66,28 +70,28 @@ pub(crate) fn maximise<S: Scalar>(
 ) -> Result<(Hyperparameters, Option<Together>)> {
     let trial = Trial::new(forest, kept, settings, run)?;
     let fixed = settings.noise_variance.is_some();
-    let at = |share: i32, gamma2: i32| {
+    let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
         if fixed {
-            return Hyperparameters {
-                gamma1: heuristic.gamma1 * f64::from(-share).exp2(),
-                gamma2,
-                ..heuristic
-            };
+            let gamma1 = heuristic.gamma1 * f64::from(-share).exp2();
+            return Hyperparameters { gamma1, gamma2, ..*heuristic };
         }
         let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
-        Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..heuristic }
+        Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..*heuristic }
     };
     let joint = match settings.posterior {
-        Posterior::Joint => Some(trial.joint(|[share, gamma2]| at(share, gamma2))?),
+        Posterior::Joint => {
+            let standard = Standard::new(&heuristic);
+            Some(trial.joint(standard, |[share, gamma2]| at(&standard.hyper, share, gamma2))?)
+        }
         Posterior::Exact | Posterior::Fast => None,
     };
     let evaluate = |[share, gamma2, spread]: [i32; 3]| {
-        let hyper = at(share, gamma2);
+        let hyper = at(&heuristic, share, gamma2);
         let mut left_out = trial.left_out(&hyper)?;
-        let together = joint.as_ref().map(|(hyper, errors)| {
+        let together = joint.as_ref().map(|(model, errors)| {
             let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
-            Together { hyper: *hyper, share: recentre(&mut left_out, errors, spread), spread }
+            Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
         });
         if fixed {
             return Ok((trial.score(&left_out, 1.0), (hyper, together)));
@@ -202,27 +206,27 @@ fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> (Vec<RowId>, 
     (chosen, numbers)
 }
 
-/// The rows in an order that is that of the first tree's leaves, not that in which they came.
+/// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
+/// if targets are moved and stretched. Copies are side by side.
 pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
     let n_features = forest.domain.n_features();
-    let arena = &kept.trees[0].arena;
+    let tree = &kept.trees[0];
+    let arena = &tree.arena;
+    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
     let values = |row: RowId| &kept.values[row as usize * n_features..][..n_features];
     let mut order = Vec::with_capacity(forest.n_rows());
     for leaf in arena.preorder().into_iter().filter(|node| node.is_leaf()) {
         let start = order.len();
         order.extend(arena.leaf_rows(leaf));
         order[start..].sort_by(|&a, &b| {
-            let by_target = forest.targets[a as usize].total_cmp(&forest.targets[b as usize]);
-            let pairs = || values(a).iter().zip(values(b));
-            by_target.then_with(|| {
-                pairs()
-                    .map(|(&a, &b)| {
-                        let (a, b): (f64, f64) = (a.into(), b.into());
-                        a.total_cmp(&b)
-                    })
-                    .find(|order| order.is_ne())
-                    .unwrap_or(std::cmp::Ordering::Equal)
-            })
+            let targets = [a, b].map(|row| forest.targets[row as usize]);
+            let apart = targets.map(|y| (y - centre).abs());
+            let by_values = values(a).iter().zip(values(b)).map(|(&a, &b)| {
+                let (a, b): (f64, f64) = (a.into(), b.into());
+                a.total_cmp(&b)
+            });
+            let by_target = [apart, targets].into_iter().map(|[a, b]| a.total_cmp(&b));
+            by_values.chain(by_target).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
         });
     }
     order
@@ -291,16 +295,21 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok(Self { trees, preorders, places, targets, forest, order, numbers, noise, run })
     }
 
-    /// The hyperparameters of all trees together, and by how much they miss every chosen row then. Rows are
-    /// left out in parts.
-    fn joint(&self, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<(Hyperparameters, Vec<f64>)> {
+    /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
+    fn joint(
+        &self,
+        standard: Standard,
+        at: impl Fn([i32; 2]) -> Hyperparameters,
+    ) -> Result<(Standard, Vec<f64>)> {
         let lifetime = self.forest.settings.lifetime;
-        let targets: Vec<f64> = self.order.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let target =
+            |&row: &RowId| (standard.target(self.forest.targets[row as usize]) / GRID).round() * GRID;
+        let targets: Vec<f64> = self.order.iter().map(target).collect();
         let errors = |trees: &Trees, hyper: Hyperparameters| {
             let joint = Joint::new(trees, hyper, self.run)?;
             match (self.targets.len() * PARTS).div_ceil(targets.len()) {
-                0 | 1 => self.errors::<1>(&joint, &targets, hyper.mu, 1),
-                n_parts => self.errors::<PARTS>(&joint, &targets, hyper.mu, n_parts),
+                0 | 1 => self.errors::<1>(&joint, &targets, 1),
+                n_parts => self.errors::<PARTS>(&joint, &targets, n_parts),
             }
         };
         let few = &self.trees[..self.trees.len().min(FEW_TREES)];
@@ -313,27 +322,23 @@ impl<'a, S: Scalar> Trial<'a, S> {
         };
         let (_, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;
         let all = Trees::new(self.trees, &self.order, lifetime, self.run)?;
-        Ok((hyper, errors(&all, hyper)?))
+        let errors = errors(&all, hyper)?.into_iter().map(|error| standard.difference(error)).collect();
+        Ok((standard.with(hyper), errors))
     }
 
     /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
-    fn errors<const L: usize>(
-        &self,
-        joint: &Joint<'_>,
-        targets: &[f64],
-        mu: f64,
-        n_parts: usize,
-    ) -> Result<Vec<f64>> {
+    fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
         let left_out = |place: usize, part: usize| {
             part >= n_parts || self.numbers[place].is_some_and(|row| row as usize % n_parts == part)
         };
         let sums = joint.sums(&joint.weights::<L>(targets, left_out, TOLERANCE)?)?;
-        let rows = self.targets.iter().enumerate().map(|(row, &target)| {
+        let chosen = self.numbers.iter().zip(targets).filter_map(|(row, &y)| Some(((*row)? as usize, y)));
+        let rows = chosen.map(|(row, target)| {
             let means = (0..sums.len()).map(|tree| {
                 let Place { path, branch } = &self.places[tree][row];
                 joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
             });
-            target - mu - means.sum::<f64>()
+            target - means.sum::<f64>()
         });
         Ok(rows.collect())
     }

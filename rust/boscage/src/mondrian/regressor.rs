@@ -7,7 +7,7 @@ use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
 use super::gaussian::{self, Component, Hyperparameters, Messages};
 use super::hyperparameters;
-use super::joint::{self, JointWeights, Solution};
+use super::joint::{self, JointWeights, Solution, Standard};
 use super::left_out::{self, Together};
 use super::local_noise;
 use super::numbers::Numbers;
@@ -145,7 +145,7 @@ impl State {
     fn joint_mean(&self, tree_index: usize, stops: &[Stop]) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
-            joint::mean(|node| sums[node.index()], &joint.together.hyper, stops)
+            joint::mean(|node| sums[node.index()], &joint.together.model.hyper, stops)
         };
         self.joint.as_ref().map_or(0.0, of)
     }
@@ -259,7 +259,7 @@ impl MondrianRegressor {
         let weights = with_body!(&self.forest.body, kept => JointWeights::new(&self.forest, kept, run))?;
         let mut found = Vec::new();
         for &row in &rows {
-            let without = weights.solve(together.hyper, Some(row), run)?;
+            let without = weights.solve(&together.model, Some(row), run)?;
             let gather = LeftOut { model: self, state, without: Some(&without) };
             let chunks = self.forest.predict_left_out(&[row], run, &gather)?;
             found.extend(chunks.into_iter().map(|chunk| chunk.rows));
@@ -403,9 +403,10 @@ impl MondrianRegressor {
         };
         let joint = match self.settings.posterior {
             Posterior::Joint => {
-                let together = together.unwrap_or(Together { hyper, share: 1.0, spread: 1.0 });
+                let alone = || Together { model: Standard::new(&hyper), share: 1.0, spread: 1.0 };
+                let together = together.unwrap_or_else(alone);
                 let weights = JointWeights::new(&self.forest, kept, run)?;
-                Some(JointState { together, solution: weights.solve(together.hyper, None, run)? })
+                Some(JointState { together, solution: weights.solve(&together.model, None, run)? })
             }
             Posterior::Exact | Posterior::Fast => None,
         };
@@ -527,7 +528,7 @@ impl Running {
     }
 }
 
-/// Where a mixture is: the mean of its components, and that of all trees together less `mu_H`.
+/// Where a mixture is: the mean of its components, and that of all trees together, in units of their own.
 #[derive(Debug, Clone, Copy)]
 struct Centre {
     own: f64,
@@ -536,7 +537,7 @@ struct Centre {
 
 impl Centre {
     fn of(self, together: &Together) -> f64 {
-        self.own + together.share * (together.hyper.mu + self.joint - self.own)
+        self.own + together.share * (together.model.mean(self.joint) - self.own)
     }
 }
 
@@ -688,9 +689,10 @@ impl Visitor<Numbers> for LeftOut<'_> {
                 if !node.is_leaf() {
                     return without.sums[tree_index][node.index()];
                 }
-                tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]).sum()
+                let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
+                in_any_order(weights)
             };
-            rows[row].joint += joint::mean(sum, &joint.together.hyper, stops);
+            rows[row].joint += joint::mean(sum, &joint.together.model.hyper, stops);
         }
     }
 
@@ -705,6 +707,13 @@ impl Visitor<Numbers> for LeftOut<'_> {
             self.update(tree_index, tree, changed.iter().rev().copied(), chunk);
         }
     }
+}
+
+/// A sum that does not depend on the order of its terms.
+fn in_any_order(terms: impl Iterator<Item = f64>) -> f64 {
+    let mut terms: Vec<f64> = terms.collect();
+    terms.sort_unstable_by(f64::total_cmp);
+    terms.iter().sum()
 }
 
 fn ragged(chunks: Vec<Vec<Row>>, together: Option<Together>) -> (Vec<usize>, Vec<Component>) {

@@ -1,0 +1,320 @@
+//! Methods that several classes have alike. Python classes cannot be generic: these macros write further blocks
+//! of methods for a class that has `model`, `model_mut` and `of`.
+
+use boscage::{AnyModel, ModelKind};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// `model`, `model_mut` and `of` of a class that is a model and nothing else.
+macro_rules! only_a_model {
+    ($class:ident) => {
+        #[allow(clippy::unnecessary_wraps)]
+        impl $class {
+            fn model(&self) -> PyResult<&boscage::$class> {
+                Ok(&self.0)
+            }
+
+            fn model_mut(&mut self) -> PyResult<&mut boscage::$class> {
+                Ok(&mut self.0)
+            }
+
+            fn of(model: boscage::$class) -> Self {
+                Self(model)
+            }
+        }
+    };
+}
+
+/// Bytes, files, and the text kept in them.
+macro_rules! file_methods {
+    ($class:ident, $kind:ident) => {
+        #[pymethods]
+        impl $class {
+            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+                let model = self.model()?;
+                let bytes = py.detach(|| model.to_bytes());
+                Ok(pyo3::types::PyBytes::new(py, &bytes))
+            }
+
+            #[classmethod]
+            #[pyo3(signature = (data, *, n_threads=1))]
+            fn from_bytes(
+                class: &Bound<'_, pyo3::types::PyType>,
+                data: &[u8],
+                n_threads: usize,
+            ) -> PyResult<Self> {
+                let read = |run: &boscage::Run<'_>| boscage::AnyModel::from_bytes(data, run);
+                match crate::gate::run(class.py(), n_threads, None, read)? {
+                    boscage::AnyModel::$kind(model) => Ok(Self::of(*model)),
+                    other => Err(crate::methods::of_another_kind(&other, boscage::ModelKind::$kind)),
+                }
+            }
+
+            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+                let model = self.model()?;
+                crate::gate::brief(py, || model.save(path))
+            }
+
+            /// Text kept with the model and in its file.
+            #[getter]
+            fn annotation(&self) -> PyResult<&str> {
+                Ok(self.model()?.annotation())
+            }
+
+            #[setter]
+            fn set_annotation(&mut self, annotation: String) -> PyResult<()> {
+                self.model_mut()?.set_annotation(annotation);
+                Ok(())
+            }
+        }
+    };
+}
+
+pub(crate) fn of_another_kind(found: &AnyModel, expected: ModelKind) -> PyErr {
+    PyValueError::new_err(format!("the model is a {}, not a {}", found.name(), expected.name()))
+}
+
+/// What both Mondrian forests do with their rows and trees.
+macro_rules! forest_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            #[pyo3(signature = (ids, *, n_threads=1, progress=None))]
+            fn forget(
+                &mut self,
+                py: Python<'_>,
+                ids: numpy::PyReadonlyArray1<'_, u64>,
+                n_threads: usize,
+                progress: Option<Bound<'_, PyAny>>,
+            ) -> PyResult<()> {
+                let ids = crate::arrays::slice("ids", &ids)?;
+                let model = self.model_mut()?;
+                let work = |run: &boscage::Run<'_>| model.forget(ids, run);
+                crate::gate::run_sized(py, ids.len(), n_threads, progress.as_ref(), work)
+            }
+
+            #[pyo3(signature = (n, *, n_threads=1))]
+            fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
+                let model = self.model_mut()?;
+                let n_gone = model.n_rows().saturating_sub(n);
+                crate::gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
+            }
+
+            #[pyo3(signature = (other, *, n_threads=1, progress=None))]
+            fn merge(
+                &mut self,
+                py: Python<'_>,
+                other: PyRef<'_, Self>,
+                n_threads: usize,
+                progress: Option<Bound<'_, PyAny>>,
+            ) -> PyResult<()> {
+                let other = other.model()?;
+                let model = self.model_mut()?;
+                crate::gate::run(py, n_threads, progress.as_ref(), |run| model.merge(other, run))
+            }
+
+            #[pyo3(signature = (predictive, *, n_threads=1))]
+            fn set_predictive(&mut self, py: Python<'_>, predictive: &str, n_threads: usize) -> PyResult<()> {
+                let predictive = crate::settings::predictive(predictive)?;
+                let model = self.model_mut()?;
+                py.detach(|| model.set_predictive(predictive, n_threads));
+                self.settings.predictive = predictive;
+                Ok(())
+            }
+
+            fn digest(&self, py: Python<'_>) -> PyResult<String> {
+                let model = self.model()?;
+                Ok(py.detach(|| model.digest()))
+            }
+
+            fn copy(&self) -> Self {
+                self.clone()
+            }
+
+            /// Bytes that trees and rows hold.
+            #[getter]
+            fn nbytes(&self) -> PyResult<usize> {
+                Ok(self.model()?.bytes())
+            }
+
+            #[getter]
+            fn n_rows(&self) -> PyResult<usize> {
+                Ok(self.model()?.n_rows())
+            }
+
+            #[getter]
+            fn n_features(&self) -> PyResult<usize> {
+                Ok(self.model()?.domain().n_features())
+            }
+
+            #[getter]
+            fn n_estimators(&self) -> usize {
+                self.settings.n_estimators
+            }
+
+            #[getter]
+            fn lifetime(&self) -> f64 {
+                self.settings.lifetime
+            }
+
+            #[getter]
+            fn min_samples_split(&self) -> usize {
+                self.settings.min_samples_split
+            }
+
+            #[getter(predictive)]
+            fn get_predictive(&self) -> &'static str {
+                crate::settings::predictive_name(self.settings.predictive)
+            }
+
+            #[getter]
+            fn seed(&self) -> u64 {
+                self.settings.seed
+            }
+
+            #[getter]
+            fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<u64>>> {
+                Ok(crate::arrays::vector(py, self.model()?.ids()))
+            }
+
+            #[getter]
+            fn low<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                Ok(crate::arrays::vector(py, self.model()?.domain().low().to_vec()))
+            }
+
+            #[getter]
+            fn high<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                Ok(crate::arrays::vector(py, self.model()?.domain().high().to_vec()))
+            }
+
+            #[getter]
+            fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                Ok(crate::arrays::vector(py, self.model()?.domain().weights().to_vec()))
+            }
+        }
+    };
+}
+
+/// What both posteriors over trees tell of them.
+macro_rules! bayes_methods {
+    ($class:ident) => {
+        #[pymethods]
+        #[allow(non_snake_case)]
+        impl $class {
+            /// Numbers of nodes, `n_rows x n_trees`.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn apply<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
+                let rows = X.rows()?;
+                let leaves = crate::gate::run(py, n_threads, None, |run| self.0.apply(rows, run))?;
+                crate::arrays::matrix(py, leaves, rows.n_rows(), self.0.weights().len())
+            }
+
+            fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                crate::bayes_settings::trees(py, self.0.trees())
+            }
+
+            fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                crate::bayes_settings::report(py, self.0.report())
+            }
+
+            /// Logarithm of the marginal likelihood and its standard error; none from chains.
+            fn log_evidence(&self) -> Option<(f64, f64)> {
+                self.0.report().log_evidence()
+            }
+
+            #[getter]
+            fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
+                crate::arrays::vector(py, self.0.weights().to_vec())
+            }
+
+            #[getter]
+            fn n_features(&self) -> usize {
+                self.0.n_features()
+            }
+
+            #[getter]
+            fn alpha_s(&self) -> f64 {
+                self.0.prior().alpha_s()
+            }
+
+            #[getter]
+            fn beta_s(&self) -> f64 {
+                self.0.prior().beta_s()
+            }
+        }
+    };
+}
+
+/// What both posteriors over sums of trees tell of them.
+macro_rules! bart_methods {
+    ($class:ident) => {
+        #[pymethods]
+        #[allow(non_snake_case)]
+        impl $class {
+            /// What sums of trees say of every row in every draw, the draws of the first chain first: the target
+            /// without noise, the probability of the second class, or those of more classes, row by row.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn predict_draws<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
+                let rows = X.rows()?;
+                let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
+                let n_numbers = draws.len() / self.0.n_draws();
+                crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
+            }
+
+            /// How many cuts of each draw are along each feature.
+            fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
+                let cuts = py.detach(|| self.0.cuts());
+                crate::arrays::matrix(py, cuts, self.0.n_draws(), self.0.n_features())
+            }
+
+            fn trees<'py>(&self, py: Python<'py>, draw: usize) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                if draw >= self.0.n_draws() {
+                    return Err(pyo3::exceptions::PyIndexError::new_err("there are not so many draws"));
+                }
+                crate::bart_settings::trees(py, self.0.trees(draw))
+            }
+
+            fn traces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                crate::bart_settings::traces(py, self.0.traces())
+            }
+
+            #[getter]
+            fn n_features(&self) -> usize {
+                self.0.n_features()
+            }
+
+            #[getter]
+            fn n_trees(&self) -> usize {
+                self.0.n_trees()
+            }
+
+            #[getter]
+            fn n_draws(&self) -> usize {
+                self.0.n_draws()
+            }
+
+            /// What each sum of trees is added to.
+            #[getter]
+            fn centres<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
+                crate::arrays::vector(py, self.0.centres().to_vec())
+            }
+
+            #[getter]
+            fn seed(&self) -> u64 {
+                self.0.seed()
+            }
+        }
+    };
+}
+
+pub(crate) use {bart_methods, bayes_methods, file_methods, forest_methods, only_a_model};

@@ -1,0 +1,678 @@
+//! The law of chains with other leaves, with split probabilities that are learnt, and of chains that are continued.
+
+use std::collections::HashMap;
+use std::ops::{Add, Sub};
+
+use super::context::Odds;
+use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::leaf_model::{LeafModel, RowStats};
+use super::log_linear::LogGamma;
+use super::model_forest::ModelForest;
+use super::multinomial::{Multinomial, OneClass};
+use super::noise::NoisePrior;
+use super::random::normal;
+use super::response::Numbers;
+use super::sampler::{NormalSampler, Sampler};
+use super::settings::{BartSettings, Sparsity};
+use super::sparse::SplitWeights;
+use super::sweep::Forest;
+use super::tests::{
+    GROWPRUNE, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, check_visits, posterior, prior, samplers, settings,
+    some_rows, table, tree_name,
+};
+use super::{BartClassifier, BartRegressor, PoissonLeaves, SumOfTrees};
+use crate::bayes::exact::{Exact, Flat, Mean};
+use crate::bayes::{Proposal, Target};
+use crate::control::Control;
+use crate::data::Rows;
+use crate::error::Error;
+use crate::model_file::AnyModel;
+use crate::mondrian::{Label, Run, Stream};
+
+const COUNTS: [f64; 5] = [0.0, 3.0, 7.0, 1.0, 4.0];
+const EXPOSURE: [f64; 5] = [1.0, 0.5, 2.0, 1.5, 1.0];
+
+fn poisson(counts: &[f64], exposure: &[f64], settings: &BartSettings) -> PoissonLeaves {
+    PoissonLeaves::new(counts, exposure, settings).unwrap()
+}
+
+/// Shares of trees of a chain of one tree, and means of functions of the sums.
+fn visits<M: LeafModel>(
+    settings: &BartSettings,
+    model: &M,
+    n_sweeps: u32,
+    f: impl Fn(f64) -> f64,
+) -> (HashMap<String, f64>, Vec<Mean>) {
+    const BATCH: u32 = 250;
+    let (table, odds) = (table(), Odds::new(settings.prior));
+    let mut stream = Stream::new(11, 0);
+    let mut forest = ModelForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream);
+    let mut visits: HashMap<String, f64> = HashMap::new();
+    let mut means: Vec<Mean> = (0..5).map(|_| Mean::new()).collect();
+    for _ in 0..n_sweeps / BATCH {
+        let mut batch = [0.0; 5];
+        for _ in 0..BATCH {
+            forest.sweep(model, &mut stream);
+            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n_sweeps);
+            batch.iter_mut().zip(&forest.sums).for_each(|(mean, &sum)| *mean += f(sum) / f64::from(BATCH));
+        }
+        means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
+    }
+    (visits, means)
+}
+
+fn log_evidence<M: LeafModel>(model: &M) -> f64 {
+    let (table, prior) = (table(), prior());
+    let stats: Vec<M::Stats> = (0..5).map(|row| model.stats(row, 0.0)).collect();
+    let leaf = RowStats { model, stats: &stats };
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let mut exact = Exact::new(&target);
+    let all = exact.all_rows();
+    exact.evidence(all, 0).ln()
+}
+
+/// One tree of counts: every tree as often as the recursion over sets of rows says, and `E exp(f_i)`, which is the
+/// ratio of evidences with one event more at row `i` and as it is.
+#[test]
+fn trees_of_counts_are_visited_as_the_posterior_does() {
+    let (table, prior) = (table(), prior());
+    for (name, settings) in samplers(1) {
+        let model = poisson(&COUNTS, &EXPOSURE, &settings);
+        let stats: Vec<_> = (0..5).map(|row| model.stats(row, 0.0)).collect();
+        let leaf = RowStats { model: &model, stats: &stats };
+        let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+        let n = 60_000;
+        let (visits, rates) = visits(&settings, &model, n, f64::exp);
+        check_visits(name, &visits, &expected, n, 40.0);
+        for (i, rate) in rates.iter().enumerate() {
+            let mut more = COUNTS;
+            more[i] += 1.0;
+            let ratio = log_evidence(&poisson(&more, &EXPOSURE, &settings)) - log_evidence(&model);
+            rate.check(ratio.exp(), 5.0, &format!("{name}: rate of row {i}"));
+        }
+    }
+}
+
+/// No events where none are expected say nothing: trees and values come from the prior.
+#[test]
+fn counts_without_exposure_give_back_the_prior() {
+    let (table, prior) = (table(), prior());
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &Flat });
+    for (name, settings) in samplers(1) {
+        let model = poisson(&[0.0; 5], &[1e-300; 5], &settings);
+        let n = 50_000;
+        // A square has mean (2 / k)^2 a priori, and the value itself mean zero.
+        let (trees, squares) = visits(&settings, &model, n, |f| (f + 0.5).powi(2));
+        check_visits(name, &trees, &expected, n, 40.0);
+        for mean in &squares {
+            mean.check(1.25, 5.0, name);
+        }
+    }
+}
+
+/// Normal leaves as somebody else might write them.
+#[derive(Debug, Clone)]
+struct Normal(LeafPosterior);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Residuals {
+    n: f64,
+    sum: f64,
+}
+
+impl Add for Residuals {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { n: self.n + other.n, sum: self.sum + other.sum }
+    }
+}
+
+impl Sub for Residuals {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self { n: self.n - other.n, sum: self.sum - other.sum }
+    }
+}
+
+impl LeafModel for Normal {
+    type Stats = Residuals;
+    fn n_rows(&self) -> usize {
+        5
+    }
+    fn stats(&self, row: usize, others: f64) -> Residuals {
+        Residuals { n: 1.0, sum: TARGETS[row] - others }
+    }
+    fn log_marginal(&self, stats: Residuals) -> f64 {
+        self.0.log_likelihood(stats.n as u32, stats.sum)
+    }
+    fn draw(&self, stats: Residuals, stream: &mut Stream) -> f64 {
+        self.0.draw(stats.n as u32, stats.sum, stream)
+    }
+    fn log_likelihood(&self, _: &[f64]) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
+    let (table, prior) = (table(), prior());
+    let ours = LeafPosterior::new(SIGMA, SIGMA_MU);
+    let leaf = ResidualLeaf { posterior: ours, residuals: &TARGETS };
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+    for kernels in [GROWPRUNE, MIXED] {
+        let n = 60_000;
+        let (visits, _) = visits(&settings(kernels, 1), &Normal(ours), n, |f| f);
+        check_visits("a user's", &visits, &expected, n, 40.0);
+    }
+}
+
+/// Geweke (2004): redrawing the data given the state, and the state given the data, in turn, leaves their joint
+/// distribution as it is when both come from the prior.
+fn getting_it_right<S, const K: usize>(
+    start: impl Fn(&mut Stream) -> S,
+    redraw: impl Fn(&mut S, &mut Stream),
+    sweep: impl Fn(&mut S, &mut Stream),
+    statistics: impl Fn(&S) -> [f64; K],
+) {
+    let mut stream = Stream::new(23, 0);
+    let mut independent: [Mean; K] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..20_000 {
+        let mut state = start(&mut stream);
+        redraw(&mut state, &mut stream);
+        independent.iter_mut().zip(statistics(&state)).for_each(|(mean, x)| mean.add(x));
+    }
+    let mut state = start(&mut stream);
+    let mut batches: [Mean; K] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..200 {
+        let mut sums = [0.0; K];
+        for _ in 0..300 {
+            redraw(&mut state, &mut stream);
+            sums.iter_mut().zip(statistics(&state)).for_each(|(sum, x)| *sum += x / 300.0);
+            sweep(&mut state, &mut stream);
+        }
+        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
+    }
+    for (i, (alone, chained)) in independent.iter().zip(&batches).enumerate() {
+        let [a, b] =
+            [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
+        let error = (a.1 + b.1).sqrt();
+        assert!((a.0 - b.0).abs() <= 4.5 * error + 1e-12, "{i}: {} and {} +- {error}", a.0, b.0);
+    }
+}
+
+/// A Poisson draw of a small mean: arrivals within a unit of time.
+fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
+    let (mut n, mut time) = (0.0, 0.0);
+    loop {
+        time -= (1.0 - stream.unit()).ln();
+        if time > mean {
+            return n;
+        }
+        n += 1.0;
+    }
+}
+
+#[test]
+fn sweeps_over_counts_get_it_right() {
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        // A narrow prior: rates stay small.
+        let settings = BartSettings { k: 3.0, ..settings(kernels, 2) };
+        let odds = Odds::new(settings.prior);
+        getting_it_right(
+            |stream| {
+                let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
+                let forest = ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream);
+                (forest, [0.0; 5])
+            },
+            |(forest, counts), stream| {
+                for (i, count) in counts.iter_mut().enumerate() {
+                    *count = poisson_draw(EXPOSURE[i] * forest.sums[i].exp(), stream);
+                }
+            },
+            |(forest, counts), stream| forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream),
+            |(forest, counts)| {
+                let leaves = |tree: usize| forest.trees[tree].leaves().count() as f64;
+                let f = &forest.sums;
+                [
+                    leaves(0) + leaves(1),
+                    leaves(0).powi(2),
+                    f[0],
+                    f[0] * f[0],
+                    f[0] * f[2],
+                    f[1] * counts[1],
+                    counts[3],
+                ]
+            },
+        );
+    }
+}
+
+#[test]
+fn sweeps_over_several_classes_get_it_right() {
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let centres = [0.0, 0.5, -0.5];
+        getting_it_right(
+            |stream| {
+                let class =
+                    OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
+                let forests = centres.map(|centre| {
+                    ModelForest::from_prior((&table, &settings, &odds), &class, centre, stream)
+                });
+                Multinomial { forests: forests.into(), classes: vec![class; 3] }
+            },
+            |state, stream| {
+                for row in 0..5 {
+                    let weights: Vec<f64> =
+                        state.forests.iter().map(|forest| forest.sums[row].exp()).collect();
+                    let mut rest = stream.unit() * weights.iter().sum::<f64>();
+                    let drawn = weights.iter().position(|weight| {
+                        rest -= weight;
+                        rest < 0.0
+                    });
+                    for (class, own) in state.classes.iter_mut().enumerate() {
+                        own.is_in[row] = class == drawn.unwrap_or(2);
+                    }
+                }
+            },
+            Sampler::sweep,
+            |state| {
+                let f = |class: usize, row: usize| state.forests[class].sums[row];
+                let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
+                let leaves: usize = state.trees().iter().map(|tree| tree.leaves().count()).sum();
+                [
+                    leaves as f64,
+                    f(0, 0),
+                    f(0, 0).powi(2),
+                    f(1, 0) * f(1, 2),
+                    f(2, 1).powi(2),
+                    f(0, 0) * f(1, 0),
+                    f(0, 0) * is_in(0, 0),
+                    f(2, 3) * is_in(1, 3),
+                    is_in(1, 2),
+                ]
+            },
+        );
+    }
+}
+
+/// Kernels of [`samplers`], and the proposal on a subset of dimensions.
+fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
+    let mut all = samplers(1);
+    all.push(("pg, subset", BartSettings { proposal: Proposal::OptimalSubset(1), ..settings(PG, 1) }));
+    all
+}
+
+/// Dimensions of unequal weight: every tree as often as the recursion says.
+#[test]
+fn weights_of_dimensions_are_those_of_the_posterior() {
+    let table = table();
+    let mut odds = Odds::new(prior());
+    odds.log_weights = Some(vec![0.15f64.ln(), 0.85f64.ln()]);
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+    let expected = posterior(&Target { table: &table, prior: &odds, leaf: &leaf });
+    for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
+        let mut stream = Stream::new(seed as u64, 7);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let n = 60_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        for _ in 0..n {
+            forest.sweep(&mut stream);
+            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+        }
+        check_visits(name, &visits, &expected, n, 40.0);
+    }
+}
+
+/// Split probabilities that are learnt, integrated out on a grid: `s_0 ~ Beta(alpha / 2, alpha / 2)`.
+#[test]
+fn learnt_split_probabilities_have_their_posterior() {
+    const ALPHA: f64 = 1.5;
+    let table = table();
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+    let (mut expected, mut mean, mut total) = (HashMap::<String, f64>::new(), 0.0, 0.0);
+    for i in 0..2000 {
+        // With s = sin^2 the density has no poles.
+        let angle = (f64::from(i) + 0.5) / 2000.0 * std::f64::consts::FRAC_PI_2;
+        let s = angle.sin().powi(2);
+        let density = (s * (1.0 - s)).powf(0.5 * ALPHA - 0.5);
+        let mut odds = Odds::new(prior());
+        odds.log_weights = Some(vec![s.ln(), (1.0 - s).ln()]);
+        let target = Target { table: &table, prior: &odds, leaf: &leaf };
+        let exact = Exact::new(&target);
+        let all = exact.all_rows();
+        for (name, weight) in exact.trees(all, 0) {
+            *expected.entry(name).or_default() += density * weight;
+            mean += s * density * weight;
+            total += density * weight;
+        }
+    }
+    for weight in expected.values_mut() {
+        *weight /= total;
+    }
+    for (name, settings) in samplers(1).into_iter().filter(|(name, _)| !name.starts_with("pg")) {
+        let mut stream = Stream::new(31, 0);
+        let odds = Odds::new(settings.prior);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
+        let n = 100_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut found = Mean::new();
+        for _ in 0..n / 400 {
+            let mut batch = 0.0;
+            for _ in 0..400 {
+                forest.sweep(&mut stream);
+                weights.draw(forest.trees.iter(), &table, &mut stream);
+                std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(weights.log_s.clone());
+                *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+                batch += weights.log_s[0].exp() / 400.0;
+            }
+            found.add(batch);
+        }
+        check_visits(name, &visits, &expected, n as u32, 60.0);
+        found.check(mean / total, 5.0, name);
+    }
+}
+
+/// The same with the concentration learnt too.
+#[test]
+fn sweeps_with_learnt_split_probabilities_get_it_right() {
+    let table = table();
+    let settings = settings(MIXED, 2);
+    let odds = Odds::new(settings.prior);
+    getting_it_right(
+        |stream| {
+            let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
+            // The concentration from its prior; the rest follows, and leaves the joint prior as it is.
+            let weight = |i: u32| f64::from(i).powf(-0.5);
+            let mut rest = stream.unit() * (1..1000).map(weight).sum::<f64>();
+            let found = (1..1000).find(|&i| {
+                rest -= weight(i);
+                rest < 0.0
+            });
+            let share = f64::from(found.unwrap_or(999)) / 1000.0;
+            weights.alpha = 2.0 * share / (1.0 - share);
+            weights.draw(std::iter::empty(), &table, stream);
+            let mut own = odds.clone();
+            own.log_weights = Some(weights.log_s.clone());
+            let forest = Forest::from_prior((&table, &settings, &own), &[0.0; 5], (SIGMA, SIGMA_MU), stream);
+            (forest, weights)
+        },
+        |(forest, _), stream| forest.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
+        |(forest, weights), stream| {
+            forest.sweep(stream);
+            weights.draw(forest.trees.iter(), &table, stream);
+            std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(weights.log_s.clone());
+        },
+        |(forest, weights)| {
+            let s = weights.log_s[0].exp();
+            let share = weights.alpha / (weights.alpha + 2.0);
+            let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
+            let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
+            let first = f64::from(u8::from(root.is_some_and(|split| split.dimension == 0)));
+            [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
+        },
+    );
+}
+
+/// Simulation-based calibration (Talts et al. 2018): where trees, values and noise come from the prior, the ranks of
+/// the truths among draws of their posterior are uniform, and so intervals hold as many truths as they say: for the
+/// sum of trees at a row, for `sigma`, and for a new target.
+#[test]
+fn ranks_of_truths_are_uniform() {
+    const N_DRAWS: usize = 19;
+    const TRIALS: usize = 400;
+    let table = table();
+    let prior = NoisePrior { nu: 8.0, lambda: 0.1 };
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(41, 0);
+        let mut counts = [[0.0; 5]; 3];
+        let summaries = |forest: &Forest<'_>, targets: &[f64], stream: &mut Stream| {
+            let f = targets[4] - forest.residuals[4];
+            [f, forest.sigma, f + forest.sigma * normal(stream)]
+        };
+        for _ in 0..TRIALS {
+            let sigma = prior.draw(0, 0.0, &mut stream);
+            let start = |sigma, targets: &[f64], stream: &mut Stream| {
+                Forest::from_prior((&table, &settings, &odds), targets, (sigma, SIGMA_MU), stream)
+            };
+            let truth = start(sigma, &[0.0; 5], &mut stream);
+            let truths = summaries(&truth, &[0.0; 5], &mut stream);
+            let targets: Vec<f64> =
+                truth.residuals.iter().map(|r| -r + sigma * normal(&mut stream)).collect();
+            let forest = start(0.4, &targets, &mut stream);
+            let mut chain = NormalSampler { forest, response: Numbers { prior: Some(prior) }, scale: 1.0 };
+            let mut ranks = [0; 3];
+            for sweep in 1..=200 + 15 * N_DRAWS {
+                chain.sweep(&mut stream);
+                if sweep > 200 && sweep % 15 == 0 {
+                    let drawn = summaries(&chain.forest, &targets, &mut stream);
+                    for (rank, (drawn, truth)) in ranks.iter_mut().zip(drawn.iter().zip(&truths)) {
+                        *rank += usize::from(drawn < truth);
+                    }
+                }
+            }
+            for (counts, rank) in counts.iter_mut().zip(ranks) {
+                counts[rank * 5 / (N_DRAWS + 1)] += 1.0;
+            }
+        }
+        // Four degrees of freedom: above 25 once in 20,000.
+        let expected = TRIALS as f64 / 5.0;
+        for counts in counts {
+            let chi_square: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
+            assert!(chi_square < 25.0, "{counts:?}");
+        }
+    }
+}
+
+/// The leaf of every row in a tree of [`Exact::trees`], by its name.
+fn leaves_of(name: &str) -> [usize; 5] {
+    fn walk(rest: &mut &str, rows: &[usize], leaves: &mut [usize; 5], n_leaves: &mut usize) {
+        if let Some(after) = rest.strip_prefix('*') {
+            *rest = after;
+            for &row in rows {
+                leaves[row] = *n_leaves;
+            }
+            *n_leaves += 1;
+            return;
+        }
+        let (cut, after) = rest[1..].split_once(' ').expect("a cut comes before its sides");
+        let (dimension, rank) = cut.split_once('<').expect("a cut has a dimension and a rank");
+        let (dimension, rank): (u32, u32) = (dimension.parse().unwrap(), rank.parse().unwrap());
+        let table = table();
+        let below = |row: &usize| table.column(dimension).rank(*row as u32) <= rank;
+        let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| below(row));
+        *rest = after;
+        walk(rest, &left, leaves, n_leaves);
+        *rest = &rest[1..];
+        walk(rest, &right, leaves, n_leaves);
+        *rest = &rest[1..];
+    }
+    let mut leaves = [0; 5];
+    walk(&mut { name }, &[0, 1, 2, 3, 4], &mut leaves, &mut 0);
+    leaves
+}
+
+/// `N(TARGETS | 0, K + SIGMA^2)` but for a constant, and `K (K + SIGMA^2)^-1 TARGETS`, by Gaussian elimination.
+fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
+    let mut a = *covariance;
+    (0..5).for_each(|i| a[i][i] += SIGMA * SIGMA);
+    let (mut b, mut log_det) = (TARGETS, 0.0);
+    for k in 0..5 {
+        log_det += a[k][k].ln();
+        for i in k + 1..5 {
+            let share = a[i][k] / a[k][k];
+            let above = a[k];
+            a[i].iter_mut().zip(above).for_each(|(own, above)| *own -= share * above);
+            b[i] -= share * b[k];
+        }
+    }
+    for k in (0..5).rev() {
+        let sum: f64 = (k + 1..5).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - sum) / a[k][k];
+    }
+    let squares: f64 = b.iter().zip(&TARGETS).map(|(a, b)| a * b).sum();
+    let mean = std::array::from_fn(|i| (0..5).map(|j| covariance[i][j] * b[j]).sum());
+    ((-0.5 * (log_det + squares)).exp(), mean)
+}
+
+/// Two trees: given both, `f` is normal, so that a sum over all pairs of trees is the exact answer.
+#[test]
+fn two_trees_have_their_posterior() {
+    let (table, prior) = (table(), prior());
+    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let exact = Exact::new(&target);
+    let exact = exact.trees(exact.all_rows(), 0);
+    let trees: Vec<(String, f64, [usize; 5])> =
+        exact.into_iter().map(|(name, p)| (name.clone(), p, leaves_of(&name))).collect();
+    let (mut expected, mut mean, mut total) = (HashMap::<String, f64>::new(), [0.0; 5], 0.0);
+    for (name, p, first) in &trees {
+        for (_, q, second) in &trees {
+            let together =
+                |leaves: &[usize; 5], i: usize, j: usize| f64::from(u8::from(leaves[i] == leaves[j]));
+            let entry = |i, j| SIGMA_MU * SIGMA_MU * (together(first, i, j) + together(second, i, j));
+            let covariance = std::array::from_fn(|i| std::array::from_fn(|j| entry(i, j)));
+            let (likelihood, f) = normal_sum(&covariance);
+            let weight = p * q * likelihood;
+            *expected.entry(name.clone()).or_default() += weight;
+            mean.iter_mut().zip(f).for_each(|(mean, f)| *mean += weight * f);
+            total += weight;
+        }
+    }
+    for weight in expected.values_mut() {
+        *weight /= total;
+    }
+    for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
+        let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let n = 60_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..n / 300 {
+            let mut batch = [0.0; 5];
+            for _ in 0..300 {
+                forest.sweep(&mut stream);
+                *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+                for (i, f) in batch.iter_mut().enumerate() {
+                    *f += (TARGETS[i] - forest.residuals[i]) / 300.0;
+                }
+            }
+            means.iter_mut().zip(batch).for_each(|(mean, f)| mean.add(f));
+        }
+        check_visits(name, &visits, &expected, n, 60.0);
+        for (mean_of_row, exact) in means.iter().zip(mean) {
+            let m = mean_of_row.sum / mean_of_row.n;
+            let error = ((mean_of_row.squares / mean_of_row.n - m * m) / mean_of_row.n).sqrt();
+            assert!((m - exact / total).abs() < 4.5 * error, "{name}: {m} +- {error} for {}", exact / total);
+        }
+    }
+}
+
+fn all_settings() -> Vec<BartSettings> {
+    let short = |kernels| BartSettings {
+        n_chains: 2,
+        n_burn: 10,
+        n_draws: 4,
+        thin: 3,
+        seed: 4,
+        ..settings(kernels, 5)
+    };
+    vec![short(GROWPRUNE), short(MIXED), BartSettings { sparse: Some(Sparsity::default()), ..short(MIXED) }]
+}
+
+/// A chain that is continued, also from a file, gives the bits of one that never stopped.
+#[test]
+fn continued_chains_are_as_if_they_had_not_stopped() {
+    let (x, y) = some_rows(60, &mut Stream::new(5, 0));
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let run = Run::default();
+    for settings in all_settings() {
+        let more = BartSettings { n_draws: 9, ..settings.clone() };
+        let short = BartRegressor::fit(&settings, rows, &y, &run).unwrap();
+        let once = BartRegressor::fit(&more, rows, &y, &run).unwrap();
+        let AnyModel::BartRegressor(read) = AnyModel::from_bytes(&short.to_bytes(), &run).unwrap() else {
+            panic!("a regressor was written");
+        };
+        let twice = BartRegressor::fit_from(Some(&read), None, (&more, rows, &y), &run).unwrap();
+        assert_eq!(twice.to_bytes(), once.to_bytes());
+        let other = BartSettings { k: 1.0, ..more.clone() };
+        assert!(BartRegressor::fit_from(Some(&short), None, (&other, rows, &y), &run).is_err());
+        let fewer = BartSettings { n_draws: 3, ..more.clone() };
+        assert!(BartRegressor::fit_from(Some(&short), None, (&fewer, rows, &y), &run).is_err());
+        for n_classes in [2, 3] {
+            let label = |y: &f64| Label::Int(((y + 2.0) * 1.5) as i64 % n_classes);
+            let labels: Vec<Label> = y.iter().map(label).collect();
+            let short = BartClassifier::fit(&settings, rows, &labels, &run).unwrap();
+            let once = BartClassifier::fit(&more, rows, &labels, &run).unwrap();
+            let twice = BartClassifier::fit_from(Some(&short), None, (&more, rows, &labels), &run).unwrap();
+            assert_eq!(twice.to_bytes(), once.to_bytes());
+            let AnyModel::BartClassifier(read) = AnyModel::from_bytes(&once.to_bytes(), &run).unwrap() else {
+                panic!("a classifier was written");
+            };
+            assert_eq!(read.predict_draws(rows, &run).unwrap(), once.predict_draws(rows, &run).unwrap());
+        }
+    }
+}
+
+/// Every sweep is told once, and whoever is told can end it all.
+#[test]
+fn sweeps_are_watched() {
+    let (x, y) = some_rows(30, &mut Stream::new(6, 0));
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let settings = &all_settings()[0];
+    let seen = std::sync::Mutex::new(Vec::new());
+    let watch = |sweep: &super::Sweep| {
+        seen.lock().unwrap().push(*sweep);
+        Ok(())
+    };
+    let run = Run { n_threads: 2, ..Run::default() };
+    let model = BartRegressor::fit_from(None, Some(&watch), (settings, rows, &y), &run).unwrap();
+    let seen = seen.into_inner().unwrap();
+    for (chain, trace) in model.traces().iter().enumerate() {
+        let own: Vec<_> = seen.iter().filter(|sweep| sweep.chain == chain).collect();
+        assert!(own.iter().map(|sweep| sweep.iteration).eq(1..=22));
+        let kept = (0..4).map(|draw| own[10 + 3 * draw + 2]);
+        assert!(
+            kept.map(|sweep| (sweep.sigma, sweep.log_likelihood)).eq(trace
+                .sigma
+                .iter()
+                .copied()
+                .zip(trace.log_likelihood.iter().copied()))
+        );
+    }
+    let stop = |sweep: &super::Sweep| if sweep.iteration < 5 { Ok(()) } else { Err(Error::Interrupted) };
+    let control = Control::new();
+    let run = Run { control: &control, ..run };
+    let ended = BartRegressor::fit_from(None, Some(&stop), (settings, rows, &y), &run);
+    assert_eq!(ended.unwrap_err(), Error::Interrupted);
+}
+
+/// Rates that depend on one feature are found, whatever the threads.
+#[test]
+fn counts_are_learnt_and_repeat() {
+    let mut stream = Stream::new(8, 0);
+    let x: Vec<f64> = (0..400).map(|_| stream.unit()).collect();
+    let counts: Vec<f64> =
+        x.chunks(2).map(|x| poisson_draw(if x[0] < 0.5 { 1.0 } else { 6.0 }, &mut stream)).collect();
+    let settings =
+        BartSettings { n_trees: 20, n_chains: 2, n_burn: 200, n_draws: 100, ..BartSettings::default() };
+    let model = poisson(&counts, &[1.0; 200], &settings);
+    let rows = Rows::from_f64(&x, 2).unwrap();
+    let fits = [1, 2].map(|n_threads| {
+        let run = Run { n_threads, ..Run::default() };
+        SumOfTrees::fit(&settings, rows, &model, None, &run).unwrap().predict_draws(rows, &run).unwrap()
+    });
+    assert_eq!(fits[0], fits[1]);
+    let at = Rows::from_f64(&[0.2, 0.5, 0.8, 0.5], 2).unwrap();
+    let rates = SumOfTrees::fit(&settings, rows, &model, None, &Run::default()).unwrap();
+    let f = rates.predict(at, &Run::default()).unwrap();
+    assert!((f[0].exp() - 1.0).abs() < 0.35 && (f[1].exp() - 6.0).abs() < 1.2, "{f:?}");
+}

@@ -1,0 +1,179 @@
+//! A sum of trees with leaves of any kind, and a sweep over it (Algorithm 4.1, lines 5 to 8).
+
+use std::sync::Arc;
+
+use super::context::{Context, Odds};
+use super::growprune::{self, Work};
+use super::leaf::LeafPosterior;
+use super::leaf_model::{LeafModel, NodeStats, RowStats};
+use super::regrow::regrow;
+use super::settings::{BartSettings, Kernel};
+use super::shift::shift;
+use super::sweep::{GROW, OTHER, PARTICLES, PRUNE, REGROW, SHIFT, SHIFTS};
+use super::tree_state::TreeState;
+use super::whole_tree;
+use crate::bayes::{Acceptance, State, Table, Target};
+use crate::mondrian::Stream;
+
+/// The trees of a sum, and the sum at every row.
+#[derive(Debug)]
+pub(super) struct ModelForest<'a, M: LeafModel> {
+    table: &'a Table,
+    settings: &'a BartSettings,
+    pub(super) odds: Arc<Odds>,
+    pub(super) trees: Vec<TreeState>,
+    /// What the trees add up to, and what they are added to.
+    pub(super) sums: Vec<f64>,
+    pub(super) acceptance: [Acceptance; 6],
+    /// By row, of the tree that is being changed.
+    stats: Vec<M::Stats>,
+    by_node: Vec<M::Stats>,
+}
+
+impl<'a, M: LeafModel> ModelForest<'a, M> {
+    /// Trees with their values, drawn from the prior, to be added to `centre`.
+    pub(super) fn from_prior(
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
+        model: &M,
+        centre: f64,
+        stream: &mut Stream,
+    ) -> Self {
+        let mut forest = Self::from_stumps((table, settings, odds), centre);
+        let nothing = RowStats { model, stats: &forest.stats };
+        let target = Target { table, prior: odds, leaf: &nothing };
+        for tree in &mut forest.trees {
+            tree.replace(&State::from_prior(&target, stream).tree(), table);
+            for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
+                node.mu = model.draw(M::Stats::default(), stream);
+            }
+            add_values(tree, &mut forest.sums);
+        }
+        forest
+    }
+
+    /// Where a chain starts: the first from trees without cuts, others from the prior.
+    pub(super) fn start(
+        number: usize,
+        setting: (&'a Table, &'a BartSettings, &Odds),
+        model: &M,
+        centre: f64,
+        stream: &mut Stream,
+    ) -> Self {
+        match number {
+            0 => Self::from_stumps(setting, centre),
+            _ => Self::from_prior(setting, model, centre, stream),
+        }
+    }
+
+    /// Trees without cuts, of value zero.
+    pub(super) fn from_stumps(
+        (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
+        centre: f64,
+    ) -> Self {
+        Self {
+            table,
+            settings,
+            odds: Arc::new(odds.clone()),
+            trees: vec![TreeState::new(table); settings.n_trees],
+            sums: vec![centre; table.n_rows()],
+            acceptance: Default::default(),
+            stats: vec![M::Stats::default(); table.n_rows()],
+            by_node: Vec::new(),
+        }
+    }
+
+    /// Changes every tree and draws its values, given the others.
+    pub(super) fn sweep(&mut self, model: &M, stream: &mut Stream) {
+        let odds = Arc::clone(&self.odds);
+        // Only kernels of normal leaves look at the context's.
+        let context = Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(1.0, 1.0) };
+        for m in 0..self.trees.len() {
+            self.take_out(m, model);
+            match self.settings.kernels.draw(stream) {
+                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream),
+                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream),
+                kernel => self.whole_tree(m, model, &context, kernel, stream),
+            }
+            self.gather(m);
+            let tree = &mut self.trees[m];
+            for (node, &stats) in tree.nodes.iter_mut().zip(&self.by_node).filter(|(node, _)| node.is_leaf())
+            {
+                node.mu = model.draw(stats, stream);
+            }
+            add_values(tree, &mut self.sums);
+        }
+    }
+
+    fn count(&mut self, which: usize, made: bool) {
+        self.acceptance[which].tried += 1;
+        self.acceptance[which].made += u64::from(made);
+    }
+
+    /// Takes a tree out of the sums, and finds what rows say about it.
+    fn take_out(&mut self, m: usize, model: &M) {
+        let tree = &self.trees[m];
+        let rows = self.sums.iter_mut().zip(&tree.labels).zip(&mut self.stats).enumerate();
+        for (row, ((sum, &at), stats)) in rows {
+            *sum -= tree.get(at).mu;
+            *stats = model.stats(row, *sum);
+        }
+    }
+
+    /// Sums what rows say by leaf.
+    fn gather(&mut self, m: usize) {
+        let tree = &self.trees[m];
+        self.by_node.clear();
+        self.by_node.resize(tree.nodes.len(), M::Stats::default());
+        for (&at, &stats) in tree.labels.iter().zip(&self.stats) {
+            self.by_node[at as usize] = self.by_node[at as usize] + stats;
+        }
+    }
+
+    /// Grows or prunes, and shifts cuts.
+    fn on_sums(&mut self, m: usize, model: &M, n_shifts: usize, context: &Context<'_>, stream: &mut Stream) {
+        self.gather(m);
+        let rows = RowStats { model, stats: &self.stats };
+        let evidence = NodeStats { rows, by_node: &mut self.by_node };
+        let mut work = Work { tree: &mut self.trees[m], evidence };
+        let (grows, made) = growprune::step(&mut work, context, stream);
+        let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
+        self.count(if grows { GROW } else { PRUNE }, made);
+        for made in shifts {
+            self.count(SHIFT, made);
+        }
+    }
+
+    fn whole_tree(
+        &mut self,
+        m: usize,
+        model: &M,
+        context: &Context<'_>,
+        kernel: Kernel,
+        stream: &mut Stream,
+    ) {
+        let rows = RowStats { model, stats: &self.stats };
+        let tree = &mut self.trees[m];
+        let (which, new) = match kernel {
+            Kernel::Cgm => {
+                let (which, new) = whole_tree::cgm(tree, &rows, context, stream);
+                ((which as usize).min(OTHER), new)
+            }
+            Kernel::ParticleGibbs => {
+                (PARTICLES, whole_tree::particle_gibbs(tree, &rows, context, self.settings, stream))
+            }
+            Kernel::Regrow => (REGROW, regrow(tree, &rows, context, self.settings, stream)),
+            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
+        };
+        let made = new.is_some();
+        if let Some(new) = new {
+            tree.replace(&new, self.table);
+        }
+        self.count(which, made);
+    }
+}
+
+fn add_values(tree: &TreeState, sums: &mut [f64]) {
+    for (sum, &at) in sums.iter_mut().zip(&tree.labels) {
+        *sum += tree.get(at).mu;
+    }
+}

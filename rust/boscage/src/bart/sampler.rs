@@ -1,0 +1,155 @@
+//! What a chain changes: sums of trees with all else that is not known.
+
+use super::chain::Problem;
+use super::leaf_model::LeafModel;
+use super::model_forest::ModelForest;
+use super::response::Response;
+use super::sweep::Forest;
+use super::tree_state::TreeState;
+use crate::bayes::Acceptance;
+use crate::mondrian::Stream;
+
+/// The state of a chain, and how it goes on.
+pub(super) trait Sampler {
+    /// Draws everything once.
+    fn sweep(&mut self, stream: &mut Stream);
+
+    /// All trees, those of the first sum first.
+    fn trees(&self) -> Vec<&TreeState>;
+
+    /// Logarithms of the weights of dimensions for the sweeps to come.
+    fn set_log_weights(&mut self, log_weights: &[f64]);
+
+    /// What a value of a leaf is worth in the user's units.
+    fn scale(&self) -> f64 {
+        1.0
+    }
+
+    /// Standard deviation of the noise in the user's units.
+    fn sigma(&self) -> f64 {
+        1.0
+    }
+
+    /// Logarithm of the likelihood of what is observed.
+    fn log_likelihood(&self) -> f64;
+
+    /// As in [`BartTrace`](super::BartTrace).
+    fn acceptance(&self) -> [Acceptance; 6];
+
+    /// All else between two sweeps, to the bit.
+    fn numbers(&self) -> Vec<f64>;
+
+    /// Takes over trees and numbers of before; false if these are not as many as they should be.
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool;
+}
+
+/// Normal leaves, in units of the problem.
+#[derive(Debug)]
+pub(super) struct NormalSampler<'a, R> {
+    pub(super) forest: Forest<'a>,
+    pub(super) response: R,
+    pub(super) scale: f64,
+}
+
+impl<'a, R: Response + Clone> NormalSampler<'a, R> {
+    pub(super) fn new(forest: Forest<'a>, problem: &Problem<R>) -> Self {
+        Self { forest, response: problem.response.clone(), scale: problem.scale }
+    }
+}
+
+impl<R: Response> Sampler for NormalSampler<'_, R> {
+    fn sweep(&mut self, stream: &mut Stream) {
+        let forest = &mut self.forest;
+        forest.sigma = self.response.draw(&mut forest.residuals, forest.sigma, stream);
+        forest.sweep(stream);
+    }
+
+    fn trees(&self) -> Vec<&TreeState> {
+        self.forest.trees.iter().collect()
+    }
+
+    fn set_log_weights(&mut self, log_weights: &[f64]) {
+        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+    }
+
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn sigma(&self) -> f64 {
+        self.scale * self.forest.sigma
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        let residuals = &self.forest.residuals;
+        let log_likelihood = self.response.log_likelihood(residuals, self.forest.sigma);
+        log_likelihood - residuals.len() as f64 * libm::log(self.scale)
+    }
+
+    fn acceptance(&self) -> [Acceptance; 6] {
+        self.forest.acceptance
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        let mut numbers = vec![self.forest.sigma];
+        numbers.extend(&self.forest.residuals);
+        numbers.extend(self.response.latent());
+        numbers
+    }
+
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+        let n = self.forest.residuals.len();
+        let latent = self.response.latent().len();
+        if trees.len() != self.forest.trees.len() || numbers.len() != 1 + n + latent || numbers[0] <= 0.0 {
+            return false;
+        }
+        (self.forest.trees, self.forest.acceptance) = (trees, acceptance);
+        self.forest.sigma = numbers[0];
+        self.forest.residuals.copy_from_slice(&numbers[1..=n]);
+        self.response.set_latent(&numbers[n + 1..]);
+        true
+    }
+}
+
+/// One sum of trees with leaves of any kind.
+#[derive(Debug)]
+pub(super) struct ModelSampler<'a, M: LeafModel> {
+    pub(super) forest: ModelForest<'a, M>,
+    pub(super) model: M,
+}
+
+impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
+    fn sweep(&mut self, stream: &mut Stream) {
+        self.model.update(&self.forest.sums, stream);
+        self.forest.sweep(&self.model, stream);
+    }
+
+    fn trees(&self) -> Vec<&TreeState> {
+        self.forest.trees.iter().collect()
+    }
+
+    fn set_log_weights(&mut self, log_weights: &[f64]) {
+        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.model.log_likelihood(&self.forest.sums)
+    }
+
+    fn acceptance(&self) -> [Acceptance; 6] {
+        self.forest.acceptance
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        self.forest.sums.clone()
+    }
+
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+        let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
+        if fits {
+            (self.forest.trees, self.forest.acceptance) = (trees, acceptance);
+            self.forest.sums.copy_from_slice(numbers);
+        }
+        fits
+    }
+}

@@ -1,0 +1,99 @@
+//! Small shifts of cuts (as the perturbations of Pratola 2016), decided from the rows between the old and the new
+//! place: a cut that targets hold fast cannot be pruned and grown elsewhere, but it can wander.
+
+use super::context::Context;
+use super::evidence::Evidence;
+use super::growprune::{Work, cell, pick};
+use super::random::accept;
+use super::tree_state::{Kind, Label, Node, TreeState, differ};
+use crate::bayes::{Cut, Rule};
+use crate::mondrian::Stream;
+
+/// The widest step over the narrowest, in logarithms: what is right for a cut depends on how many rows feel it.
+const LOG_STEPS: f64 = 4.6;
+
+/// Tries to move the threshold of a node whose children are leaves; None if there is no such node. The node is drawn
+/// from as many as there will be, the step from a symmetric law, and the prior is uniform in the node's extent, which
+/// stays; so likelihoods decide, and whether children can be split.
+pub(super) fn shift<E: Evidence>(
+    work: &mut Work<'_, E>,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> Option<bool> {
+    let tree = &mut *work.tree;
+    let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
+    if n_prunable == 0 {
+        return None;
+    }
+    let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
+    let Kind::Inner(old, children) = tree.get(id).kind else {
+        unreachable!("a prunable node is an inner one")
+    };
+    let Some(new) = step(tree, id, old, context, stream) else { return Some(false) };
+    let column = context.table.column(new.cut.dimension);
+    let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
+    let rows = column.between(low, high);
+    // Between both places all rows leave one child for the other.
+    let [left, right] = children;
+    let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
+    let (n_moved, [moved, rest]) = work.evidence.among(&tree.labels, from, rows);
+    let [giver, taker] = [from, to].map(|id| *tree.get(id));
+    if n_moved == giver.n_rows {
+        return Some(false);
+    }
+    let stays =
+        |row: u32| tree.labels[row as usize] == from && !(low < column.rank(row) && column.rank(row) <= high);
+    let arrives = |row: u32| tree.labels[row as usize] == from && !stays(row);
+    let after = [
+        Node {
+            n_rows: giver.n_rows - n_moved,
+            splittable: giver.splittable && varies(context, stays),
+            ..giver
+        },
+        Node {
+            n_rows: taker.n_rows + n_moved,
+            splittable: taker.splittable
+                || n_moved > 0 && varies(context, |row| tree.labels[row as usize] == to || arrives(row)),
+            ..taker
+        },
+    ];
+    let joined = E::join(work.evidence.sum(to), moved);
+    let weight = |node: &Node, sum| {
+        let stop = if node.splittable { context.log_split_stop(node.depth).1 } else { 0.0 };
+        stop + work.evidence.log_likelihood(node.n_rows, sum)
+    };
+    let ratio = weight(&after[0], rest) + weight(&after[1], joined)
+        - weight(&giver, work.evidence.sum(from))
+        - weight(&taker, work.evidence.sum(to));
+    if !accept(ratio, stream) {
+        return Some(false);
+    }
+    tree.nodes[id as usize].kind = Kind::Inner(new, children);
+    [tree.nodes[from as usize], tree.nodes[to as usize]] = after;
+    work.evidence.moved(&mut tree.labels, rows, (from, rest), (to, joined));
+    Some(true)
+}
+
+/// The rule with its threshold moved, if it stays within the node's cell.
+fn step(
+    tree: &TreeState,
+    id: Label,
+    Rule { cut, threshold }: Rule,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> Option<Rule> {
+    let column = context.table.column(cut.dimension);
+    let (low, high) = cell(tree, id, cut.dimension, column.ends());
+    let u = stream.unit() - 0.5;
+    let share = u * libm::exp(-LOG_STEPS * stream.unit());
+    // Halves, since the difference of large numbers need not be finite.
+    let threshold = threshold + 2.0 * share * (0.5 * high - 0.5 * low);
+    let inside = low <= threshold && threshold < high;
+    inside.then(|| Rule { cut: Cut { rank: column.last_rank_below(threshold), ..cut }, threshold })
+}
+
+/// Whether rows for which something holds can be told apart.
+fn varies(context: &Context<'_>, holds: impl Fn(u32) -> bool) -> bool {
+    let mut rows = (0..context.table.n_rows() as u32).filter(|&row| holds(row));
+    rows.next().is_some_and(|first| rows.any(|row| differ(context.table, first, row)))
+}

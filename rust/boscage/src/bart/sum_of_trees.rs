@@ -1,0 +1,100 @@
+//! Sums of trees for what a user says is observed.
+
+use super::chain::{BartTrace, Chains, SumsOfTrees, Watch};
+use super::context::Odds;
+use super::export::DrawnTree;
+use super::leaf_model::LeafModel;
+use super::model_forest::ModelForest;
+use super::sampler::ModelSampler;
+use super::settings::BartSettings;
+use crate::bayes::{Table, check_lengths};
+use crate::control::Threads;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::mondrian::{Run, Stream};
+
+/// A posterior over sums of trees given a [`LeafModel`], by the sampler of the other models.
+///
+/// ```
+/// use boscage::{BartSettings, PoissonLeaves, Rows, Run, SumOfTrees};
+///
+/// let x: Vec<f64> = (0..40).map(f64::from).collect();
+/// let counts: Vec<f64> = x.iter().map(|x| if *x < 20.0 { 1.0 } else { 9.0 }).collect();
+/// let settings = BartSettings { n_trees: 20, n_chains: 2, ..BartSettings::default() };
+/// let model = PoissonLeaves::new(&counts, &[1.0; 40], &settings)?;
+/// let rates = SumOfTrees::fit(&settings, Rows::from_f64(&x, 1)?, &model, None, &Run::default())?;
+/// let f = rates.predict(Rows::from_f64(&[3.0, 30.0], 1)?, &Run::default())?;
+/// assert!(f[0] < 1.0 && f[1] > 1.8);
+/// # Ok::<(), boscage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SumOfTrees {
+    posterior: SumsOfTrees,
+}
+
+impl SumOfTrees {
+    /// Samples the posterior; priors of leaves and noise are the model's, not those of `settings`. `watch` is told of
+    /// every sweep.
+    ///
+    /// # Errors
+    /// Settings or lengths that are not as they should be; an interrupt; what `watch` says.
+    pub fn fit<M: LeafModel>(
+        settings: &BartSettings,
+        rows: Rows<'_>,
+        model: &M,
+        watch: Option<&Watch<'_>>,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        settings.check()?;
+        check_lengths(rows, model.n_rows())?;
+        let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+        let odds = Odds::new(settings.prior);
+        // Nothing goes on from these chains.
+        let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
+        let sampler = |number: usize, stream: &mut Stream| ModelSampler {
+            forest: ModelForest::start(number, (&table, settings, &odds), model, 0.0, stream),
+            model: model.clone(),
+        };
+        Ok(Self { posterior: chains.run(&table, sampler, run)? })
+    }
+
+    /// The posterior mean of the sum of trees at every row.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.posterior.mean(rows, run, |_, _| {})
+    }
+
+    /// The sum of trees at every row in every draw, one draw after the other, those of the first chain first.
+    ///
+    /// # Errors
+    /// As [`SumOfTrees::predict`].
+    pub fn predict_draws(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.posterior.at(rows, run, |_, _| {})
+    }
+
+    /// What each chain reports of its draws; `sigma` is 1.
+    #[must_use]
+    pub fn traces(&self) -> &[BartTrace] {
+        &self.posterior.traces
+    }
+
+    /// How many cuts of each draw are along each dimension, one draw after the other.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<u32> {
+        self.posterior.cuts()
+    }
+
+    /// The trees of a draw as arrays; their values add up.
+    #[must_use]
+    pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+        self.posterior.trees(draw)
+    }
+
+    /// Number of draws of all chains.
+    #[must_use]
+    pub fn n_draws(&self) -> usize {
+        self.posterior.n_draws()
+    }
+}
