@@ -431,7 +431,7 @@ mod tests {
                 let mut path = Vec::new();
                 for i in 0..seed % 20 {
                     let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
-                    let right = (seed * 7919 >> i) & 1 == 1;
+                    let right = ((seed * 7919) >> i) & 1 == 1;
                     path.insert(0, (cut, right));
                     cell.descend(right);
                 }
