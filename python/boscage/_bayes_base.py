@@ -52,8 +52,8 @@ class BayesianTree(SampledModel):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any) -> None:
-        super()._fit(X, y)
+    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+        super()._fit(X, y, **more)
         if not self._by_chain() and self.n_unfinished_.any():
             warnings.warn(
                 f"max_stages={self.max_stages} cut the trees of {self.n_unfinished_.sum()} "
