@@ -288,7 +288,9 @@ impl<P: Statistics> Forest<P> {
         const CHUNK: usize = 4096;
         self.check_features(rows.n_features())?;
         let n = rows.n_rows();
-        let chunk = CHUNK.min(n.div_ceil(run.n_threads.max(1))).max(1);
+        // As many chunks for each thread as for the others.
+        let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
+        let chunk = n.div_ceil(n_chunks.max(1)).max(1);
         run.map(n.div_ceil(chunk), |i| {
             let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
             with_body!(&self.body, kept => self.predict_chunk(kept, part, run.control, visitor))
