@@ -178,7 +178,13 @@ def plot_tree(
             name = _name(feature_names, int(tree.feature[node]))
             text = f"{name} ≤ {tree.threshold[node]:.4g}"
             ax.annotate(
-                text, (x[node], y[node]), (0, 3), textcoords="offset points", ha="center", size=7
+                text,
+                (x[node], y[node]),
+                (0, 4),
+                textcoords="offset points",
+                ha="center",
+                size=7,
+                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
             )
         for node in np.flatnonzero(ends):
             ax.annotate(
@@ -349,10 +355,9 @@ def plot_posterior_tree(
         for node, text in texts:
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.7"}
             ax.text(x[node], depth[node], text, ha="center", va="center", size=7, bbox=box)
-    ax.set(
-        xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(depth[ends].max() + 0.5, -0.5), xticks=[]
-    )
-    ax.set_ylabel("depth")
+    lowest = int(depth[ends].max())
+    ax.set(xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(lowest + 0.5, -0.5), xticks=[])
+    ax.set(yticks=range(lowest + 1), ylabel="depth")
     for side in ("top", "right", "bottom"):
         ax.spines[side].set_visible(False)
     return ax
