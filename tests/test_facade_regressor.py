@@ -181,6 +181,42 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
     assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0
 
 
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
+def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
+    """Of noise whose tails are heavy, a Gaussian that is as wide covers too much.
+
+    The law is that of the noise: its variance is the one that `predict` gives, and its middle holds
+    as many rows as it says.
+    """
+    rng = np.random.default_rng(8)
+    rows, test = rng.uniform(size=(1500, 1)), rng.uniform(size=(1500, 1))
+    draw = stats.t(2.5, scale=0.3).rvs
+    y, y_test = (np.sin(6.0 * x[:, 0]) + draw(len(x), random_state=rng) for x in (rows, test))
+    forest = make(posterior=posterior, noise="local", n_estimators=20, min_samples_split=10)
+    forest.fit(rows, y)
+    dist = forest.predict_dist(test)
+    mean, std = forest.predict(test, return_std=True)
+    np.testing.assert_allclose(dist.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(dist.std, std, rtol=1e-9)
+    gaussian = GaussianMixture.from_normal(mean, std)
+    for level in (0.5, 0.8, 0.9, 0.95):
+        inside = interval_coverage(y_test, *dist.interval(level))
+        # three standard errors: 1500 rows are looked at, and about 1000 have chosen the law
+        error = np.sqrt(level * (1.0 - level) * (1 / 1500 + 1 / 1000))
+        assert inside == pytest.approx(level, abs=3.0 * error)
+    assert interval_coverage(y_test, *gaussian.interval(0.5)) > 0.6
+    assert nlpd(y_test, dist) < nlpd(y_test, gaussian) - 0.05
+
+
+def test_tails_are_those_of_rows_left_out_alone() -> None:
+    """Hyperparameters that are given, or found by another rule, come with Gaussian noise."""
+    for params in ({"noise_variance": 0.1}, {"hyperparameters": "ml"}):
+        one, local = (make(noise=noise, **params).fit(X, Y) for noise in ("global", "local"))
+        np.testing.assert_array_equal(
+            one.predict_dist(X[:5]).offsets, local.predict_dist(X[:5]).offsets
+        )
+
+
 # -- all trees together ---------------------------------------------------------------------------
 
 
@@ -243,12 +279,17 @@ def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
 def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -> None:
     """What is chosen is the same, though it comes from equations solved to a hundredth."""
     test = RNG.uniform(size=(30, 2))
-    mean, std = make(posterior="joint", **params).fit(rows, Y).predict(test, return_std=True)
+    whole = make(posterior="joint", **params).fit(rows, Y)
+    mean, std = whole.predict(test, return_std=True)
     for scale, shift in ((1e130, 0.0), (-3.0, 50.0), (0.37, -1e4)):
         moved = make(posterior="joint", **params).fit(rows, scale * Y + shift)
         other_mean, other_std = moved.predict(test, return_std=True)
         np.testing.assert_allclose((other_mean - shift) / scale, mean, atol=1e-8)
         np.testing.assert_allclose(other_std / abs(scale), std, rtol=1e-8)
+        levels = [0.01, 0.1, 0.9, 0.99]
+        expected = np.sort(scale * whole.predict_dist(test).quantile(levels) + shift, axis=0)
+        found = np.sort(moved.predict_dist(test).quantile(levels), axis=0)
+        np.testing.assert_allclose((found - expected) / scale, 0.0, atol=1e-7)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-12, 1e-30, 1e-300])

@@ -165,6 +165,10 @@ def assert_equal_models(model: Any, once: Any, at: Array) -> None:
             model.predict(at, return_std=True), once.predict(at, return_std=True), strict=True
         ):
             np.testing.assert_array_equal(a, b)
+        # also what mean and variance do not show
+        dist, expected = model.predict_dist(at), once.predict_dist(at)
+        for name in ("offsets", "weights", "means", "variances"):
+            np.testing.assert_array_equal(getattr(dist, name), getattr(expected, name))
 
 
 def query_points(x: Array) -> Array:
@@ -236,8 +240,9 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     assert_equal_models(model, once, query_points(x))
 
 
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_any_history_on_learned_maps(predictive: str) -> None:
+def test_any_history_on_learned_maps(predictive: str, posterior: str) -> None:
     """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them."""
     rng = np.random.default_rng(5)
     x = np.round(rng.uniform(size=(160, 3)), 2)
@@ -249,6 +254,7 @@ def test_any_history_on_learned_maps(predictive: str) -> None:
         feature_range=(0.0, 1.0),
         feature_weights="learned",
         predictive=predictive,
+        posterior=posterior,
         noise="local",
         random_state=5,
     ).fit(x[:80].astype(np.float32), y[:80])

@@ -93,6 +93,26 @@ def test_interrupted_regression_fit() -> None:
         assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
 
 
+def test_interrupted_fits_and_predictions_of_trees_together() -> None:
+    """While trees grow, hyperparameters are sought and equations solved; and after a change."""
+    x, _ = data(20_000, 4)
+    y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
+    settings: dict[str, Any] = {"posterior": "joint", "noise": "local", "random_state": 0}
+    model = MondrianForestRegressor(100, **settings).fit(x[:500], y[:500])
+    before = model.digest(), model.predict(x[:20])
+    for after in (0.3, 1.5, 4.0):
+        large = MondrianForestRegressor(100, **settings)
+        assert interrupted(lambda large=large: large.fit(x, y), after=after) < WITHIN
+        assert not hasattr(large, "n_features_in_")
+    assert interrupted(lambda: model.fit(x, y)) < WITHIN
+    assert model.digest() == before[0]
+    np.testing.assert_array_equal(model.predict(x[:20]), before[1])
+    model.partial_fit(x[500:4000], y[500:4000])
+    assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
+    assert interrupted(model.loo_predict_dist) < WITHIN
+    assert np.isfinite(model.predict(x[:1])).all()
+
+
 def test_interrupted_partial_fit_has_absorbed_a_prefix_of_the_rows() -> None:
     """The same rows in every tree, as many as it says; going on from there ends at one fit."""
     x, y = data(20_000, 3)

@@ -54,6 +54,11 @@ def models() -> dict[str, Any]:
     bent = (np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.8, 1.0]))
     mapped.fit(x, y, maps=[bent, linear], **shared)
     found["numbers, mapped"] = mapped
+    together = _boscage.MondrianRegressor(
+        n_estimators=2, posterior="joint", noise="local", noise_variance=0.1, seed=1
+    )
+    together.fit(x, y, maps=[linear, bent], **shared)
+    found["numbers, together"] = together
     return found
 
 
@@ -63,6 +68,7 @@ MODELS = [
     "numbers, float32",
     "numbers, float64",
     "numbers, mapped",
+    "numbers, together",
 ]
 
 
@@ -81,6 +87,10 @@ def assert_refused_or_valid(kind: Any, blob: bytes) -> bool:
         mean, variance = model.predict(at)
         assert np.isfinite(mean).all()
         assert (variance > 0.0).all()
+        _, weights, means, variances = model.predict_dist(at)
+        assert (weights > 0.0).all()
+        assert np.isfinite(means).all()
+        assert (variances > 0.0).all()
     for tree in trees_of(model):
         check_links(tree)
     model.to_bytes()
@@ -140,7 +150,10 @@ def test_a_round_trip_is_exact(name: str) -> None:
 def test_maps_alone_need_the_second_version() -> None:
     for name, model in models().items():
         blob = model.to_bytes()
-        assert int.from_bytes(blob[8:12], "little") == (2 if "mapped" in name else 1)
+        has_maps = name in ("numbers, mapped", "numbers, together")
+        assert int.from_bytes(blob[8:12], "little") == (2 if has_maps else 1)
+    model = models()["numbers, mapped"]
+    blob = model.to_bytes()
     x, _ = rows(0)
     again = _boscage.MondrianRegressor.from_bytes(blob)
     assert again.maps is not None

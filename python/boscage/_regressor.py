@@ -45,7 +45,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         6.3.2. The first judges all trees together, as they predict, and is the most accurate.
     noise : {"global", "local"}, default="global"
         One noise level for all rows, or each node's own, smoothed down the tree as the means are.
-        "local" scales all of a node's variance, so that means stay as they are.
+        "local" scales all of a node's variance, so that means stay as they are. With
+        ``hyperparameters="loo"`` its tails are learned, too: some rows have a wider noise than
+        the others, how many and by how much being what makes rows that are left out likeliest.
     noise_variance : float, default=None
         The variance of the noise if it is known.
     predictive : {"averaged", "realised"}, default="averaged"
@@ -306,7 +308,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
 
         They take the place of a validation set. Each costs about as much as a prediction, or with
         ``posterior="joint"`` as much as fitting the trees together; the forest does not change.
-        Noise is the global one.
+        Noise is the global one, and Gaussian.
 
         Parameters
         ----------

@@ -10,10 +10,11 @@
 use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Hyperparameters, Message, Messages};
 use super::joint::{Joint, Standard, Trees};
-use super::local_noise::Sizes;
+use super::local_noise::{PRIOR, Sizes};
 use super::numbers::Numbers;
 use super::regressor::{Noise, Posterior, RegressionSettings};
 use super::route::{Branch, Stop};
+use super::tails::Tails;
 use super::tree::Tree;
 use crate::data::Scalar;
 use crate::error::Result;
@@ -55,19 +56,42 @@ pub(crate) struct Together {
     pub(crate) spread: f64,
 }
 
+/// What a forest's predictions follow from, beside its trees.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) hyper: Hyperparameters,
+    /// For the joint posterior.
+    pub(crate) together: Option<Together>,
+    /// For local noise.
+    pub(crate) tails: Option<Tails>,
+    /// For local noise: rows that a parent's factor counts for.
+    pub(crate) prior: f64,
+}
+
+impl Chosen {
+    /// Hyperparameters, and nothing else.
+    pub(crate) fn alone(hyper: Hyperparameters) -> Self {
+        Self { hyper, together: None, tails: None, prior: PRIOR }
+    }
+}
+
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
 /// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
 /// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
 ///
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
+///
+/// For local noise its tails, and whether a parent's factor counts for more rows. Never for fewer: a factor
+/// that few rows make is a poor guess, and a row that is left out does not see how poor, for it is not one of
+/// them.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
     heuristic: Hyperparameters,
     settings: &RegressionSettings,
     run: &Run<'_>,
-) -> Result<(Hyperparameters, Option<Together>)> {
+) -> Result<Chosen> {
     let trial = Trial::new(forest, kept, settings, run)?;
     let fixed = settings.noise_variance.is_some();
     let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
@@ -86,27 +110,43 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
-    let evaluate = |[share, gamma2, spread]: [i32; 3]| {
+    let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
-        let mut left_out = trial.left_out(&hyper)?;
+        let prior = PRIOR * f64::from(prior).exp2();
+        let mut left_out = trial.left_out(&hyper, prior)?;
         let together = joint.as_ref().map(|(model, errors)| {
             let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
             Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
         });
+        let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
         if fixed {
-            return Ok((trial.score(&left_out, 1.0), (hyper, together)));
+            return Ok((trial.score(&left_out, 1.0), alone));
         }
-        let (score, scale) = trial.best_scale(&left_out);
+        let (score, scale, tails) = trial.likeliest(&left_out);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
-        Ok((score, (Hyperparameters { gamma1, noise_variance, ..hyper }, together)))
+        Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
     };
-    let directions = [[0, 1, 0], [0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 0, -1], [0, 0, 1]];
-    let directions = if joint.is_some() { &directions[..] } else { &directions[..4] };
-    let (score, found) = climb([0, 0, FULL_SPREAD as i32], directions, evaluate)?;
+    let mut directions = vec![[0, 1, 0, 0], [0, -1, 0, 0], [-1, 0, 0, 0], [1, 0, 0, 0]];
+    if joint.is_some() {
+        directions.extend([[0, 0, -1, 0], [0, 0, 1, 0]]);
+    }
+    if settings.noise == Noise::Local {
+        directions.push([0, 0, 0, 1]);
+    }
+    let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, evaluate)?;
     // Targets of so many orders of magnitude that no density of theirs is a number.
-    let (hyper, together) = found;
-    let usable = score.is_finite() && [hyper.gamma1, hyper.noise_variance].iter().all(|v| v.is_normal());
-    Ok(if usable { (hyper, together) } else { (heuristic, together) })
+    let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
+    let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
+    Ok(if usable { found } else { Chosen { together: found.together, ..Chosen::alone(heuristic) } })
+}
+
+/// Squares of distances over variances, and the variances' logarithms, by row and tree.
+fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
+    let row = |row: usize| {
+        let each = left_out.iter().map(|tree| tree[row]);
+        each.map(|(miss, variance)| (miss / variance * miss, variance.ln())).collect()
+    };
+    (0..left_out[0].len()).map(row).collect()
 }
 
 /// The best point that is found by going in every direction as far as it leads, until none does; its score,
@@ -344,7 +384,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
-    fn left_out(&self, hyper: &Hyperparameters) -> Result<Vec<Vec<(f64, f64)>>> {
+    fn left_out(&self, hyper: &Hyperparameters, prior: f64) -> Result<Vec<Vec<(f64, f64)>>> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.trees.len().min(TREES), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
@@ -366,7 +406,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
                         belief = belief.without(others, place.branch.as_ref(), hyper, lifetime);
                     }
                     let scale = sizes.as_ref().map_or(1.0, |sizes| {
-                        sizes.without(y, &place.path, tree, &above, hyper.noise_variance)
+                        sizes.without(y, &place.path, tree, &above, hyper.noise_variance, prior)
                     });
                     (y - belief.mean, (belief.variance + hyper.noise_variance) * scale)
                 })
@@ -388,6 +428,18 @@ impl<'a, S: Scalar> Trial<'a, S> {
             })
             .sum();
         sum / self.targets.len() as f64 - (left_out.len() as f64).ln()
+    }
+
+    /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
+    fn likeliest(&self, left_out: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
+        let (score, scale) = self.best_scale(left_out);
+        match self.noise {
+            Noise::Global => (score, scale, None),
+            Noise::Local => {
+                let (tails, scale, score) = Tails::fit(&by_row(left_out), scale);
+                (score, scale, Some(tails))
+            }
+        }
     }
 
     /// The factor on all variances under which the rows are most likely, and their mean log density.

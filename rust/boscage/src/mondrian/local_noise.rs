@@ -18,10 +18,10 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::tree::{Kind, NodeId};
 
-/// Rows that a parent's factor counts for, `a` above.
-const PRIOR: f64 = 10.0;
+/// Rows that a parent's factor counts for (at least), `a` above.
+pub(crate) const PRIOR: f64 = 10.0;
 
-/// The factor on a node's variances, by tree and node.
+/// The factor on a node's variances, by tree and node; a parent's counts for `prior` rows.
 ///
 /// # Errors
 /// An interrupt.
@@ -30,6 +30,7 @@ pub(crate) fn estimate<S: Scalar>(
     kept: &Kept<S, Numbers>,
     messages: &[Messages],
     hyper: &Hyperparameters,
+    prior: f64,
     run: &Run<'_>,
 ) -> Result<Vec<Vec<f64>>> {
     let lifetime = forest.settings.lifetime;
@@ -37,7 +38,7 @@ pub(crate) fn estimate<S: Scalar>(
         let tree = &kept.trees[i];
         let order = tree.arena.preorder();
         let above = gaussian::beliefs(tree, &messages[i], hyper, lifetime, &order);
-        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order))
+        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order, prior))
     })
 }
 
@@ -102,6 +103,7 @@ impl Sizes {
         tree: &Tree<S, Numbers>,
         above: &[Above],
         noise_variance: f64,
+        prior: f64,
     ) -> f64 {
         let (Some(&leaf), true) = (path.last(), self.typical > 0.0) else {
             return 1.0;
@@ -112,12 +114,12 @@ impl Sizes {
         let mut scale = 1.0;
         for &node in path {
             let others = (self.sums[node.index()] - own).max(0.0) / self.typical;
-            scale = (PRIOR * scale + others) / (PRIOR + arena.n_rows(node) as f64 - 1.0);
+            scale = (prior * scale + others) / (prior + arena.n_rows(node) as f64 - 1.0);
         }
         scale * scale
     }
 
-    fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId]) -> Vec<f64> {
+    fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId], prior: f64) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
         if self.typical.is_nan() || self.typical <= 0.0 {
@@ -125,7 +127,7 @@ impl Sizes {
         }
         for &node in order {
             let sizes = self.sums[node.index()] / self.typical;
-            let own = (PRIOR * scales[node.index()] + sizes) / (PRIOR + arena.n_rows(node) as f64);
+            let own = (prior * scales[node.index()] + sizes) / (prior + arena.n_rows(node) as f64);
             scales[node.index()] = own;
             if let Kind::Split(left, right) = arena.kind(node) {
                 scales[left.index()] = own;

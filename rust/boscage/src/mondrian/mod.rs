@@ -30,6 +30,7 @@ mod regressor;
 mod roster;
 mod route;
 mod statistics;
+mod tails;
 mod tree;
 pub(crate) mod values;
 

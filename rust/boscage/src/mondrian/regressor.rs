@@ -8,10 +8,11 @@ use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visi
 use super::gaussian::{self, Component, Hyperparameters, Messages};
 use super::hyperparameters;
 use super::joint::{self, JointWeights, Solution, Standard};
-use super::left_out::{self, Together};
+use super::left_out::{self, Chosen, Together};
 use super::local_noise;
 use super::numbers::Numbers;
 use super::route::Stop;
+use super::tails::Tails;
 use super::tree::Tree;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
@@ -48,7 +49,8 @@ pub enum Noise {
     /// One number for the whole forest.
     #[default]
     Global,
-    /// Each node's own, smoothed down the tree.
+    /// Each node's own, smoothed down the tree; with hyperparameters by the leave-one-out predictive, wider
+    /// for some rows than for the others.
     Local,
 }
 
@@ -129,6 +131,8 @@ struct State {
     messages: Vec<Messages>,
     /// Factors on the variances by tree and node; none if they are all one.
     scales: Option<Vec<Vec<f64>>>,
+    /// Factors beside them, that differ from row to row.
+    tails: Option<Tails>,
     /// For the joint posterior.
     joint: Option<JointState>,
 }
@@ -243,7 +247,7 @@ impl MondrianRegressor {
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
-    /// they are with it and the global noise. The forest is as before. Each costs about a prediction, or for
+    /// they are with it and the global, Gaussian noise. The forest is as before. Each costs about a prediction, or for
     /// the joint posterior a solution for all other rows.
     ///
     /// # Errors
@@ -389,9 +393,9 @@ impl MondrianRegressor {
 
     fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<State> {
         let lifetime = self.forest.settings.lifetime;
-        let (hyper, together) = self.choose_hyperparameters(kept, run)?;
+        let Chosen { hyper, together, tails, prior } = self.choose_hyperparameters(kept, run)?;
         if self.settings.posterior == Posterior::Fast {
-            return Ok(State { hyper, messages: Vec::new(), scales: None, joint: None });
+            return Ok(State { hyper, messages: Vec::new(), scales: None, tails, joint: None });
         }
         let messages = run.map(kept.trees.len(), |i| {
             let tree = &kept.trees[i];
@@ -399,7 +403,7 @@ impl MondrianRegressor {
         })?;
         let scales = match self.settings.noise {
             Noise::Global => None,
-            Noise::Local => Some(local_noise::estimate(&self.forest, kept, &messages, &hyper, run)?),
+            Noise::Local => Some(local_noise::estimate(&self.forest, kept, &messages, &hyper, prior, run)?),
         };
         let joint = match self.settings.posterior {
             Posterior::Joint => {
@@ -410,16 +414,12 @@ impl MondrianRegressor {
             }
             Posterior::Exact | Posterior::Fast => None,
         };
-        Ok(State { hyper, messages, scales, joint })
+        Ok(State { hyper, messages, scales, tails, joint })
     }
 
-    fn choose_hyperparameters<S: Scalar>(
-        &self,
-        kept: &Kept<S, Numbers>,
-        run: &Run<'_>,
-    ) -> Result<(Hyperparameters, Option<Together>)> {
+    fn choose_hyperparameters<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<Chosen> {
         if let Some(hyper) = self.settings.hyperparameters {
-            return Ok((hyper, None));
+            return Ok(Chosen::alone(hyper));
         }
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
@@ -432,11 +432,11 @@ impl MondrianRegressor {
         // Targets without spread have no best hyperparameters.
         let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
         if self.settings.posterior == Posterior::Fast || flat {
-            return Ok((start, None));
+            return Ok(Chosen::alone(start));
         }
         let fixed = self.settings.noise_variance.is_some();
         match self.settings.rule {
-            HyperparameterRule::Heuristic => Ok((start, None)),
+            HyperparameterRule::Heuristic => Ok(Chosen::alone(start)),
             HyperparameterRule::LeaveOneOut => {
                 left_out::maximise(&self.forest, kept, start, &self.settings, run)
             }
@@ -446,7 +446,7 @@ impl MondrianRegressor {
                     start.noise_variance = 0.5 * variance;
                 }
                 let lifetime = self.forest.settings.lifetime;
-                Ok((hyperparameters::maximise(&kept.trees, lifetime, start, fixed, run)?, None))
+                hyperparameters::maximise(&kept.trees, lifetime, start, fixed, run).map(Chosen::alone)
             }
         }
     }
@@ -611,7 +611,11 @@ impl Visitor<Numbers> for Mixture<'_> {
         chunk: &mut Self::Chunk,
     ) {
         self.model.components(self.state, tree_index, tree, stops, |component| {
-            chunk[row].components.extend(self.model.share(component));
+            let parts = match &self.state.tails {
+                Some(tails) => &tails.part(component)[..],
+                None => &[component],
+            };
+            chunk[row].components.extend(parts.iter().filter_map(|&part| self.model.share(part)));
         });
         chunk[row].joint += self.state.joint_mean(tree_index, stops);
     }
