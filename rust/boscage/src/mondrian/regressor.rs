@@ -247,8 +247,8 @@ impl MondrianRegressor {
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
-    /// they are with it and the global, Gaussian noise. The forest is as before. Each costs about a prediction, or for
-    /// the joint posterior a solution for all other rows.
+    /// they are with it and the global, Gaussian noise. The forest is as before. Each costs about a
+    /// prediction, or for the joint posterior a solution for all other rows.
     ///
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
