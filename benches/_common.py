@@ -86,6 +86,20 @@ def seconds(calls: dict[str, Callable[[], object]], repeats: int = 3) -> dict[st
     return best
 
 
+def status(field: str) -> float:
+    """Return a figure of this process' memory, in MB (Linux)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"/proc/self/status does not say {field}")
+
+
+def new_peak() -> float:
+    """Begin a new peak of this process' memory (VmHWM), and return what it holds, in MB (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return status("VmRSS")
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean."""
     return math.exp(float(np.mean(np.log(list(values)))))

@@ -8,21 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-from _common import Table, arguments, load
+from _common import Table, arguments, load, new_peak, status
 
 MODELS = ["averaged", "realised", "scikit ERT", "scikit RF"]
 #: What the averaged and the realised forest may take at most, in MB.
 BOUNDS = {("letter", "averaged"): 150, ("usps", "averaged"): 350, ("usps", "realised"): 100}
-
-
-def status(field: str) -> float:
-    """Return a figure of this process' memory, in MB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"/proc/self/status does not say {field}")
 
 
 def measure(name: str, which: str, trees: int) -> None:
@@ -40,8 +31,7 @@ def measure(name: str, which: str, trees: int) -> None:
     data = load(name)
     # What is loaded lazily on the first use of each library is not the model's.
     models[which]().set_params(n_estimators=1).fit(data.X[:50], data.y[:50]).predict(data.X[:1])
-    Path("/proc/self/clear_refs").write_text("5")  # begin a new peak
-    before = status("VmRSS")
+    before = new_peak()
     model = models[which]().fit(data.X, data.y)
     model.predict_proba(data.X_test[:1])
     fitted = status("VmHWM") - before, status("VmRSS") - before

@@ -55,7 +55,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     n_burn_in : int, default=5000
         Steps of a chain before the first tree that is kept.
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
-        Probabilities to try to grow, prune, change and swap.
+        Probabilities to try to grow, prune, change and swap; the first two are positive.
     alpha : float, default=5.0
         Concentration of the Dirichlet prior of the classes in a leaf.
     alpha_s : float, default=0.95

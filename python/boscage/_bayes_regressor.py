@@ -59,7 +59,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     n_burn_in : int, default=5000
         Steps of a chain before the first tree that is kept.
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
-        Probabilities to try to grow, prune, change and swap.
+        Probabilities to try to grow, prune, change and swap; the first two are positive.
     kappa : float, default=0.1
         How many rows the prior of a leaf's mean is worth.
     shape : float, default=1.5

@@ -45,7 +45,8 @@ pub(crate) struct Gap {
 /// The gaps of a node along one dimension, with weights.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaps {
-    gaps: Vec<Gap>,
+    /// None once forgotten.
+    gaps: Option<Vec<Gap>>,
     /// Logarithm of the sum of their weights.
     log_total: f64,
 }
@@ -58,24 +59,40 @@ impl Gaps {
 
     /// Number of gaps that can be drawn.
     pub(crate) fn len(&self) -> usize {
-        self.gaps.len()
+        self.known().len()
     }
 
     /// The gap that `u` in [0, 1) falls on.
     pub(crate) fn at(&self, u: f64) -> Gap {
-        let total = self.gaps.last().expect("a dimension that varies has a gap").cumulative;
-        let i = self.gaps.partition_point(|gap| gap.cumulative <= u * total);
-        self.gaps[i.min(self.gaps.len() - 1)]
+        let gaps = self.known();
+        let total = gaps.last().expect("a dimension that varies has a gap").cumulative;
+        let i = gaps.partition_point(|gap| gap.cumulative <= u * total);
+        gaps[i.min(gaps.len() - 1)]
     }
 
     /// The gap that parts rows as a cut after rank `rank` does.
     pub(crate) fn around(&self, rank: u32) -> Gap {
-        self.gaps[self.gaps.partition_point(|gap| gap.left <= rank) - 1]
+        let gaps = self.known();
+        gaps[gaps.partition_point(|gap| gap.left <= rank) - 1]
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.gaps.capacity() * size_of::<Gap>()
+        self.gaps.as_ref().map_or(0, |gaps| gaps.capacity() * size_of::<Gap>())
+    }
+
+    /// Drops all but the sum.
+    pub(crate) fn forget(&mut self) {
+        self.gaps = None;
+    }
+
+    /// Whether only the sum is left.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.gaps.is_none()
+    }
+
+    fn known(&self) -> &[Gap] {
+        self.gaps.as_deref().expect("gaps that a proposal needs were weighed before")
     }
 
     /// From gaps whose `cumulative` holds the logarithm of the likelihood, those below `bound` being negligible.
@@ -88,7 +105,18 @@ impl Gaps {
             sum += share(gap.left, gap.right) * libm::exp(gap.cumulative - best);
             gap.cumulative = sum;
         }
-        Self { gaps, log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY } }
+        Self {
+            gaps: Some(gaps),
+            log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY },
+        }
+    }
+}
+
+/// Makes room for more gaps: drops those found to be negligible, and grows where that does not help much.
+fn make_room(gaps: &mut Vec<Gap>, bound: f64) {
+    gaps.retain(|gap| gap.cumulative > bound);
+    if gaps.len() > gaps.capacity() / 2 {
+        gaps.reserve(gaps.capacity());
     }
 }
 
@@ -152,7 +180,7 @@ impl<'a> Sorter<'a> {
             }
         }
         let log_total = libm::log(gaps.len() as f64);
-        Gaps { gaps, log_total }
+        Gaps { gaps: Some(gaps), log_total }
     }
 
     /// Gaps along a dimension with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
@@ -175,6 +203,9 @@ impl<'a> Sorter<'a> {
                 // A gap weighs its likelihood at the most, and not much less unless it is tiny.
                 let likelihood = sweep.log_likelihood();
                 if likelihood > bound {
+                    if gaps.len() == gaps.capacity() {
+                        make_room(&mut gaps, bound);
+                    }
                     gaps.push(Gap { left, right: rank, cumulative: likelihood });
                     if likelihood - NEGLIGIBLE + TINY_SHARE.1 > bound && share(left, rank) > TINY_SHARE.0 {
                         bound = likelihood - NEGLIGIBLE + TINY_SHARE.1;

@@ -93,7 +93,8 @@ pub struct PosteriorTree {
 pub(crate) struct Ensemble<S> {
     pub(crate) trees: Vec<Tree<S>>,
     pub(crate) weights: Vec<f64>,
-    pub(crate) n_features: usize,
+    /// The lowest and the highest value of each feature, between which all cuts are.
+    pub(crate) ranges: Vec<(f64, f64)>,
     pub(crate) report: Report,
 }
 
@@ -105,20 +106,21 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         threads: &Threads,
         control: &Control,
     ) -> Result<Self> {
-        let n_features = target.table.n_features();
+        let table = target.table;
+        let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
         match sampler {
             Sampler::Smc(settings) => {
                 let islands = smc::sample(target, settings, threads, control)?;
-                Ok(Self::of_islands(islands, settings, n_features))
+                Ok(Self::of_islands(islands, settings, ranges))
             }
             Sampler::Mcmc(settings) => {
                 let chains = mcmc::sample(target, settings, threads, control)?;
-                Ok(Self::of_chains(chains, n_features))
+                Ok(Self::of_chains(chains, ranges))
             }
         }
     }
 
-    fn of_islands(islands: Vec<smc::Island<S>>, settings: &SmcSettings, n_features: usize) -> Self {
+    fn of_islands(islands: Vec<smc::Island<S>>, settings: &SmcSettings, ranges: Vec<(f64, f64)>) -> Self {
         let says = match settings.island_weights {
             IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
             IslandWeights::Evidence => {
@@ -141,17 +143,17 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
                 stages: island.stages,
             });
         }
-        Self { trees, weights, n_features, report: Report::Smc(reports) }
+        Self { trees, weights, ranges, report: Report::Smc(reports) }
     }
 
-    fn of_chains(chains: Vec<mcmc::Chain<S>>, n_features: usize) -> Self {
+    fn of_chains(chains: Vec<mcmc::Chain<S>>, ranges: Vec<(f64, f64)>) -> Self {
         let (mut trees, mut reports) = (Vec::new(), Vec::new());
         for chain in chains {
             trees.extend(chain.trees);
             reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
         }
         let weights = vec![1.0 / trees.len() as f64; trees.len()];
-        Self { trees, weights, n_features, report: Report::Mcmc(reports) }
+        Self { trees, weights, ranges, report: Report::Mcmc(reports) }
     }
 
     /// `f(leaves, out)` for every row in order, the row's leaf being given for each tree; `width` numbers are
@@ -194,13 +196,13 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     }
 
     fn check_features(&self, rows: Rows<'_>) -> Result<()> {
-        if rows.n_features() == self.n_features {
+        if rows.n_features() == self.ranges.len() {
             return Ok(());
         }
         Err(Error::Length {
             what: "a row of X",
             found: rows.n_features(),
-            expected: self.n_features,
+            expected: self.ranges.len(),
             why: "the features that the model was fitted with",
         })
     }
@@ -248,7 +250,7 @@ mod tests {
         };
         let islands = vec![island(-800.0, 0.3), island(-800.0 + 3.0f64.ln(), 0.9)];
         let settings = SmcSettings { n_islands: 2, island_weights, ..SmcSettings::default() };
-        Ensemble::of_islands(islands, &settings, 1).weights
+        Ensemble::of_islands(islands, &settings, vec![(0.0, 1.0)]).weights
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct McmcSettings {
     pub thin: usize,
     /// Steps before the first tree that is kept.
     pub n_burn_in: usize,
-    /// Probabilities to try to grow, prune, change and swap.
+    /// Probabilities to try to grow, prune, change and swap; the first two are positive, since no other move changes
+    /// how many leaves there are.
     pub moves: [f64; 4],
     /// Seed of all draws.
     pub seed: u64,
@@ -57,10 +58,11 @@ impl McmcSettings {
         check_count("thin", self.thin, MOST_STEPS)?;
         check("n_burn_in", self.n_burn_in <= MOST_STEPS.0, "at most 1000000000", &self.n_burn_in)?;
         let sum: f64 = self.moves.iter().sum();
-        if self.moves.iter().any(|p| p.is_nan() || *p < 0.0) || (sum - 1.0).abs() > 1e-9 {
+        let are_probabilities = self.moves.iter().all(|p| *p >= 0.0) && (sum - 1.0).abs() <= 1e-9;
+        if !are_probabilities || self.moves[..2].contains(&0.0) {
             return Err(Error::InvalidSetting {
                 name: "moves",
-                expected: "four probabilities that sum to one",
+                expected: "four probabilities that sum to one, the first two (grow and prune) positive",
                 found: format!("{:?}", self.moves),
             });
         }

@@ -93,6 +93,88 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     check_visits(&found, &posterior(&target), n, 30.0);
 }
 
+/// A tree drawn from the posterior by the recursion, each threshold uniform in its gap.
+fn draw_exactly<L: LeafModel>(
+    target: &Target<'_, L>,
+    exact: &mut Exact<'_, L>,
+    stream: &mut Stream,
+) -> Tree<()> {
+    let mut nodes: Vec<TreeNode<()>> = Vec::new();
+    let mut stack = vec![(exact.all_rows(), 0, None)];
+    while let Some((set, depth, left_of)) = stack.pop() {
+        let at = nodes.len();
+        if let Some(parent) = left_of {
+            let parent: &mut TreeNode<()> = &mut nodes[parent];
+            parent.split.as_mut().expect("only a split node has children").right = at as u32;
+        }
+        let (p, cuts) = exact.cuts(set, depth);
+        let mut rest = stream.unit() * exact.evidence(set, depth) - (1.0 - p) * exact.likelihood(set);
+        let stops = rest < 0.0;
+        let drawn = cuts.iter().filter(|_| !stops).find(|cut| {
+            let sides = cut.sides.map(|side| exact.evidence(side, depth + 1));
+            rest -= p * cut.probability * sides[0] * sides[1];
+            rest < 0.0
+        });
+        let split = drawn.map(|cut| {
+            let column = target.table.column(cut.dimension);
+            let above = (0..target.table.n_rows() as u32).filter(|row| cut.sides[1] >> row & 1 == 1);
+            let right = above.map(|row| column.rank(row)).min().expect("both sides have rows");
+            let threshold = column.threshold((cut.rank, right), stream.unit());
+            stack.extend([(cut.sides[1], depth + 1, Some(at)), (cut.sides[0], depth + 1, None)]);
+            Split { dimension: cut.dimension, threshold, right: 0 }
+        });
+        nodes.push(TreeNode { split, stats: Arc::new(()) });
+    }
+    Tree { nodes }
+}
+
+/// Detailed balance of each move by itself: from trees drawn exactly, it goes from any one to any other as often as
+/// its reverse comes back, which for grow is prune. No chain has to mix for that, and what one move does wrong no
+/// other can make good.
+fn check_balance<L: LeafModel>(target: &Target<'_, L>, moves: &[f64; 4], seed: u64) {
+    let mut exact = Exact::new(target);
+    let mut stream = Stream::new(seed, 7);
+    let expected = posterior(target);
+    let mut starts: HashMap<String, f64> = HashMap::new();
+    let mut steps: HashMap<(String, String), [f64; 2]> = HashMap::new();
+    let n = 150_000;
+    for _ in 0..n {
+        let tree = draw_exactly(target, &mut exact, &mut stream);
+        let mut state = State::from_tree(target, &tree).unwrap();
+        let before = name_of(&tree, target.table);
+        *starts.entry(before.clone()).or_default() += 1.0 / f64::from(n);
+        if step(&mut state, moves, &mut stream).1 {
+            let after = name_of(&state.tree(), target.table);
+            let is_back = usize::from(after < before);
+            let pair = if after < before { (after, before) } else { (before, after) };
+            steps.entry(pair).or_default()[is_back] += 1.0;
+        }
+    }
+    // The starts are independent: where they go wrong, the test is wrong.
+    check_visits(&starts, &expected, n, 1.5);
+    let mut n_pairs = 0;
+    for ((a, b), [there, back]) in steps.iter().filter(|((a, b), _)| a != b) {
+        n_pairs += u32::from(there + back > 50.0);
+        let error = (there + back).sqrt();
+        assert!((there - back).abs() < 5.0 * error, "{moves:?}: {a} to {b} {there} times, back {back}");
+    }
+    assert!(n_pairs > 10, "{moves:?}: {n_pairs} pairs");
+}
+
+#[test]
+fn each_move_alone_is_in_balance() {
+    let (table, prior) = (table(), prior());
+    let classes = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
+    let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
+    let numbers = Normal::new(&TARGETS, normal).unwrap();
+    // Growing with pruning, alike and unalike; change; swap.
+    let kernels = [[0.5, 0.5, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
+    for (seed, moves) in (0..).zip(&kernels) {
+        check_balance(&Target { table: &table, prior: &prior, leaf: &classes }, moves, seed);
+        check_balance(&Target { table: &table, prior: &prior, leaf: &numbers }, moves, seed + 10);
+    }
+}
+
 /// Change keeps a tree's shape: alone, it visits what it can reach as the posterior does there.
 #[test]
 fn change_alone_keeps_the_posterior_of_a_shape() {

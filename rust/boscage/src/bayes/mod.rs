@@ -18,6 +18,7 @@ mod posterior;
 mod prior;
 mod proposals;
 mod regressor;
+mod row_set;
 mod smc;
 mod state;
 mod table;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::candidates::{Extent, Gaps, Sorter, extents};
 use super::leaf::LeafModel;
+use super::row_set::RowSet;
 use super::table::Table;
 use super::target::Target;
 use super::weights::log_sum_exp;
@@ -30,7 +31,7 @@ pub(crate) struct Node<S> {
     /// Where the node comes from; of no use once its rows are there.
     parent: NodeId,
     cut: Cut,
-    rows: Option<Vec<u32>>,
+    rows: Option<RowSet>,
     extents: Option<Vec<Extent>>,
     /// By extent.
     gaps: Vec<Option<Gaps>>,
@@ -111,8 +112,15 @@ impl<S> Node<S> {
     }
 
     /// The node's rows, ascending.
-    pub(crate) fn rows(&self) -> &[u32] {
-        self.rows.as_deref().expect("an expanded node has its rows")
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.as_ref().expect("an expanded node has its rows").iter()
+    }
+
+    /// The same where they are looked at more than once.
+    fn listed_rows(&self) -> Vec<u32> {
+        let mut rows = Vec::with_capacity(self.n_rows as usize);
+        rows.extend(self.rows());
+        rows
     }
 
     /// The dimensions that can be cut.
@@ -122,7 +130,7 @@ impl<S> Node<S> {
 
     /// The gaps of an extent.
     pub(crate) fn gaps(&self, extent: usize) -> &Gaps {
-        self.gaps[extent].as_ref().expect("gaps that a proposal needs were weighed before")
+        self.gaps[extent].as_ref().expect("extents that a proposal needs were weighed before")
     }
 
     /// Weights of stopping and of splitting along every extent.
@@ -138,7 +146,7 @@ impl<S> Node<S> {
 
     fn bytes(&self) -> usize {
         let gaps: usize = self.gaps.iter().flatten().map(Gaps::bytes).sum();
-        let rows = self.rows.as_ref().map_or(0, |rows| rows.capacity() * size_of::<u32>());
+        let rows = self.rows.as_ref().map_or(0, RowSet::bytes);
         rows + gaps + self.gaps.capacity() * size_of::<Option<Gaps>>()
     }
 }
@@ -154,6 +162,18 @@ pub(crate) enum Weighing {
     /// another extent are left out.
     LikelyOfAll,
 }
+
+/// What is kept of gaps that were weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// All, to cut in one of them.
+    Gaps,
+    /// Of large nodes only the sums, to choose an extent.
+    Sums,
+}
+
+/// Rows of a large node, whose gaps are not kept: they take more room than the rows.
+const LARGE: u32 = 1 << 14;
 
 /// All nodes of all particles that may still be expanded.
 #[derive(Debug)]
@@ -184,7 +204,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let log_likelihood = target.leaf.log_likelihood(&stats);
         let nowhere = (Self::ROOT, Cut { dimension: 0, rank: 0 });
         let mut root = Node::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
-        root.rows = Some(rows);
+        root.rows = Some(RowSet::new(rows.len(), rows.into_iter()));
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
@@ -207,7 +227,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         distinct(&mut pairs);
         let parted = self.map(pairs.len(), self.n_rows(&pairs), |i| self.part(pairs[i]))?;
         for (&left, (low, high)) in pairs.iter().zip(parted) {
-            self.grown += (low.len() + high.len()) * size_of::<u32>();
+            self.grown += low.bytes() + high.bytes();
             self.all[left as usize].rows = Some(low);
             self.all[left as usize + 1].rows = Some(high);
         }
@@ -223,7 +243,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
         let work = self.n_rows(&new) * n_features as usize;
         let found = self.map(pieces.len(), work, |i| {
-            extents(self.target.table, self.get(pieces[i].0).rows(), pieces[i].1.clone())
+            extents(self.target.table, &self.get(pieces[i].0).listed_rows(), pieces[i].1.clone())
         })?;
         for (&(id, _), found) in pieces.iter().zip(found) {
             self.all[id as usize].extents.get_or_insert_default().extend(found);
@@ -236,13 +256,21 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Weighs the gaps of extents of nodes, each given as node and index.
-    pub(crate) fn weigh(&mut self, mut wanted: Vec<(NodeId, usize)>, weighing: Weighing) -> Result<()> {
-        wanted.retain(|&(id, extent)| self.get(id).gaps[extent].is_none());
+    pub(crate) fn weigh(
+        &mut self,
+        mut wanted: Vec<(NodeId, usize)>,
+        weighing: Weighing,
+        keep: Keep,
+    ) -> Result<()> {
+        wanted.retain(|&(id, extent)| match &self.get(id).gaps[extent] {
+            None => true,
+            Some(gaps) => gaps.is_forgotten() && keep == Keep::Gaps,
+        });
         distinct(&mut wanted);
         let pieces: Vec<&[(NodeId, usize)]> =
             wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|node| node.chunks(self.piece(node[0].0))).collect();
         let work = pieces.iter().map(|piece| piece.len() * self.get(piece[0].0).n_rows as usize).sum();
-        let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing))?;
+        let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing, keep))?;
         for (&(id, extent), gaps) in wanted.iter().zip(found.into_iter().flatten()) {
             self.grown += gaps.bytes();
             self.all[id as usize].gaps[extent] = Some(gaps);
@@ -250,8 +278,8 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         Ok(())
     }
 
-    /// Weighs the gaps of all extents of nodes: of some at a time, since the first tell which gaps of the next are
-    /// negligible and need no memory.
+    /// Weighs all extents of nodes: some at a time, since the first tell which gaps of the next are negligible and
+    /// need no memory.
     pub(crate) fn weigh_all(&mut self, ids: &[NodeId]) -> Result<()> {
         /// Pieces of a node at a time: enough for some threads.
         const PIECES: usize = 4;
@@ -265,7 +293,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             if wanted.is_empty() {
                 break;
             }
-            self.weigh(wanted, Weighing::LikelyOfAll)?;
+            self.weigh(wanted, Weighing::LikelyOfAll, Keep::Sums)?;
         }
         Ok(())
     }
@@ -281,13 +309,16 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
     }
 
-    /// Drops the gaps of large nodes, which a later particle may weigh again: they take more room than the rows.
-    pub(crate) fn forget_large(&mut self, ids: impl Iterator<Item = NodeId>) {
-        const LARGE: u32 = 1 << 14;
+    /// Drops gaps, which a later particle may weigh again: those of large nodes, and all where memory is scarce.
+    pub(crate) fn forget_gaps(&mut self, ids: impl Iterator<Item = NodeId>) {
+        let is_full = self.is_full();
         for id in ids {
             let node = &mut self.all[id as usize];
-            if node.n_rows > LARGE {
-                node.gaps.fill_with(|| None);
+            if node.n_rows > LARGE || is_full {
+                for gaps in node.gaps.iter_mut().flatten() {
+                    self.grown = self.grown.saturating_sub(gaps.bytes());
+                    gaps.forget();
+                }
             }
         }
     }
@@ -309,6 +340,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         distinct(&mut cuts);
         let work = cuts.iter().map(|(id, _)| self.get(*id).n_rows as usize).sum();
         let made = self.map(cuts.len(), work, |i| self.children_of(cuts[i].0, cuts[i].1))?;
+        self.grown += made.len() * self.bytes_of_children();
         for (&(id, cut), [left, right]) in cuts.iter().zip(made) {
             let child = match self.free.pop() {
                 Some(free) => {
@@ -361,12 +393,19 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
         let held: usize = self.all.iter().map(Node::bytes).sum();
         self.grown = 0;
-        self.limit = self.room().max(held);
+        self.limit = self.room().max(held / 4);
     }
 
-    /// Bytes that may be held before anything is dropped: as many as the table's ranks and orders take.
+    /// Bytes that may be added before anything is dropped: half of what features take in single precision, and some
+    /// that nobody misses.
     fn room(&self) -> usize {
-        2 * size_of::<u32>() * self.target.table.n_rows() * self.target.table.n_features()
+        const SOME: usize = 1 << 22;
+        SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_features()
+    }
+
+    /// About what two nodes take beside their rows and gaps.
+    fn bytes_of_children(&self) -> usize {
+        2 * (size_of::<Node<L::Stats>>() + size_of::<Extent>() * self.target.table.n_features())
     }
 
     /// `f(i)` for every `i < n`, where all together look at `work` rows.
@@ -378,8 +417,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// Dimensions of a node that one thread looks at in one go: few enough to share a large node.
     fn piece(&self, id: NodeId) -> usize {
-        const ROWS: u32 = 1 << 14;
-        (ROWS / self.get(id).n_rows.max(1)).max(1) as usize
+        (LARGE / self.get(id).n_rows.max(1)).max(1) as usize
     }
 
     fn n_rows(&self, ids: &[NodeId]) -> usize {
@@ -387,20 +425,21 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// The rows of a node and its right neighbour.
-    fn part(&self, left: NodeId) -> (Vec<u32>, Vec<u32>) {
-        let (node, right) = (self.get(left), self.get(left + 1));
+    fn part(&self, left: NodeId) -> (RowSet, RowSet) {
+        let node = self.get(left);
         let column = self.target.table.column(node.cut.dimension);
-        let mut low = Vec::with_capacity(node.n_rows as usize);
-        let mut high = Vec::with_capacity(right.n_rows as usize);
-        for &row in self.get(node.parent).rows() {
-            if column.rank(row) <= node.cut.rank { low.push(row) } else { high.push(row) }
-        }
-        (low, high)
+        let side = |id: NodeId, is_left: bool| {
+            let rows = self.get(node.parent).rows();
+            let rows = rows.filter(|&row| (column.rank(row) <= node.cut.rank) == is_left);
+            RowSet::new(self.get(id).n_rows as usize, rows)
+        };
+        (side(left, true), side(left + 1, false))
     }
 
-    fn weigh_piece(&self, piece: &[(NodeId, usize)], weighing: Weighing) -> Vec<Gaps> {
+    fn weigh_piece(&self, piece: &[(NodeId, usize)], weighing: Weighing, keep: Keep) -> Vec<Gaps> {
         let node = self.get(piece[0].0);
-        let mut sorter = Sorter::new(self.target.table, node.rows());
+        let rows = node.listed_rows();
+        let mut sorter = Sorter::new(self.target.table, &rows);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
         // What stopping weighs beside gaps, before the probability of a split is on these.
         let stop = log_stop + node.log_likelihood - log_split;
@@ -415,7 +454,11 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
                 Weighing::Likely => stop,
                 Weighing::LikelyOfAll => stop.max(heaviest - log_shares[index]),
             };
-            sorter.likely_gaps(extent, self.target.leaf, &node.stats, floor)
+            let mut gaps = sorter.likely_gaps(extent, self.target.leaf, &node.stats, floor);
+            if keep == Keep::Sums && node.n_rows > LARGE {
+                gaps.forget();
+            }
+            gaps
         });
         gaps.collect()
     }
@@ -424,7 +467,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let (node, leaf) = (self.get(id), self.target.leaf);
         let column = self.target.table.column(cut.dimension);
         let mut n_left = 0;
-        let low = node.rows().iter().copied().filter(|&row| column.rank(row) <= cut.rank);
+        let low = node.rows().filter(|&row| column.rank(row) <= cut.rank);
         let left = leaf.of_rows(low.inspect(|_| n_left += 1));
         let right = leaf.rest(&node.stats, &left);
         [(n_left, left), (node.n_rows - n_left, right)].map(|(n_rows, stats)| {

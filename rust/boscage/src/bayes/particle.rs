@@ -41,6 +41,8 @@ struct Event<S> {
 #[derive(Debug)]
 pub(crate) struct History<S> {
     events: Vec<Event<S>>,
+    /// How many events there must be before those of particles that are gone are looked for.
+    limit: usize,
     root: Arc<S>,
 }
 
@@ -59,7 +61,7 @@ impl Particle {
 
 impl<S> History<S> {
     pub(crate) fn new(root: Arc<S>) -> Self {
-        Self { events: Vec::new(), root }
+        Self { events: Vec::new(), limit: 0, root }
     }
 
     /// Records a cut; the children's numbers are given back.
@@ -75,6 +77,41 @@ impl<S> History<S> {
         let slots = [particle.n_slots, particle.n_slots + 1];
         particle.n_slots += 2;
         slots
+    }
+
+    /// Drops the cuts that none of these, all particles there are, has made, if many cuts were added.
+    pub(crate) fn prune<'a>(&mut self, particles: impl Iterator<Item = &'a mut Particle>) {
+        if self.events.len() <= self.limit {
+            return;
+        }
+        let particles: Vec<&mut Particle> = particles.collect();
+        let mut is_needed = vec![false; self.events.len()];
+        for particle in &particles {
+            let mut last = particle.last;
+            while let Some(i) = last.filter(|&i| !is_needed[i as usize]) {
+                is_needed[i as usize] = true;
+                last = self.events[i as usize].before;
+            }
+        }
+        let mut n_kept = 0;
+        let number: Vec<u32> = is_needed
+            .iter()
+            .map(|&is_needed| {
+                n_kept += u32::from(is_needed);
+                n_kept.wrapping_sub(1)
+            })
+            .collect();
+        let moved = |last: Option<u32>| last.map(|i| number[i as usize]);
+        let mut i = 0;
+        self.events.retain_mut(|event| {
+            event.before = moved(event.before);
+            i += 1;
+            is_needed[i - 1]
+        });
+        for particle in particles {
+            particle.last = moved(particle.last);
+        }
+        self.limit = 2 * self.events.len();
     }
 
     /// The tree of a particle; nodes still open are leaves.

@@ -88,7 +88,7 @@ impl<L: Leaf> BayesianTrees<L> {
     /// Number of features.
     #[must_use]
     pub fn n_features(&self) -> usize {
-        self.ensemble.n_features
+        self.ensemble.ranges.len()
     }
 
     /// Text kept with the model and in its file.

@@ -40,24 +40,39 @@ pub(crate) enum Decision {
     },
 }
 
-/// The extents of a node that a particle considers.
-#[derive(Debug)]
-pub(crate) enum Considered {
-    All,
-    These(Vec<usize>),
+/// What a particle is about to do at a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Plan {
+    /// This.
+    Made(Decision),
+    /// To cut one of the node's extents, in a gap that is drawn by weight.
+    Cut(usize),
+}
+
+impl Plan {
+    /// What a choice among stopping and some extents means.
+    fn of_choice(choice: usize, extent: impl Fn(usize) -> usize) -> Self {
+        choice.checked_sub(1).map_or(Self::Made(Decision::Stop), |i| Self::Cut(extent(i)))
+    }
 }
 
 impl Proposal {
-    /// How the gaps of single extents must be weighed before a decision.
+    /// How gaps are weighed.
     pub(crate) fn weighing(self) -> Option<Weighing> {
         match self {
-            Self::Prior | Self::Optimal => None,
+            Self::Prior => None,
             Self::Empirical => Some(Weighing::Equal),
+            Self::Optimal => Some(Weighing::LikelyOfAll),
             Self::OptimalSubset(_) | Self::Exploring(_) => Some(Weighing::Likely),
         }
     }
 
-    /// The logarithm of a particle's new weight over its old one, from what [`Self::decide`] gave and the logarithm of
+    /// Whether the extents that a particle considers are weighed before it chooses one.
+    pub(crate) fn weighs_considered(self) -> bool {
+        matches!(self, Self::OptimalSubset(_) | Self::Exploring(_))
+    }
+
+    /// The logarithm of a particle's new weight over its old one, from what [`Self::choose`] and [`Self::cut`] gave and the logarithm of
     /// the ratio of likelihoods.
     pub(crate) fn log_weight(self, decided: f64, log_gain: f64) -> f64 {
         match self {
@@ -70,77 +85,114 @@ impl Proposal {
         }
     }
 
-    /// The extents that a particle considers at an open node. `retained` is a decision that was made before, for
-    /// which they are drawn.
+    /// The extents that a particle considers at an open node; none for all. `retained` is a decision that was made
+    /// before, for which they are drawn.
     pub(crate) fn consider<L: LeafModel>(
         self,
         (target, nodes): (&Target<'_, L>, &Nodes<'_, L>),
         id: NodeId,
         retained: Option<Decision>,
         stream: &mut Stream,
-    ) -> Considered {
+    ) -> Vec<usize> {
         let extents = nodes.get(id).extents();
         let first = match retained {
             Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.dimension == cut.dimension),
             _ => None,
         };
-        let mut one = || first.unwrap_or_else(|| target.draw_extent(extents, stream));
+        let all = || (0..extents.len()).collect();
         match self {
-            Self::Optimal => Considered::All,
-            Self::Prior | Self::Empirical if extents.is_empty() => Considered::These(Vec::new()),
-            Self::Prior | Self::Empirical => Considered::These(vec![one()]),
-            Self::OptimalSubset(n) => {
-                Considered::These(subset((0..extents.len()).collect(), n, first, stream))
+            Self::Optimal => Vec::new(),
+            Self::Prior | Self::Empirical if extents.is_empty() => Vec::new(),
+            Self::Prior | Self::Empirical => {
+                vec![first.unwrap_or_else(|| target.draw_extent(extents, stream))]
             }
+            Self::OptimalSubset(n) => subset(all(), n, first, stream),
             Self::Exploring(n) => {
                 // The prior is drawn from too: of unequal dimensions only where all are there.
                 let n = if target.prior.log_weights().is_none() { n } else { extents.len() };
-                Considered::These(subset((0..extents.len()).collect(), n, first, stream))
+                subset(all(), n, first, stream)
             }
         }
     }
 
-    /// Decides at a node (or takes the retained decision), and gives the logarithm of
-    /// `P(decision) / Q(decision)` of eq. 3.7, times the ratio of likelihoods if `Q` sees them ([`Self::log_weight`]).
-    pub(crate) fn decide<L: LeafModel>(
+    /// What to do at a node (or what the retained decision says), and the logarithm of `P(decision) / Q(decision)` of
+    /// eq. 3.7 but for the place of a cut, times the ratio of likelihoods if `Q` sees them ([`Self::log_weight`]).
+    pub(crate) fn choose<L: LeafModel>(
         self,
         (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
-        considered: &Considered,
+        considered: &[usize],
         retained: Option<Decision>,
         stream: &mut Stream,
-    ) -> (Decision, f64) {
-        if nodes.get(id).extents().is_empty() {
-            return (Decision::Stop, 0.0);
+    ) -> (Plan, f64) {
+        let node = nodes.get(id);
+        if node.extents().is_empty() {
+            return (Plan::Made(Decision::Stop), 0.0);
         }
-        match (self, considered) {
-            (Self::Prior, Considered::These(these)) => {
-                (retained.unwrap_or_else(|| draw_prior(target, nodes, id, these[0], stream)), 0.0)
-            }
-            (Self::Empirical, Considered::These(these)) => {
+        match self {
+            Self::Prior => {
                 let decision =
-                    retained.unwrap_or_else(|| draw_empirical(target, nodes, id, these[0], stream));
-                (decision, empirical_weight(target, nodes, id, these[0], decision))
+                    retained.unwrap_or_else(|| draw_prior(target, nodes, id, considered[0], stream));
+                (Plan::Made(decision), 0.0)
             }
-            (_, Considered::All) => {
-                let choices = nodes.get(id).choices();
-                let decision =
-                    retained.unwrap_or_else(|| draw_likely((target, nodes, id), choices, |i| i, stream));
-                (decision, choices.log_total() - nodes.get(id).log_likelihood)
+            Self::Empirical => {
+                let is_split = match retained {
+                    Some(decision) => decision != Decision::Stop,
+                    None => stream.unit() < target.prior.split_probability(node.depth),
+                };
+                let plan = if is_split { Plan::Cut(considered[0]) } else { Plan::Made(Decision::Stop) };
+                (plan, 0.0)
             }
-            (_, Considered::These(these)) => {
+            Self::Optimal => {
+                let choices = node.choices();
+                let plan = match retained {
+                    Some(decision) => Plan::Made(decision),
+                    None => Plan::of_choice(choices.at(stream.unit()), |i| i),
+                };
+                (plan, choices.log_total() - node.log_likelihood)
+            }
+            Self::OptimalSubset(_) | Self::Exploring(_) => {
                 // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
                 // those that have the dimension of the cut, n / m times as often for m of n extents. With splits
                 // weighed so, the ratio is the normaliser, whatever is decided.
-                let choices = Choices::new(nodes.choice_logs(id, these.iter().copied()));
-                let decision = retained.unwrap_or_else(|| {
-                    if matches!(self, Self::Exploring(_)) && stream.unit() < EXPLORES {
-                        draw_prior(target, nodes, id, explored(target, nodes, id, these, stream), stream)
-                    } else {
-                        draw_likely((target, nodes, id), &choices, |i| these[i], stream)
+                let choices = Choices::new(nodes.choice_logs(id, considered.iter().copied()));
+                let plan = match retained {
+                    Some(decision) => Plan::Made(decision),
+                    None if matches!(self, Self::Exploring(_)) && stream.unit() < EXPLORES => {
+                        let extent = explored(target, nodes, id, considered, stream);
+                        Plan::Made(draw_prior(target, nodes, id, extent, stream))
                     }
-                });
-                (decision, choices.log_total() - nodes.get(id).log_likelihood)
+                    None => Plan::of_choice(choices.at(stream.unit()), |i| considered[i]),
+                };
+                (plan, choices.log_total() - node.log_likelihood)
             }
+        }
+    }
+
+    /// A cut of an extent (or the retained one), and what its place adds to the logarithm of [`Self::choose`].
+    pub(crate) fn cut<L: LeafModel>(
+        self,
+        (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
+        extent: usize,
+        retained: Option<Decision>,
+        stream: &mut Stream,
+    ) -> (Decision, f64) {
+        let gaps = nodes.get(id).gaps(extent);
+        let ends = nodes.get(id).extents()[extent];
+        let column = target.table.column(ends.dimension);
+        let decision = retained.unwrap_or_else(|| {
+            // A gap by its weight, and a threshold uniform in it.
+            let gap = gaps.at(stream.unit());
+            let threshold = column.threshold((gap.left, gap.right), stream.unit());
+            Decision::Split { cut: Cut { dimension: ends.dimension, rank: gap.left }, threshold }
+        });
+        match (self, decision) {
+            (Self::Empirical, Decision::Split { cut, .. }) => {
+                // (gap / extent) / (1 / number of gaps): the densities of the cut under prior and proposal.
+                let gap = gaps.around(cut.rank);
+                let share = column.share((gap.left, gap.right), (ends.low, ends.high));
+                (decision, libm::log(share * gaps.len() as f64))
+            }
+            _ => (decision, 0.0),
         }
     }
 }
@@ -191,60 +243,4 @@ fn draw_prior<L: LeafModel>(
     let threshold = column.threshold((extent.low, extent.high), stream.unit());
     let cut = Cut { dimension: extent.dimension, rank: column.last_rank_below(threshold) };
     Decision::Split { cut, threshold }
-}
-
-fn draw_empirical<L: LeafModel>(
-    target: &Target<'_, L>,
-    nodes: &Nodes<'_, L>,
-    id: NodeId,
-    extent: usize,
-    stream: &mut Stream,
-) -> Decision {
-    if stream.unit() >= target.prior.split_probability(nodes.get(id).depth) {
-        return Decision::Stop;
-    }
-    split_in_gap(target, nodes, id, extent, stream)
-}
-
-/// `(gap / extent) / (1 / number of gaps)`: the densities of the cut under prior and proposal.
-fn empirical_weight<L: LeafModel>(
-    target: &Target<'_, L>,
-    nodes: &Nodes<'_, L>,
-    id: NodeId,
-    extent: usize,
-    decision: Decision,
-) -> f64 {
-    let Decision::Split { cut, .. } = decision else {
-        return 0.0;
-    };
-    let (ends, gaps) = (nodes.get(id).extents()[extent], nodes.get(id).gaps(extent));
-    let gap = gaps.around(cut.rank);
-    let share = target.table.column(cut.dimension).share((gap.left, gap.right), (ends.low, ends.high));
-    libm::log(share * gaps.len() as f64)
-}
-
-fn draw_likely<L: LeafModel>(
-    (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
-    choices: &Choices,
-    extent: impl Fn(usize) -> usize,
-    stream: &mut Stream,
-) -> Decision {
-    match choices.at(stream.unit()) {
-        0 => Decision::Stop,
-        i => split_in_gap(target, nodes, id, extent(i - 1), stream),
-    }
-}
-
-/// A gap by its weight, and a threshold uniform in it.
-fn split_in_gap<L: LeafModel>(
-    target: &Target<'_, L>,
-    nodes: &Nodes<'_, L>,
-    id: NodeId,
-    extent: usize,
-    stream: &mut Stream,
-) -> Decision {
-    let dimension = nodes.get(id).extents()[extent].dimension;
-    let gap = nodes.get(id).gaps(extent).at(stream.unit());
-    let threshold = target.table.column(dimension).threshold((gap.left, gap.right), stream.unit());
-    Decision::Split { cut: Cut { dimension, rank: gap.left }, threshold }
 }

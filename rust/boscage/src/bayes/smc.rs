@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::leaf::LeafModel;
 use super::limits::{MOST_KEPT, MOST_PARTICLES, MOST_RUNS, check_count, check_product};
-use super::nodes::{Cut, NodeId, Nodes, Root};
+use super::nodes::{Cut, Keep, NodeId, Nodes, Root};
 use super::particle::{History, Open, Particle};
-use super::proposals::{Considered, Decision, Proposal};
+use super::proposals::{Decision, Plan, Proposal};
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::{Resampling, effective_size, log_mean_exp, multinomial, normalised};
@@ -246,6 +246,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             self.islands
                 .iter_mut()
                 .for_each(|island| island.end_stage(self.settings, self.retained.is_some()));
+            self.history.prune(self.islands.iter_mut().flat_map(|island| &mut island.particles));
             if self.nodes.is_full() {
                 let open = self.islands.iter().flat_map(|island| &island.particles);
                 self.nodes.keep(open.flat_map(|particle| particle.open.iter().map(|open| open.node)));
@@ -283,16 +284,37 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
-        for batch in self.batches(jobs) {
+        let n_rows = self.target.table.n_rows();
+        // What is weighed at a time takes a part of the memory that the rows take.
+        for batch in self.portions(jobs, (0..jobs.len()).collect(), n_rows / 8, |_| 0) {
             control.check()?;
-            let considered = self.consider(jobs, &batch)?;
-            for (&i, considered) in batch.iter().zip(&considered) {
-                let job = &jobs[i];
-                let at = (self.target, &self.nodes, job.open.node);
-                let stream = &mut self.islands[job.island].streams[job.particle];
-                decisions[i] = self.settings.proposal.decide(at, considered, job.retained, stream);
+            let mut extents = BTreeMap::new();
+            for (i, (plan, log_weight)) in self.choose(jobs, &batch)? {
+                decisions[i].1 = log_weight;
+                match plan {
+                    Plan::Made(decision) => decisions[i].0 = decision,
+                    Plan::Cut(extent) => {
+                        extents.insert(i, extent);
+                    }
+                }
             }
-            self.nodes.forget_large(batch.iter().map(|&i| jobs[i].open.node));
+            let cutting = extents.keys().copied().collect();
+            for portion in self.portions(jobs, cutting, n_rows, |i| extents[&i]) {
+                let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
+                let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
+                self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
+                for &i in &portion {
+                    let job = &jobs[i];
+                    let at = (self.target, &self.nodes, job.open.node);
+                    let stream = &mut self.islands[job.island].streams[job.particle];
+                    let (decision, log_weight) =
+                        self.settings.proposal.cut(at, extents[&i], job.retained, stream);
+                    decisions[i].0 = decision;
+                    decisions[i].1 += log_weight;
+                }
+                self.nodes.forget_gaps(portion.iter().map(|&i| jobs[i].open.node));
+            }
+            self.nodes.forget_gaps(batch.iter().map(|&i| jobs[i].open.node));
         }
         let cuts = jobs.iter().zip(&decisions).filter_map(|(job, (decision, _))| match decision {
             Decision::Stop => None,
@@ -305,31 +327,37 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         Ok(())
     }
 
-    /// Jobs by node, in batches whose nodes have no more rows than there are in all, so that the gaps weighed at a
-    /// time take no more memory than those of the root.
-    fn batches(&self, jobs: &[Job]) -> Vec<Vec<usize>> {
-        let mut order: Vec<usize> = (0..jobs.len()).collect();
-        order.sort_by_key(|&i| jobs[i].open.node);
-        let mut batches: Vec<Vec<usize>> = Vec::new();
+    /// Some jobs by node and key, those of the same together, in portions that look at no more than `most` rows unless
+    /// they are of one node and key.
+    fn portions(
+        &self,
+        jobs: &[Job],
+        mut some: Vec<usize>,
+        most: usize,
+        key: impl Fn(usize) -> usize,
+    ) -> Vec<Vec<usize>> {
+        let key = |&i: &usize| (jobs[i].open.node, key(i));
+        some.sort_by_key(key);
+        let mut portions: Vec<Vec<usize>> = Vec::new();
         let mut left = 0;
-        for same in order.chunk_by(|&a, &b| jobs[a].open.node == jobs[b].open.node) {
+        for same in some.chunk_by(|a, b| key(a) == key(b)) {
             let n_rows = self.nodes.get(jobs[same[0]].open.node).n_rows as usize;
-            match batches.last_mut() {
-                Some(batch) if n_rows <= left => {
-                    batch.extend(same);
+            match portions.last_mut() {
+                Some(portion) if n_rows <= left => {
+                    portion.extend(same);
                     left -= n_rows;
                 }
                 _ => {
-                    batches.push(same.to_vec());
-                    left = self.target.table.n_rows() - n_rows;
+                    portions.push(same.to_vec());
+                    left = most.saturating_sub(n_rows);
                 }
             }
         }
-        batches
+        portions
     }
 
-    /// The extents that particles consider, with their gaps weighed as the proposal needs them.
-    fn consider(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<Considered>> {
+    /// What particles are about to do, by job, with extents weighed as the proposal needs them.
+    fn choose(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<(usize, (Plan, f64))>> {
         let proposal = self.settings.proposal;
         let ids: Vec<NodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
         if proposal == Proposal::Optimal {
@@ -337,20 +365,24 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             self.nodes.weigh_choices(ids.iter().copied());
         }
         let mut considered = Vec::with_capacity(batch.len());
-        let mut wanted = Vec::new();
         for job in batch.iter().map(|&i| &jobs[i]) {
-            let id = job.open.node;
             let stream = &mut self.islands[job.island].streams[job.particle];
-            let own = proposal.consider((self.target, &self.nodes), id, job.retained, stream);
-            if let Considered::These(these) = &own {
-                wanted.extend(these.iter().map(|&extent| (id, extent)));
-            }
-            considered.push(own);
+            let at = (self.target, &self.nodes);
+            considered.push(proposal.consider(at, job.open.node, job.retained, stream));
         }
-        if let Some(weighing) = proposal.weighing() {
-            self.nodes.weigh(wanted, weighing)?;
+        if let Some(weighing) = proposal.weighing().filter(|_| proposal.weighs_considered()) {
+            let wanted =
+                ids.iter().zip(&considered).flat_map(|(&id, these)| these.iter().map(move |&i| (id, i)));
+            self.nodes.weigh(wanted.collect(), weighing, Keep::Sums)?;
         }
-        Ok(considered)
+        let mut chosen = Vec::with_capacity(batch.len());
+        for (&i, considered) in batch.iter().zip(&considered) {
+            let job = &jobs[i];
+            let at = (self.target, &self.nodes, job.open.node);
+            let stream = &mut self.islands[job.island].streams[job.particle];
+            chosen.push((i, proposal.choose(at, considered, job.retained, stream)));
+        }
+        Ok(chosen)
     }
 
     fn apply(&mut self, job: &Job, decision: Decision, log_weight: f64) {
@@ -382,8 +414,9 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     }
 
     fn finish(self) -> Vec<Island<L::Stats>> {
-        let history = &self.history;
-        self.islands.into_iter().map(|group| group.finish(history)).collect()
+        let Self { nodes, history, islands, .. } = self;
+        drop(nodes);
+        islands.into_iter().map(|group| group.finish(&history)).collect()
     }
 }
 

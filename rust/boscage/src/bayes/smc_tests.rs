@@ -324,9 +324,13 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
 fn check_choices(nodes: &mut Nodes<'_, Dirichlet<'_>>, exact: &Exact<'_, Dirichlet<'_>>, id: NodeId) {
     let extents = nodes.get(id).extents().to_vec();
     nodes
-        .weigh((0..extents.len()).map(|i| (id, i)).collect(), super::super::nodes::Weighing::Likely)
+        .weigh(
+            (0..extents.len()).map(|i| (id, i)).collect(),
+            super::super::nodes::Weighing::Likely,
+            Keep::Gaps,
+        )
         .unwrap();
-    let set = nodes.get(id).rows().iter().map(|&row| 1u64 << row).sum();
+    let set = nodes.get(id).rows().map(|row| 1u64 << row).sum();
     let (p, cuts) = exact.cuts(set, nodes.get(id).depth);
     let logs = nodes.choice_logs(id, 0..extents.len());
     assert!((logs[0] - ((1.0 - p) * exact.likelihood(set)).ln()).abs() < 1e-12 || extents.is_empty());

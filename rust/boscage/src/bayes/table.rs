@@ -1,7 +1,7 @@
 //! The training features, sorted once for all trees.
 
 use crate::control::{Control, Threads};
-use crate::data::Rows;
+use crate::data::{Rows, Scalar};
 use crate::error::Result;
 
 /// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
@@ -15,12 +15,18 @@ pub(crate) struct Table {
 /// One feature.
 #[derive(Debug)]
 pub(crate) struct Column {
-    /// The distinct values, ascending.
-    values: Vec<f64>,
+    values: Values,
     /// Each row's rank.
     ranks: Vec<u32>,
     /// Rows by rank.
     order: Vec<u32>,
+}
+
+/// The distinct values of a column, ascending; in single precision where that is exact.
+#[derive(Debug)]
+enum Values {
+    Single(Box<[f32]>),
+    Double(Box<[f64]>),
 }
 
 impl Table {
@@ -66,16 +72,20 @@ impl Column {
             // The stable sort finds pieces that are sorted, and merges them.
             sorted.sort_by(Ord::cmp);
         }
-        let mut values: Vec<u64> = Vec::new();
         let mut ranks = vec![0; sorted.len()];
-        for &(value, row) in &sorted {
-            if values.last() != Some(&value) {
-                values.push(value);
-            }
-            ranks[row as usize] = values.len() as u32 - 1;
+        let mut rank = 0;
+        for (i, &(value, row)) in sorted.iter().enumerate() {
+            rank += u32::from(i > 0 && sorted[i - 1].0 != value);
+            ranks[row as usize] = rank;
         }
-        let order = sorted.into_iter().map(|(_, row)| row).collect();
-        Ok(Self { values: values.into_iter().map(from_ordered).collect(), ranks, order })
+        let values = Values::new(sorted.chunk_by(|a, b| a.0 == b.0).map(|same| from_ordered(same[0].0)));
+        let order = sorted.iter().map(|&(_, row)| row).collect();
+        Ok(Self { values, ranks, order })
+    }
+
+    /// The value of a rank.
+    fn value(&self, rank: u32) -> f64 {
+        self.values.at(rank as usize)
     }
 
     /// A row's rank.
@@ -100,7 +110,7 @@ impl Column {
 
     /// The lowest and the highest value.
     pub(crate) fn ends(&self) -> (f64, f64) {
-        (self.values[0], self.values[self.values.len() - 1])
+        (self.value(0), self.value(self.n_values() - 1))
     }
 
     /// The rows whose rank is above `low` and not above `high`.
@@ -124,7 +134,7 @@ impl Column {
 
     /// The highest rank whose value is not above a threshold, if there is one.
     pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
-        (self.values.partition_point(|&value| value <= threshold) as u32).checked_sub(1)
+        (self.values.n_up_to(threshold) as u32).checked_sub(1)
     }
 
     /// The same for a threshold that is not below the lowest value.
@@ -134,8 +144,7 @@ impl Column {
 
     /// The share of the way from rank `low` to rank `high` that lies between two ranks.
     pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
-        let way =
-            |a: u32, b: u32, scale: f64| scale * self.values[b as usize] - scale * self.values[a as usize];
+        let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
         // Halved only where the difference is too large for a number: half of the least number is zero.
         let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
         way(left, right, scale) / way(low, high, scale)
@@ -143,7 +152,7 @@ impl Column {
 
     /// Logarithm of the way from rank `low` to rank `high`.
     pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
-        let (low, high) = (self.values[low as usize], self.values[high as usize]);
+        let (low, high) = (self.value(low), self.value(high));
         match high - low {
             way if way.is_finite() => libm::log(way),
             _ => libm::log(0.5 * high - 0.5 * low) + std::f64::consts::LN_2,
@@ -153,9 +162,38 @@ impl Column {
     /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
     /// above it, rows of rank `right` are.
     pub(crate) fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
-        let (low, high) = (self.values[left as usize], self.values[right as usize]);
+        let (low, high) = (self.value(left), self.value(right));
         let at = (1.0 - u) * low + u * high;
         if at >= high || at < low { low } else { at }
+    }
+}
+
+impl Values {
+    fn new(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let narrow: Option<Box<[f32]>> = values.clone().map(f32::exact).collect();
+        narrow.map_or_else(|| Self::Double(values.collect()), Self::Single)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(values) => values.len(),
+            Self::Double(values) => values.len(),
+        }
+    }
+
+    fn at(&self, i: usize) -> f64 {
+        match self {
+            Self::Single(values) => values[i].into(),
+            Self::Double(values) => values[i],
+        }
+    }
+
+    /// How many are not above a threshold.
+    fn n_up_to(&self, threshold: f64) -> usize {
+        match self {
+            Self::Single(values) => values.partition_point(|&value| f64::from(value) <= threshold),
+            Self::Double(values) => values.partition_point(|&value| value <= threshold),
+        }
     }
 }
 
@@ -191,7 +229,7 @@ mod tests {
         let value = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12);
         let column = Column::new((0..n).map(value), &Control::new()).unwrap();
         assert!(column.order.windows(2).all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1])));
-        assert!((0..n).all(|row| column.values[column.rank(row) as usize] == value(row)));
+        assert!((0..n).all(|row| column.value(column.rank(row)) == value(row)));
         let stopped = Control::new();
         stopped.stop();
         assert!(Column::new((0..n).map(value), &stopped).is_err());

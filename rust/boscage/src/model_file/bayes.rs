@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
 use crate::bayes::{
     Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Classes, Counts,
-    Draw, Ensemble, IslandReport, Moments, NormalPrior, Report, Split, Stage, Tree, TreeNode, check_alpha,
+    Draw, Ensemble, IslandReport, MOST_KEPT, MOST_PARTICLES, Moments, NormalPrior, Report, Split, Stage,
+    Tree, TreeNode, check_alpha,
 };
 use crate::error::Result;
 
@@ -76,7 +77,10 @@ fn read_prior(reader: &mut Reader<'_>) -> Result<ChipmanPrior> {
 }
 
 fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn(&mut Writer, &S)) {
-    writer.u64(ensemble.n_features as u64);
+    writer.list(&ensemble.ranges, |writer, (low, high)| {
+        writer.f64(*low);
+        writer.f64(*high);
+    });
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.trees, |writer, tree| {
         writer.list(&tree.nodes, |writer, node| {
@@ -98,25 +102,26 @@ fn read_ensemble<S>(
     reader: &mut Reader<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Ensemble<S>> {
-    // Dimensions are numbered by 32 bits.
-    let n_features =
-        u32::try_from(reader.u64()?).map_err(|_| wrong("more features than there can be"))? as usize;
+    let ranges = reader.list(16, |reader| Ok((reader.f64()?, reader.f64()?)))?;
+    if ranges.iter().any(|(low, high)| !(low <= high && low.is_finite() && high.is_finite())) {
+        return Err(wrong("a feature without a lowest and a highest value"));
+    }
     let weights = reader.list(8, Reader::f64)?;
     let sum: f64 = weights.iter().sum();
     if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
         return Err(wrong("weights that do not sum to one"));
     }
-    let trees = reader.list(8, |reader| read_tree(reader, n_features, &stats))?;
+    let trees = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
     if trees.len() != weights.len() {
         return Err(wrong("more or fewer weights than trees"));
     }
     let report = read_report(reader, trees.len())?;
-    Ok(Ensemble { trees, weights, n_features, report })
+    Ok(Ensemble { trees, weights, ranges, report })
 }
 
 fn read_tree<S>(
     reader: &mut Reader<'_>,
-    n_features: usize,
+    ranges: &[(f64, f64)],
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Tree<S>> {
     let mut nodes = reader.list(1, |reader| {
@@ -125,8 +130,12 @@ fn read_tree<S>(
             1 => Some(Split { dimension: reader.u32()?, threshold: reader.f64()?, right: 0 }),
             _ => return Err(wrong("a node that is neither leaf nor split")),
         };
-        if split.is_some_and(|split| split.dimension as usize >= n_features || !split.threshold.is_finite()) {
-            return Err(wrong("a cut of a feature that does not exist, or nowhere"));
+        let is_inside = |split: Split| {
+            let range = ranges.get(split.dimension as usize);
+            range.is_some_and(|(low, high)| (*low..*high).contains(&split.threshold))
+        };
+        if split.is_some_and(|split| !is_inside(split)) {
+            return Err(wrong("a cut of a feature that does not exist, or outside of its range"));
         }
         Ok(TreeNode { split, stats: Arc::new(stats(reader)?) })
     })?;
@@ -201,6 +210,10 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         if n_particles < n_trees as u64 || islands.iter().any(|island| island.n_particles == 0) {
             return Err(wrong("fewer particles than trees, or an island of none"));
         }
+        let too_many = |island: &IslandReport| island.n_particles as usize > MOST_PARTICLES.0;
+        if n_particles > MOST_KEPT.0 as u64 || islands.iter().any(too_many) {
+            return Err(wrong("more particles than there can be"));
+        }
         if islands.iter().any(|island| island.n_unfinished > island.n_particles) {
             return Err(wrong("more unfinished particles than particles"));
         }
@@ -210,6 +223,9 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         let mut acceptance = [Acceptance::default(); 4];
         for of_move in &mut acceptance {
             *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
+        }
+        if acceptance.iter().any(|of_move| of_move.made > of_move.tried) {
+            return Err(wrong("moves that were made more often than tried"));
         }
         let draws = reader.list(24, |reader| {
             Ok(Draw {
@@ -253,6 +269,8 @@ mod tests {
         assert!(!is_read(&[island(2, None)], 3));
         assert!(!is_read(&[], 1));
         assert!(!is_read(&[island(0, None), island(2, None)], 1));
+        assert!(!is_read(&[island(u32::MAX, None)], 1));
+        assert!(!is_read(&vec![island(1_000_000, None); 11], 1));
         assert!(!is_read(&[island(2, Some(vec![0]))], 1));
         assert!(!is_read(&[island(2, Some(vec![0, 2]))], 1));
         assert!(!is_read(&[IslandReport { n_unfinished: 3, ..island(2, None) }], 1));
