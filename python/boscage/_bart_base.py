@@ -77,7 +77,7 @@ class Bart(SampledModel):
         return _boscage.BartSettings(
             **counts,
             kernels=_kernels(self.sampler),
-            proposal=self.proposal,
+            proposal=_inputs.check_word("proposal", self.proposal),
             alpha_s=_inputs.check_positive("alpha_s", self.alpha_s),
             beta_s=_inputs.check_positive("beta_s", self.beta_s, zero=True),
             sparse=sparse or bool(self.sparse),
@@ -88,8 +88,7 @@ class Bart(SampledModel):
         )
 
     def _warn_if_chains_disagree(self) -> None:
-        n_chains, n_draws = self.trace_["sigma"].shape
-        if n_chains == 1 or n_draws < _FEW_DRAWS:
+        if self.n_chains == 1 or self.n_draws < _FEW_DRAWS:
             return
         off = {name: row.r_hat for name, row in self.summary().items() if row.r_hat > _DISAGREE}
         if off:

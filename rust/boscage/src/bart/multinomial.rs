@@ -4,6 +4,7 @@
 //! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
 //! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
 
+use super::context::Odds;
 use super::leaf_model::LeafModel;
 use super::log_linear::{Events, LogGamma, finite_exp};
 use super::model_forest::ModelForest;
@@ -84,7 +85,7 @@ impl Sampler for Multinomial<'_> {
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
         for forest in &mut self.forests {
-            std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(log_weights.to_vec());
+            Odds::set_log_weights(&mut forest.odds, log_weights);
         }
     }
 

@@ -10,11 +10,8 @@ use super::context::Context;
 use super::random::seed;
 use super::settings::BartSettings;
 use super::tree_state::TreeState;
-use super::whole_tree::{bare, fits, same_cuts};
-use crate::bayes::{
-    Expansion, LeafModel, Proposal, Root, SmcSettings, Table, Target, Tree, TreeNode, sample_conditionally,
-};
-use crate::control::{Control, Threads};
+use super::whole_tree::{alone, bare, fits, same_cuts};
+use crate::bayes::{Expansion, LeafModel, Proposal, Root, SmcSettings, Table, Target, Tree, TreeNode};
 use crate::mondrian::Stream;
 
 /// Dimensions that are looked at in a node: enough for what is in most data, few enough not to depend on `p`.
@@ -52,7 +49,6 @@ fn below<L: LeafModel>(
 ) -> Tree<L::Stats> {
     let smc = SmcSettings {
         n_particles,
-        n_islands: 1,
         proposal: Proposal::Exploring(DIMENSIONS),
         // Without resampling the order of decisions does not matter.
         expansion: Expansion::Layer,
@@ -64,8 +60,7 @@ fn below<L: LeafModel>(
     let own = top..end(tree, top);
     let retained = Tree { nodes: moved(&tree.nodes[own.clone()], -(top as i64)) };
     let at = (root(tree, top, target.table), &retained);
-    let islands = sample_conditionally(target, &smc, at, &Threads::new(1), &Control::new());
-    let mut island = islands.expect("settings were checked, and nobody stops this run").remove(0);
+    let mut island = alone(target, &smc, at);
     let others = tree.nodes.len() - own.len();
     for (weight, tree) in island.weights.iter_mut().zip(&island.trees) {
         *weight /= (others + tree.nodes.len()) as f64;

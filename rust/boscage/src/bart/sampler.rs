@@ -1,6 +1,7 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
 use super::chain::Problem;
+use super::context::Odds;
 use super::leaf_model::LeafModel;
 use super::model_forest::ModelForest;
 use super::response::Response;
@@ -69,7 +70,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+        Odds::set_log_weights(&mut self.forest.odds, log_weights);
     }
 
     fn scale(&self) -> f64 {
@@ -129,7 +130,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+        Odds::set_log_weights(&mut self.forest.odds, log_weights);
     }
 
     fn log_likelihood(&self) -> f64 {

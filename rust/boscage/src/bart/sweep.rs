@@ -7,7 +7,6 @@ use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::passes::{Sums, carry};
-use super::regrow::regrow;
 use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
 use super::tree_state::TreeState;
@@ -134,14 +133,14 @@ impl<'a> Forest<'a> {
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         let (grows, made) = growprune::step(&mut self.work(m, context), context, stream);
-        self.count(if grows { GROW } else { PRUNE }, made);
+        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
     }
 
     fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         self.grow_or_prune(m, context, stream);
         for _ in 0..SHIFTS {
             let Some(made) = shift(&mut self.work(m, context), context, stream) else { break };
-            self.count(SHIFT, made);
+            self.acceptance[SHIFT].note(made);
         }
     }
 
@@ -165,25 +164,11 @@ impl<'a> Forest<'a> {
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
         let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
-        let (which, new) = match kernel {
-            Kernel::Cgm => {
-                let (which, new) = whole_tree::cgm(tree, &leaf, context, stream);
-                ((which as usize).min(OTHER), new)
-            }
-            Kernel::ParticleGibbs => {
-                (PARTICLES, whole_tree::particle_gibbs(tree, &leaf, context, self.settings, stream))
-            }
-            Kernel::Regrow => (REGROW, regrow(tree, &leaf, context, self.settings, stream)),
-            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
-        };
-        let made = new.is_some();
-        if let Some(new) = new {
-            tree.replace(&new, self.table);
-        }
+        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream);
+        self.acceptance[which].note(made);
         self.counted.clear();
         self.counted.resize(tree.nodes.len(), 0.0);
         self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
-        self.count(which, made);
     }
 
     /// Line 8 of Algorithm 4.1.
@@ -197,10 +182,5 @@ impl<'a> Forest<'a> {
                 self.changes[id] = self.counted[id] - node.mu;
             }
         }
-    }
-
-    fn count(&mut self, which: usize, made: bool) {
-        self.acceptance[which].tried += 1;
-        self.acceptance[which].made += u64::from(made);
     }
 }
