@@ -16,9 +16,9 @@ from boscage._mixing import effective_size, r_hat
 from boscage._sampled import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 
-_KERNELS = ("local", "growprune", "cgm", "pg", "regrow")
+_KERNELS = ("local", "growprune", "cgm", "pg", "regrow", "edit")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow")
+_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow", "edit")
 # Chains of draws fewer than this say too little about each other for a warning.
 _FEW_DRAWS = 100
 _DISAGREE = 1.1

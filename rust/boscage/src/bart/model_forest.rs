@@ -8,7 +8,7 @@ use super::leaf::LeafPosterior;
 use super::leaf_model::{LeafModel, NodeStats, RowStats};
 use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
-use super::sweep::{GROW, PRUNE, SHIFT, SHIFTS};
+use super::sweep::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
 use super::tree_state::TreeState;
 use super::whole_tree;
 use crate::bayes::{Acceptance, State, Table, Target};
@@ -23,7 +23,7 @@ pub(super) struct ModelForest<'a, M: LeafModel> {
     pub(super) trees: Vec<TreeState>,
     /// What the trees add up to, and what they are added to.
     pub(super) sums: Vec<f64>,
-    pub(super) acceptance: [Acceptance; 6],
+    pub(super) acceptance: [Acceptance; N_MOVES],
     /// By row, of the tree that is being changed.
     stats: Vec<M::Stats>,
     by_node: Vec<M::Stats>,

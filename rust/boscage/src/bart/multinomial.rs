@@ -9,6 +9,7 @@ use super::leaf_model::LeafModel;
 use super::log_linear::{Events, LogGamma, finite_exp};
 use super::model_forest::ModelForest;
 use super::sampler::Sampler;
+use super::sweep::N_MOVES;
 use super::tree_state::TreeState;
 use crate::bayes::{Acceptance, log_sum_exp};
 use crate::mondrian::Stream;
@@ -98,8 +99,8 @@ impl Sampler for Multinomial<'_> {
         (0..self.n_rows()).map(of_row).sum()
     }
 
-    fn acceptance(&self) -> [Acceptance; 6] {
-        let mut all = [Acceptance::default(); 6];
+    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+        let mut all = [Acceptance::default(); N_MOVES];
         for (i, of_move) in all.iter_mut().enumerate() {
             of_move.tried = self.forests.iter().map(|forest| forest.acceptance[i].tried).sum();
             of_move.made = self.forests.iter().map(|forest| forest.acceptance[i].made).sum();
@@ -111,7 +112,7 @@ impl Sampler for Multinomial<'_> {
         self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
         let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
         if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
             return false;

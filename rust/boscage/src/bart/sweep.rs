@@ -25,8 +25,8 @@ pub(super) struct Forest<'a> {
     /// Targets less the sum of trees.
     pub(super) residuals: Vec<f64>,
     pub(super) sigma: f64,
-    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting and regrowing.
-    pub(super) acceptance: [Acceptance; 6],
+    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting, regrowing and editing.
+    pub(super) acceptance: [Acceptance; N_MOVES],
     sums: Sums,
     /// By node of the tree that is being changed: its value that is still counted in the residuals.
     counted: Vec<f64>,
@@ -41,6 +41,9 @@ pub(super) const OTHER: usize = 2;
 pub(super) const PARTICLES: usize = 3;
 pub(super) const SHIFT: usize = 4;
 pub(super) const REGROW: usize = 5;
+pub(super) const EDIT: usize = 6;
+/// How many these are.
+pub(crate) const N_MOVES: usize = 7;
 
 /// Shifts of a tree's cuts in a local step: each costs little beside the pass that comes before.
 pub(super) const SHIFTS: usize = 3;

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use super::context::Context;
+use super::edit::edit;
 use super::random::seed;
 use super::regrow::regrow;
 use super::settings::{BartSettings, Kernel};
-use super::sweep::{OTHER, PARTICLES, REGROW};
+use super::sweep::{EDIT, OTHER, PARTICLES, REGROW};
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::{
     Expansion, Island, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree,
@@ -37,6 +38,7 @@ pub(super) fn change<L: LeafModel>(
         }
         Kernel::ParticleGibbs => (PARTICLES, particle_gibbs(tree, leaf, context, settings, stream)),
         Kernel::Regrow => (REGROW, regrow(tree, leaf, context, settings, stream)),
+        Kernel::Edit => (EDIT, edit(tree, leaf, context, stream)),
         Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
     };
     let made = new.is_some();

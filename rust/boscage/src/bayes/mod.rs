@@ -40,7 +40,7 @@ pub(crate) use nodes::{Cut, Root};
 pub(crate) use normal::Moments;
 pub(crate) use posterior::check_lengths;
 pub(crate) use smc::{Island, sample_conditionally};
-pub(crate) use state::{Rule, State};
+pub(crate) use state::{Rule, State, StateNode};
 pub(crate) use table::Table;
 pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
