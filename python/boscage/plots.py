@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from boscage._array_tree import ArrayTree
 from boscage._posterior_tree import PosteriorTree
 from boscage._tree import MondrianTree
-from boscage._types import AnyArray, FloatArray
+from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.metrics import TENTHS, Prediction, calibration_table, reliability_bins
 
 if TYPE_CHECKING:
@@ -151,19 +152,7 @@ def plot_tree(
     -------
     matplotlib.axes.Axes
     """
-    depth = tree.depth
-    shown = np.ones(tree.n_nodes, dtype=bool)
-    if max_depth is not None:
-        if max_depth < 0:
-            raise ValueError(f"max_depth must be >= 0, found {max_depth}")
-        shown = depth <= max_depth
-    ends = shown & (tree.is_leaf | (depth == (np.inf if max_depth is None else max_depth)))
-
-    x = np.full(tree.n_nodes, np.nan)
-    x[ends] = np.arange(np.count_nonzero(ends))  # preorder: from left to right
-    inner = np.flatnonzero(shown & ~ends)
-    for node in inner[::-1]:
-        x[node] = 0.5 * (x[tree.children_left[node]] + x[tree.children_right[node]])
+    inner, ends, x = _layout(tree, max_depth)
     last = tree.time[inner].max() if inner.size else 0.0
     bottom = 1.1 * last if last > 0.0 else 1.0
     y = np.where(ends, bottom, tree.time)
@@ -189,7 +178,13 @@ def plot_tree(
             name = _name(feature_names, int(tree.feature[node]))
             text = f"{name} ≤ {tree.threshold[node]:.4g}"
             ax.annotate(
-                text, (x[node], y[node]), (0, 3), textcoords="offset points", ha="center", size=7
+                text,
+                (x[node], y[node]),
+                (0, 4),
+                textcoords="offset points",
+                ha="center",
+                size=7,
+                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
             )
         for node in np.flatnonzero(ends):
             ax.annotate(
@@ -335,27 +330,16 @@ def plot_posterior_tree(
     -------
     matplotlib.axes.Axes
     """
+    inner, ends, x = _layout(tree, max_depth)
     depth = tree.depth
-    lowest = int(depth.max())
-    if max_depth is not None:
-        if max_depth < 0:
-            raise ValueError(f"max_depth must be >= 0, found {max_depth}")
-        lowest = min(lowest, max_depth)
-    shown = depth <= lowest
-    ends = shown & (tree.is_leaf | (depth == lowest))
-    inner = np.flatnonzero(shown & ~ends)
-    x = np.full(tree.n_nodes, np.nan)
-    x[ends] = np.arange(np.count_nonzero(ends))  # preorder: from left to right
-    for node in inner[::-1]:
-        x[node] = 0.5 * (x[tree.children_left[node]] + x[tree.children_right[node]])
 
     ax = _axes(ax)
     share = tree.n_rows / tree.n_rows[0]
-    for node in np.flatnonzero(shown)[1:]:
-        parent = tree.parent[node]
-        width = 0.5 + 4.0 * float(share[node])
-        line = ([x[parent], x[node]], [depth[parent], depth[node]])
-        ax.plot(*line, color="0.7", linewidth=width, zorder=1)
+    for parent in inner:
+        for node in (tree.children_left[parent], tree.children_right[parent]):
+            width = 0.5 + 4.0 * float(share[node])
+            line = ([x[parent], x[node]], [depth[parent], depth[node]])
+            ax.plot(*line, color="0.7", linewidth=width, zorder=1)
     cut_off = ends & ~tree.is_leaf
     for which, marker in ((ends & tree.is_leaf, "o"), (cut_off, "^")):
         ax.scatter(x[which], depth[which], s=24, color="tab:blue", marker=marker, zorder=3)
@@ -371,8 +355,9 @@ def plot_posterior_tree(
         for node, text in texts:
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.7"}
             ax.text(x[node], depth[node], text, ha="center", va="center", size=7, bbox=box)
+    lowest = int(depth[ends].max())
     ax.set(xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(lowest + 0.5, -0.5), xticks=[])
-    ax.set_ylabel("depth")
+    ax.set(yticks=range(lowest + 1), ylabel="depth")
     for side in ("top", "right", "bottom"):
         ax.spines[side].set_visible(False)
     return ax
@@ -561,6 +546,21 @@ def _cuts(tree: MondrianTree, a: int, b: int) -> list[list[tuple[float, float]]]
         else:
             lines.append([(low, at), (high, at)])
     return lines
+
+
+def _layout(tree: ArrayTree, max_depth: int | None) -> tuple[IntArray, AnyArray, FloatArray]:
+    """Nodes drawn as cuts, whether a node is drawn as an end, and how far right each stands."""
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must be >= 0, found {max_depth}")
+    depth = tree.depth
+    lowest = depth.max() if max_depth is None else max_depth
+    ends = (depth <= lowest) & (tree.is_leaf | (depth == lowest))
+    inner = np.flatnonzero((depth <= lowest) & ~ends)
+    x = np.full(tree.n_nodes, np.nan)
+    x[ends] = np.arange(np.count_nonzero(ends))  # preorder: from left to right
+    for node in inner[::-1]:
+        x[node] = 0.5 * (x[tree.children_left[node]] + x[tree.children_right[node]])
+    return inner, ends, x
 
 
 def _describe(

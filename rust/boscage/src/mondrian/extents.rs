@@ -53,10 +53,14 @@ pub(crate) enum Moved {
 }
 
 impl Moved {
-    /// What moved of either of two children.
+    /// What moved of either of two children. Siblings are brought up to date one after the other, so that their
+    /// moves follow each other.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
+            (Self::Bounds { start, end: middle }, Self::Bounds { start: next, end }) if middle == next => {
+                Self::Bounds { start, end }
+            }
             _ => Self::Anything,
         }
     }
@@ -121,7 +125,7 @@ impl<S: Scalar> Extents<S> {
                 for child in [left, right] {
                     match self.slot(child) {
                         Some(own) => sources.slots.push(own),
-                        None => arena.for_each_row(child, |row| sources.rows.push(row)),
+                        None => arena.collect_rows(child, &mut sources.rows),
                     }
                 }
             }
@@ -402,6 +406,10 @@ impl<S: Scalar> Extents<S> {
         for &row in rows {
             for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
                 let dimension = d as u32;
+                // Where all rows are equal, those that are left are so too.
+                if low == high {
+                    continue;
+                }
                 if value == low {
                     loose.push(Move { dimension, high: false, before: low, now: S::MAX });
                 }
@@ -417,7 +425,7 @@ impl<S: Scalar> Extents<S> {
         match self.slot(node) {
             Some(slot) => {
                 let (low, high) = self.bounds(slot);
-                retain(loose, low, high);
+                retain(loose, |d| low[d], |d| high[d]);
             }
             None => hold_by_rows(arena, node, table, loose),
         }
@@ -457,19 +465,37 @@ pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], o
 
 /// Drops the bounds that some of a node's rows lie on, too.
 fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
-    arena.while_each_row(node, |row| {
-        retain(loose, table.row(row), table.row(row));
-        !loose.is_empty()
-    });
+    if node.is_leaf() {
+        return hold_by_each(arena.leaf_rows(node), table, loose);
+    }
+    let mut rows = Vec::with_capacity(arena.n_rows(node));
+    arena.collect_rows(node, &mut rows);
+    hold_by_each(rows.into_iter(), table, loose);
+}
+
+/// Drops the bounds that some rows lie on, too: a few rows at a time, so that the processor need not wait for one
+/// before it asks for the next.
+fn hold_by_each<S: Scalar>(
+    mut rows: impl Iterator<Item = RowId>,
+    table: Table<'_, S>,
+    loose: &mut Vec<Move<S>>,
+) {
+    while let (Some(first), false) = (rows.next(), loose.is_empty()) {
+        let some = [(); 3].map(|()| rows.next().unwrap_or(first));
+        let some = [first, some[0], some[1], some[2]].map(|row| table.row(row));
+        let all = |d: usize| some.map(|row| row[d]);
+        let lowest = |d| all(d).into_iter().fold(S::MAX, |low, x| if x < low { x } else { low });
+        let highest = |d| all(d).into_iter().fold(S::MIN, |high, x| if x > high { x } else { high });
+        retain(loose, lowest, highest);
+    }
 }
 
 /// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
-fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: &[S], high: &[S]) {
+fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: impl Fn(usize) -> S, high: impl Fn(usize) -> S) {
     let mut n = 0;
     for i in 0..loose.len() {
         let Move { dimension, high: is_high, before, now } = loose[i];
-        let (low, high) = (low[dimension as usize], high[dimension as usize]);
-        let value = if is_high { high } else { low };
+        let value = if is_high { high(dimension as usize) } else { low(dimension as usize) };
         let farther = if is_high { value > now } else { value < now };
         // Written always and counted if so, so that nothing depends on a branch.
         loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };

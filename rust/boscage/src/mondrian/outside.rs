@@ -9,7 +9,7 @@ use super::route::Stop;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::{Scalar, Table};
-use crate::tree::{Kind, NodeId};
+use crate::tree::{Kind, NodeId, RowId};
 
 /// Features that are compared at a time: a few, so that some groups are soon done with, and enough for the
 /// processor to do them all at once.
@@ -26,12 +26,20 @@ pub(crate) struct Outside<S> {
     /// Groups of [`LANES`] features in which the point may lie outside. Features after the last whole group are
     /// always looked at.
     open: Vec<u32>,
+    /// Room for rows that a box is made of.
+    rows: Vec<RowId>,
 }
 
 impl<S: Scalar> Outside<S> {
     pub(crate) fn new(rates: &[f64]) -> Self {
         let box_of_none = vec![S::ZERO; rates.len()];
-        Self { rates: rates.to_vec(), low: box_of_none.clone(), high: box_of_none, open: Vec::new() }
+        Self {
+            rates: rates.to_vec(),
+            low: box_of_none.clone(),
+            high: box_of_none,
+            open: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
@@ -92,7 +100,10 @@ impl<S: Scalar> Outside<S> {
         }
         if let Kind::Split(left, right) = tree.arena.kind(parent) {
             let sibling = if left == child { right } else { left };
-            tree.arena.for_each_row(sibling, |row| self.include(table.row(row)));
+            let mut rows = std::mem::take(&mut self.rows);
+            tree.arena.collect_rows(sibling, &mut rows);
+            rows.drain(..).for_each(|row| self.include(table.row(row)));
+            self.rows = rows;
         }
         eta(&mut self.open, &self.rates, x, &self.low, &self.high)
     }

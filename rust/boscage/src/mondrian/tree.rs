@@ -337,7 +337,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// Makes a subtree one paused leaf.
     fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
         let mut rows = Vec::with_capacity(self.arena.n_rows(node));
-        self.arena.for_each_row(node, |row| rows.push(row));
+        self.arena.collect_rows(node, &mut rows);
         let Self { arena, statistics, extents } = self;
         arena.remove_subtree(node, |freed| {
             statistics.clear(freed);

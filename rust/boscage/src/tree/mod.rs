@@ -469,31 +469,23 @@ impl Arena {
         }
     }
 
-    /// Calls `visit` for every row under a node.
-    pub(crate) fn for_each_row(&self, node: NodeId, mut visit: impl FnMut(RowId)) {
-        self.while_each_row(node, |row| {
-            visit(row);
-            true
-        });
-    }
-
-    /// Calls `visit` for one row under a node after the other, as long as it says so.
-    pub(crate) fn while_each_row(&self, node: NodeId, mut visit: impl FnMut(RowId) -> bool) {
+    /// Puts the rows under a node at the end of a list. Nodes are looked at depth by depth, so that the processor
+    /// need not wait for one before it asks for the next.
+    pub(crate) fn collect_rows(&self, node: NodeId, rows: &mut Vec<RowId>) {
         // Most nodes of which somebody wants the rows are leaves.
         if node.is_leaf() {
-            self.leaf_rows(node).all(visit);
+            rows.extend(self.leaf_rows(node));
             return;
         }
-        let mut stack = vec![node];
-        while let Some(node) = stack.pop() {
-            match self.kind(node) {
-                Kind::Split(left, right) => stack.extend([right, left]),
-                Kind::Leaf => {
-                    if !self.leaf_rows(node).all(&mut visit) {
-                        return;
-                    }
-                }
+        let mut nodes = Vec::with_capacity(2 * self.n_rows(node));
+        nodes.push(node);
+        let mut i = 0;
+        while i < nodes.len() {
+            match self.kind(nodes[i]) {
+                Kind::Split(left, right) => nodes.extend([left, right]),
+                Kind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
             }
+            i += 1;
         }
     }
 
