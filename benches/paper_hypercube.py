@@ -23,7 +23,7 @@ from boscage._mixing import effective_size, r_hat
 
 # Of the thesis' footnote 6: about 2^D leaves are expected.
 BETA_S = {2: 1.0, 3: 0.5, 4: 0.4, 5: 0.3, 7: 0.25}
-SAMPLERS = ["auto", "regrow", "local", "growprune", "cgm", "pg"]
+SAMPLERS = ["auto", "edit", "regrow", "local", "growprune", "cgm", "pg"]
 # Chains that are further from the best plateau (in standard deviations of the log-likelihood there)
 # have not found it.
 NEAR = 2.0

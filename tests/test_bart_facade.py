@@ -57,7 +57,8 @@ def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "sampler", ["auto", "local", "growprune", "cgm", "pg", "regrow", {"growprune": 0.5, "cgm": 0.5}]
+    "sampler",
+    ["auto", "local", "growprune", "cgm", "pg", "regrow", "edit", {"growprune": 0.5, "cgm": 0.5}],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_the_same_draws_for_any_threads_and_after_files(

@@ -16,9 +16,9 @@ from boscage._mixing import effective_size, r_hat
 from boscage._sampled import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 
-_KERNELS = ("local", "growprune", "cgm", "pg", "regrow")
+_KERNELS = ("local", "growprune", "cgm", "pg", "regrow", "edit")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow")
+_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow", "edit")
 # Chains of draws fewer than this say too little about each other for a warning.
 _FEW_DRAWS = 100
 _DISAGREE = 1.1
@@ -77,7 +77,7 @@ class Bart(SampledModel):
         return _boscage.BartSettings(
             **counts,
             kernels=_kernels(self.sampler),
-            proposal=self.proposal,
+            proposal=_inputs.check_word("proposal", self.proposal),
             alpha_s=_inputs.check_positive("alpha_s", self.alpha_s),
             beta_s=_inputs.check_positive("beta_s", self.beta_s, zero=True),
             sparse=sparse or bool(self.sparse),
@@ -88,8 +88,7 @@ class Bart(SampledModel):
         )
 
     def _warn_if_chains_disagree(self) -> None:
-        n_chains, n_draws = self.trace_["sigma"].shape
-        if n_chains == 1 or n_draws < _FEW_DRAWS:
+        if self.n_chains == 1 or self.n_draws < _FEW_DRAWS:
             return
         off = {name: row.r_hat for name, row in self.summary().items() if row.r_hat > _DISAGREE}
         if off:

@@ -27,13 +27,14 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     ----------
     n_trees : int, default=200
         Trees in the sum; of more than two classes, in that of each.
-    sampler : {"auto", "local", "growprune", "cgm", "pg", "regrow"} or dict, default="auto"
+    sampler : {"auto", "local", "growprune", "cgm", "pg", "regrow", "edit"} or dict, default="auto"
         How a tree is changed given the others. ``"local"``: growing or pruning, then small shifts
         of cuts; ``"growprune"``: the first alone; ``"cgm"``: Chipman et al.'s moves, which also
         change and swap rules; ``"pg"``: Particle Gibbs (Algorithm 4.2); ``"regrow"``: particles
-        below random nodes, which see the targets. A dictionary gives each the share of its value:
-        ``{"local": 0.9, "pg": 0.1}``. ``"auto"`` mixes ``"local"`` and ``"regrow"`` by the number
-        of trees.
+        below random nodes, which see the targets; ``"edit"``: cuts inserted, changed and deleted
+        anywhere, those below staying as far as they still part rows. A dictionary gives each the
+        share of its value: ``{"local": 0.9, "pg": 0.1}``. ``"auto"`` mixes ``"local"``,
+        ``"regrow"`` and ``"edit"`` by the number of trees.
     n_chains : int, default=4
         Independent chains, the first starting from trees without cuts, each other from a draw of
         the prior.
@@ -112,7 +113,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         self,
         n_trees: int = 200,
         *,
-        sampler: Literal["auto", "local", "growprune", "cgm", "pg", "regrow"]
+        sampler: Literal["auto", "local", "growprune", "cgm", "pg", "regrow", "edit"]
         | Mapping[str, float] = "auto",
         n_chains: int = 4,
         n_burn: int = 500,

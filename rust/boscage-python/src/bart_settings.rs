@@ -20,7 +20,7 @@ const PROPOSAL: [(&str, Proposal); 3] =
 
 #[pymethods]
 impl BartSettings {
-    /// `kernels` are the probabilities of local steps, of grow and prune, of CGM, of Particle Gibbs, and of regrowing;
+    /// `kernels` are the probabilities of local steps, of grow and prune, of CGM, of Particle Gibbs, of regrowing, and of editing;
     /// None: those that suit the number of trees. `concentration` is that of sparse split probabilities if it is not
     /// sampled.
     #[new]
@@ -31,7 +31,7 @@ impl BartSettings {
         n_burn: usize,
         n_draws: usize,
         thin: usize,
-        kernels: Option<[f64; 5]>,
+        kernels: Option<[f64; 6]>,
         n_particles: usize,
         proposal: &str,
         alpha_s: f64,
@@ -45,8 +45,14 @@ impl BartSettings {
         sigma_estimate: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let given =
-            |[local, growprune, cgm, pg, regrow]: [f64; 5]| Kernels { local, growprune, cgm, pg, regrow };
+        let given = |[local, growprune, cgm, pg, regrow, edit]: [f64; 6]| Kernels {
+            local,
+            growprune,
+            cgm,
+            pg,
+            regrow,
+            edit,
+        };
         let kernels = kernels.map_or_else(|| Kernels::for_trees(n_trees), given);
         let settings = boscage::BartSettings {
             n_trees,

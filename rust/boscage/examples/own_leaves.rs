@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     let times = x.chunks(2).map(|x| -(1.0 - stream.unit()).ln() / rate(x)).collect();
 
     // Any sampler will do: here local steps, and now and then a whole tree by Particle Gibbs.
-    let kernels = Kernels { local: 0.9, growprune: 0.0, cgm: 0.0, pg: 0.1, regrow: 0.0 };
+    let kernels = Kernels { local: 0.9, growprune: 0.0, cgm: 0.0, pg: 0.1, regrow: 0.0, edit: 0.0 };
     let settings = BartSettings { n_trees: 20, n_chains: 2, kernels, ..BartSettings::default() };
     let model = WaitingTimes { times, shape: 20 };
     let rows = Rows::from_f64(&x, 2)?;

@@ -6,6 +6,7 @@ use super::draws::Draws;
 use super::sampler::Sampler;
 use super::settings::BartSettings;
 use super::sparse::SplitWeights;
+use super::sweep::N_MOVES;
 use super::tree_state::TreeState;
 use crate::bayes::{Acceptance, Table, check};
 use crate::control::map;
@@ -26,8 +27,8 @@ pub struct BartTrace {
     pub alpha: Vec<f64>,
     /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
     pub split_probabilities: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting and regrowing, over all sweeps.
-    pub acceptance: [Acceptance; 6],
+    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting, regrowing and editing, over all sweeps.
+    pub acceptance: [Acceptance; N_MOVES],
 }
 
 /// Where a chain is after a sweep.

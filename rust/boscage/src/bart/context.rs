@@ -1,5 +1,7 @@
 //! What the steps of a chain have in common while `sigma` stands.
 
+use std::sync::Arc;
+
 use super::leaf::LeafPosterior;
 use crate::bayes::{ChipmanPrior, Table, TreePrior};
 
@@ -16,6 +18,11 @@ impl Odds {
     pub(super) fn new(prior: ChipmanPrior) -> Self {
         const DEPTHS: u32 = 64;
         Self { prior, by_depth: (0..DEPTHS).map(|depth| logs(&prior, depth)).collect(), log_weights: None }
+    }
+
+    /// Gives dimensions other weights from now on.
+    pub(super) fn set_log_weights(odds: &mut Arc<Self>, log_weights: &[f64]) {
+        Arc::make_mut(odds).log_weights = Some(log_weights.to_vec());
     }
 
     fn at(&self, depth: u32) -> (f64, f64) {

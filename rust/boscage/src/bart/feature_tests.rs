@@ -368,7 +368,7 @@ fn learnt_split_probabilities_have_their_posterior() {
             for _ in 0..400 {
                 forest.sweep(&mut stream);
                 weights.draw(forest.trees.iter(), &table, &mut stream);
-                std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(weights.log_s.clone());
+                Odds::set_log_weights(&mut forest.odds, &weights.log_s);
                 *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
                 batch += weights.log_s[0].exp() / 400.0;
             }
@@ -407,7 +407,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
         |(forest, weights), stream| {
             forest.sweep(stream);
             weights.draw(forest.trees.iter(), &table, stream);
-            std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(weights.log_s.clone());
+            Odds::set_log_weights(&mut forest.odds, &weights.log_s);
         },
         |(forest, weights)| {
             let s = weights.log_s[0].exp();

@@ -2,8 +2,9 @@
 //!
 //! `settings` and `noise` hold the priors of section 4.2.4. A chain (`chain`) has a forest of trees with their rows
 //! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather,
-//! or by the samplers of Bayesian trees given partial residuals (`whole_tree`). `response` is what lies between the
-//! sum and the data. What is kept of it are `draws`, from which `regressor` and `classifier` predict.
+//! or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a `subtree` alone `regrow` and
+//! `edit`). `response` is what lies between the sum and the data. What is kept of it are `draws`, from which
+//! `regressor` and `classifier` predict.
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
 //! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
@@ -13,9 +14,11 @@ mod chain;
 mod classifier;
 mod context;
 mod draws;
+mod edit;
 mod evidence;
 mod export;
 mod growprune;
+mod guide;
 mod leaf;
 mod leaf_model;
 mod log_linear;
@@ -31,6 +34,7 @@ mod sampler;
 mod settings;
 mod shift;
 mod sparse;
+mod subtree;
 mod sum_of_trees;
 mod sweep;
 mod tree_state;
@@ -43,6 +47,7 @@ mod tests;
 
 pub(crate) use chain::{ChainEnd, SumsOfTrees};
 pub(crate) use draws::{DrawnNode, Draws, LEAF};
+pub(crate) use sweep::N_MOVES;
 pub(crate) use tree_state::{Kind, TreeState};
 
 pub use chain::{BartTrace, Sweep, Watch};

@@ -6,10 +6,9 @@ use super::context::{Context, Odds};
 use super::growprune::{self, Work};
 use super::leaf::LeafPosterior;
 use super::leaf_model::{LeafModel, NodeStats, RowStats};
-use super::regrow::regrow;
 use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
-use super::sweep::{GROW, OTHER, PARTICLES, PRUNE, REGROW, SHIFT, SHIFTS};
+use super::sweep::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
 use super::tree_state::TreeState;
 use super::whole_tree;
 use crate::bayes::{Acceptance, State, Table, Target};
@@ -24,7 +23,7 @@ pub(super) struct ModelForest<'a, M: LeafModel> {
     pub(super) trees: Vec<TreeState>,
     /// What the trees add up to, and what they are added to.
     pub(super) sums: Vec<f64>,
-    pub(super) acceptance: [Acceptance; 6],
+    pub(super) acceptance: [Acceptance; N_MOVES],
     /// By row, of the tree that is being changed.
     stats: Vec<M::Stats>,
     by_node: Vec<M::Stats>,
@@ -104,11 +103,6 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         }
     }
 
-    fn count(&mut self, which: usize, made: bool) {
-        self.acceptance[which].tried += 1;
-        self.acceptance[which].made += u64::from(made);
-    }
-
     /// Takes a tree out of the sums, and finds what rows say about it.
     fn take_out(&mut self, m: usize, model: &M) {
         let tree = &self.trees[m];
@@ -137,9 +131,9 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         let mut work = Work { tree: &mut self.trees[m], evidence };
         let (grows, made) = growprune::step(&mut work, context, stream);
         let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
-        self.count(if grows { GROW } else { PRUNE }, made);
+        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
         for made in shifts {
-            self.count(SHIFT, made);
+            self.acceptance[SHIFT].note(made);
         }
     }
 
@@ -153,22 +147,8 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     ) {
         let rows = RowStats { model, stats: &self.stats };
         let tree = &mut self.trees[m];
-        let (which, new) = match kernel {
-            Kernel::Cgm => {
-                let (which, new) = whole_tree::cgm(tree, &rows, context, stream);
-                ((which as usize).min(OTHER), new)
-            }
-            Kernel::ParticleGibbs => {
-                (PARTICLES, whole_tree::particle_gibbs(tree, &rows, context, self.settings, stream))
-            }
-            Kernel::Regrow => (REGROW, regrow(tree, &rows, context, self.settings, stream)),
-            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
-        };
-        let made = new.is_some();
-        if let Some(new) = new {
-            tree.replace(&new, self.table);
-        }
-        self.count(which, made);
+        let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream);
+        self.acceptance[which].note(made);
     }
 }
 

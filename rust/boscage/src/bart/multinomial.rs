@@ -4,10 +4,12 @@
 //! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
 //! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
 
+use super::context::Odds;
 use super::leaf_model::LeafModel;
 use super::log_linear::{Events, LogGamma, finite_exp};
 use super::model_forest::ModelForest;
 use super::sampler::Sampler;
+use super::sweep::N_MOVES;
 use super::tree_state::TreeState;
 use crate::bayes::{Acceptance, log_sum_exp};
 use crate::mondrian::Stream;
@@ -84,7 +86,7 @@ impl Sampler for Multinomial<'_> {
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
         for forest in &mut self.forests {
-            std::sync::Arc::make_mut(&mut forest.odds).log_weights = Some(log_weights.to_vec());
+            Odds::set_log_weights(&mut forest.odds, log_weights);
         }
     }
 
@@ -97,8 +99,8 @@ impl Sampler for Multinomial<'_> {
         (0..self.n_rows()).map(of_row).sum()
     }
 
-    fn acceptance(&self) -> [Acceptance; 6] {
-        let mut all = [Acceptance::default(); 6];
+    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+        let mut all = [Acceptance::default(); N_MOVES];
         for (i, of_move) in all.iter_mut().enumerate() {
             of_move.tried = self.forests.iter().map(|forest| forest.acceptance[i].tried).sum();
             of_move.made = self.forests.iter().map(|forest| forest.acceptance[i].made).sum();
@@ -110,7 +112,7 @@ impl Sampler for Multinomial<'_> {
         self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
         let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
         if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
             return false;

@@ -1,10 +1,11 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
 use super::chain::Problem;
+use super::context::Odds;
 use super::leaf_model::LeafModel;
 use super::model_forest::ModelForest;
 use super::response::Response;
-use super::sweep::Forest;
+use super::sweep::{Forest, N_MOVES};
 use super::tree_state::TreeState;
 use crate::bayes::Acceptance;
 use crate::mondrian::Stream;
@@ -34,13 +35,13 @@ pub(super) trait Sampler {
     fn log_likelihood(&self) -> f64;
 
     /// As in [`BartTrace`](super::BartTrace).
-    fn acceptance(&self) -> [Acceptance; 6];
+    fn acceptance(&self) -> [Acceptance; N_MOVES];
 
     /// All else between two sweeps, to the bit.
     fn numbers(&self) -> Vec<f64>;
 
     /// Takes over trees and numbers of before; false if these are not as many as they should be.
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool;
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool;
 }
 
 /// Normal leaves, in units of the problem.
@@ -69,7 +70,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+        Odds::set_log_weights(&mut self.forest.odds, log_weights);
     }
 
     fn scale(&self) -> f64 {
@@ -86,7 +87,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         log_likelihood - residuals.len() as f64 * libm::log(self.scale)
     }
 
-    fn acceptance(&self) -> [Acceptance; 6] {
+    fn acceptance(&self) -> [Acceptance; N_MOVES] {
         self.forest.acceptance
     }
 
@@ -97,7 +98,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         numbers
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
         let n = self.forest.residuals.len();
         let latent = self.response.latent().len();
         if trees.len() != self.forest.trees.len() || numbers.len() != 1 + n + latent || numbers[0] <= 0.0 {
@@ -129,14 +130,14 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        std::sync::Arc::make_mut(&mut self.forest.odds).log_weights = Some(log_weights.to_vec());
+        Odds::set_log_weights(&mut self.forest.odds, log_weights);
     }
 
     fn log_likelihood(&self) -> f64 {
         self.model.log_likelihood(&self.forest.sums)
     }
 
-    fn acceptance(&self) -> [Acceptance; 6] {
+    fn acceptance(&self) -> [Acceptance; N_MOVES] {
         self.forest.acceptance
     }
 
@@ -144,7 +145,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.forest.sums.clone()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; 6]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
         let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
         if fits {
             (self.forest.trees, self.forest.acceptance) = (trees, acceptance);

@@ -19,15 +19,19 @@ pub struct Kernels {
     pub pg: f64,
     /// Particle Gibbs below random nodes, without resampling, with proposals that see the targets.
     pub regrow: f64,
+    /// Cuts inserted, changed and deleted at random nodes and below, the others staying as far as they still part rows.
+    pub edit: f64,
 }
 
 impl Kernels {
-    /// What reached and explored the posterior best in a given time: nearly always to regrow where there is one tree,
-    /// which local steps get stuck in; with many trees local steps, and hardly ever the other, which costs much more.
+    /// What reached and explored the posterior best in a given time: nearly always to regrow or to edit where there is
+    /// one tree, in which local steps get stuck; with many trees local steps, and hardly ever the others, which cost
+    /// much more.
     #[must_use]
     pub fn for_trees(n_trees: usize) -> Self {
-        let regrow = 5.0 / (5.0 + (n_trees as f64).powi(3));
-        Self { local: 1.0 - regrow, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow }
+        let whole = 5.0 / (5.0 + (n_trees as f64).powi(3));
+        let [regrow, edit] = [0.5 * whole; 2];
+        Self { local: 1.0 - whole, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow, edit }
     }
 }
 
@@ -39,6 +43,7 @@ pub(super) enum Kernel {
     Cgm,
     ParticleGibbs,
     Regrow,
+    Edit,
 }
 
 impl Kernels {
@@ -51,6 +56,7 @@ impl Kernels {
             (self.cgm, Kernel::Cgm),
             (self.pg, Kernel::ParticleGibbs),
             (self.regrow, Kernel::Regrow),
+            (self.edit, Kernel::Edit),
         ];
         let mut drawn = Kernel::Local;
         for (share, kernel) in shares.into_iter().filter(|(share, _)| *share > 0.0) {
@@ -177,10 +183,10 @@ impl BartSettings {
         if !(self.q > 0.0 && self.q < 1.0) {
             return invalid("q", "between 0 and 1, both excluded", self.q.to_string());
         }
-        let Kernels { local, growprune, cgm, pg, regrow } = self.kernels;
-        let all = [local, growprune, cgm, pg, regrow];
+        let Kernels { local, growprune, cgm, pg, regrow, edit } = self.kernels;
+        let all = [local, growprune, cgm, pg, regrow, edit];
         if all.iter().any(|p| p.is_nan() || *p < 0.0) || (all.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
-            return invalid("kernels", "five probabilities that sum to one", format!("{all:?}"));
+            return invalid("kernels", "six probabilities that sum to one", format!("{all:?}"));
         }
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
             return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());

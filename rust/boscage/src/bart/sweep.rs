@@ -7,7 +7,6 @@ use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::passes::{Sums, carry};
-use super::regrow::regrow;
 use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
 use super::tree_state::TreeState;
@@ -26,8 +25,8 @@ pub(super) struct Forest<'a> {
     /// Targets less the sum of trees.
     pub(super) residuals: Vec<f64>,
     pub(super) sigma: f64,
-    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting and regrowing.
-    pub(super) acceptance: [Acceptance; 6],
+    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting, regrowing and editing.
+    pub(super) acceptance: [Acceptance; N_MOVES],
     sums: Sums,
     /// By node of the tree that is being changed: its value that is still counted in the residuals.
     counted: Vec<f64>,
@@ -42,6 +41,9 @@ pub(super) const OTHER: usize = 2;
 pub(super) const PARTICLES: usize = 3;
 pub(super) const SHIFT: usize = 4;
 pub(super) const REGROW: usize = 5;
+pub(super) const EDIT: usize = 6;
+/// How many these are.
+pub(crate) const N_MOVES: usize = 7;
 
 /// Shifts of a tree's cuts in a local step: each costs little beside the pass that comes before.
 pub(super) const SHIFTS: usize = 3;
@@ -134,14 +136,14 @@ impl<'a> Forest<'a> {
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         let (grows, made) = growprune::step(&mut self.work(m, context), context, stream);
-        self.count(if grows { GROW } else { PRUNE }, made);
+        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
     }
 
     fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         self.grow_or_prune(m, context, stream);
         for _ in 0..SHIFTS {
             let Some(made) = shift(&mut self.work(m, context), context, stream) else { break };
-            self.count(SHIFT, made);
+            self.acceptance[SHIFT].note(made);
         }
     }
 
@@ -165,25 +167,11 @@ impl<'a> Forest<'a> {
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
         let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
-        let (which, new) = match kernel {
-            Kernel::Cgm => {
-                let (which, new) = whole_tree::cgm(tree, &leaf, context, stream);
-                ((which as usize).min(OTHER), new)
-            }
-            Kernel::ParticleGibbs => {
-                (PARTICLES, whole_tree::particle_gibbs(tree, &leaf, context, self.settings, stream))
-            }
-            Kernel::Regrow => (REGROW, regrow(tree, &leaf, context, self.settings, stream)),
-            Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
-        };
-        let made = new.is_some();
-        if let Some(new) = new {
-            tree.replace(&new, self.table);
-        }
+        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream);
+        self.acceptance[which].note(made);
         self.counted.clear();
         self.counted.resize(tree.nodes.len(), 0.0);
         self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
-        self.count(which, made);
     }
 
     /// Line 8 of Algorithm 4.1.
@@ -197,10 +185,5 @@ impl<'a> Forest<'a> {
                 self.changes[id] = self.counted[id] - node.mu;
             }
         }
-    }
-
-    fn count(&mut self, which: usize, made: bool) {
-        self.acceptance[which].tried += 1;
-        self.acceptance[which].made += u64::from(made);
     }
 }

@@ -26,13 +26,16 @@ pub(super) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
 pub(super) const SIGMA: f64 = 0.3;
 pub(super) const SIGMA_MU: f64 = 0.5;
 
-pub(super) const NONE: Kernels = Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0 };
+pub(super) const NONE: Kernels =
+    Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
 const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
 pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
 const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
 pub(super) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
 const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
-pub(super) const MIXED: Kernels = Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.2 };
+const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
+pub(super) const MIXED: Kernels =
+    Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.1, edit: 0.1 };
 
 pub(super) fn table() -> Table {
     Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
@@ -58,6 +61,7 @@ pub(super) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
         ("pg, empirical", pg(Proposal::Empirical, 4)),
         ("pg, optimal", pg(Proposal::Optimal, 4)),
         ("regrow", settings(REGROW, n_trees)),
+        ("edit", settings(EDIT, n_trees)),
         ("mixed", settings(MIXED, n_trees)),
     ]
 }

@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use super::context::Context;
+use super::edit::edit;
 use super::random::seed;
-use super::settings::BartSettings;
+use super::regrow::regrow;
+use super::settings::{BartSettings, Kernel};
+use super::sweep::{EDIT, OTHER, PARTICLES, REGROW};
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::{
-    Expansion, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree, sample_conditionally,
-    step,
+    Expansion, Island, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree,
+    sample_conditionally, step,
 };
 use crate::control::{Control, Threads};
 use crate::mondrian::Stream;
@@ -17,8 +20,36 @@ use crate::mondrian::Stream;
 /// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 
-/// One step of Chipman et al. (1998) given what the other trees leave to the leaves: the new tree if the move was made.
-pub(super) fn cgm<L: LeafModel>(
+/// Changes a tree given what the others leave to the leaves: which number of [`Forest::acceptance`] counts the step, and
+/// whether the tree is another.
+///
+/// [`Forest::acceptance`]: super::sweep::Forest::acceptance
+pub(super) fn change<L: LeafModel>(
+    tree: &mut TreeState,
+    leaf: &L,
+    (context, settings): (&Context<'_>, &BartSettings),
+    kernel: Kernel,
+    stream: &mut Stream,
+) -> (usize, bool) {
+    let (which, new) = match kernel {
+        Kernel::Cgm => {
+            let (which, new) = cgm(tree, leaf, context, stream);
+            ((which as usize).min(OTHER), new)
+        }
+        Kernel::ParticleGibbs => (PARTICLES, particle_gibbs(tree, leaf, context, settings, stream)),
+        Kernel::Regrow => (REGROW, regrow(tree, leaf, context, settings, stream)),
+        Kernel::Edit => (EDIT, edit(tree, leaf, context, stream)),
+        Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
+    };
+    let made = new.is_some();
+    if let Some(new) = new {
+        tree.replace(&new, context.table);
+    }
+    (which, made)
+}
+
+/// One step of Chipman et al. (1998) given the same: the new tree if the move was made.
+fn cgm<L: LeafModel>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
@@ -31,7 +62,7 @@ pub(super) fn cgm<L: LeafModel>(
 }
 
 /// A tree drawn by conditional SMC given the same, the old one being retained.
-pub(super) fn particle_gibbs<L: LeafModel>(
+fn particle_gibbs<L: LeafModel>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
@@ -41,7 +72,6 @@ pub(super) fn particle_gibbs<L: LeafModel>(
     let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
-        n_islands: 1,
         proposal: settings.proposal,
         expansion: Expansion::Node,
         resampling: Resampling::Multinomial,
@@ -52,10 +82,19 @@ pub(super) fn particle_gibbs<L: LeafModel>(
         ..SmcSettings::default()
     };
     let old = bare(tree, leaf);
-    let retained = (Root::of_all(context.table), &old);
-    let islands = sample_conditionally(&target, &smc, retained, &Threads::new(1), &Control::new());
-    let island = islands.expect("settings were checked, and nobody stops this run").remove(0);
+    let island = alone(&target, &smc, (Root::of_all(context.table), &old));
     Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old))
+}
+
+/// The only island of a conditional SMC run.
+pub(super) fn alone<L: LeafModel>(
+    target: &Target<'_, L>,
+    settings: &SmcSettings,
+    retained: (Root, &Tree<L::Stats>),
+) -> Island<L::Stats> {
+    let settings = SmcSettings { n_islands: 1, ..settings.clone() };
+    let islands = sample_conditionally(target, &settings, retained, &Threads::new(1), &Control::new());
+    islands.expect("settings were checked, and nobody stops this run").remove(0)
 }
 
 pub(super) fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {

@@ -92,6 +92,14 @@ pub struct Acceptance {
     pub made: u64,
 }
 
+impl Acceptance {
+    /// Counts a step.
+    pub(crate) fn note(&mut self, made: bool) {
+        self.tried += 1;
+        self.made += u64::from(made);
+    }
+}
+
 /// What a chain has drawn.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain<S> {
@@ -132,9 +140,7 @@ fn chain<L: LeafModel>(
         for _ in 0..n_steps {
             control.check()?;
             let (which, made) = step(&mut state, &settings.moves, stream);
-            let acceptance = &mut chain.acceptance[which as usize];
-            acceptance.tried += 1;
-            acceptance.made += u64::from(made);
+            chain.acceptance[which as usize].note(made);
         }
         chain.trees.push(state.tree());
         chain.draws.push(summary(&state));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::candidates::{Extent, extents};
 use super::leaf::LeafModel;
-use super::nodes::Cut;
+use super::nodes::{Cut, Root};
 use super::target::Target;
 use super::tree::{Split, Tree, TreeNode};
 use crate::mondrian::Stream;
@@ -31,6 +31,13 @@ pub(crate) struct StateNode<S> {
     pub(crate) split: Option<(Rule, [usize; 2])>,
 }
 
+impl<S> StateNode<S> {
+    /// The extent of a dimension that can be cut.
+    pub(crate) fn extent(&self, dimension: u32) -> Option<Extent> {
+        self.extents.iter().copied().find(|extent| extent.dimension == dimension)
+    }
+}
+
 /// A tree over the rows of a target.
 #[derive(Debug)]
 pub(crate) struct State<'a, L: LeafModel> {
@@ -47,11 +54,15 @@ impl<'a, L: LeafModel> State<'a, L> {
     /// The number of the root.
     pub(crate) const ROOT: usize = 0;
 
-    /// The root alone.
+    /// The root alone, with all rows.
     pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
+        Self::at(target, Root::of_all(target.table))
+    }
+
+    /// The root alone, which may be an inner node of a larger tree.
+    pub(crate) fn at(target: &'a Target<'a, L>, root: Root) -> Self {
         let mut state = Self { target, nodes: Vec::new(), free: Vec::new() };
-        let (rows, features) = (target.table.n_rows() as u32, target.table.n_features() as u32);
-        let root = state.node(None, 0, (0..rows).collect(), 0..features);
+        let root = state.node(None, root.depth, root.rows, 0..target.table.n_features() as u32);
         state.nodes.push(Some(root));
         state
     }
@@ -74,7 +85,12 @@ impl<'a, L: LeafModel> State<'a, L> {
     /// A given tree over the target's rows, which may be other rows than those it was made from; None if a cut
     /// leaves a side without rows.
     pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &Tree<S>) -> Option<Self> {
-        let mut state = Self::new(target);
+        Self::new(target).with_cuts(tree)
+    }
+
+    /// The root alone made a given tree, as [`State::from_tree`] does; nodes are numbered parents first.
+    pub(crate) fn with_cuts<S>(self, tree: &Tree<S>) -> Option<Self> {
+        let mut state = self;
         let mut stack = vec![(Self::ROOT, 0)];
         while let Some((id, at)) = stack.pop() {
             if let Some(split) = tree.nodes[at].split {
@@ -247,14 +263,14 @@ impl<'a, L: LeafModel> State<'a, L> {
 
     /// A threshold as a rule at a node, if it parts the node's rows.
     fn rule(&self, id: usize, dimension: u32, threshold: f64) -> Option<Rule> {
-        let extent = self.get(id).extents.iter().find(|extent| extent.dimension == dimension)?;
+        let extent = self.get(id).extent(dimension)?;
         let rank = self.target.table.column(dimension).rank_at(threshold)?;
         let parts = extent.low <= rank && rank < extent.high;
         parts.then_some(Rule { cut: Cut { dimension, rank }, threshold })
     }
 
     /// Logarithm of the prior density of a node's rule.
-    fn log_rule(&self, node: &StateNode<L::Stats>, rule: &Rule) -> f64 {
+    pub(crate) fn log_rule(&self, node: &StateNode<L::Stats>, rule: &Rule) -> f64 {
         let at = node.extents.iter().position(|extent| extent.dimension == rule.cut.dimension);
         let at = at.expect("a node is cut along a dimension in which it varies");
         let extent = node.extents[at];

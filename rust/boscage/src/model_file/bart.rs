@@ -3,7 +3,8 @@
 
 use super::codec::{Reader, Writer, read_label, write_label, wrong};
 use crate::bart::{
-    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, SumsOfTrees, TreeState,
+    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, N_MOVES, SumsOfTrees,
+    TreeState,
 };
 use crate::bayes::{Acceptance, Cut, Rule};
 use crate::error::Result;
@@ -89,7 +90,7 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); 6];
+    let mut acceptance = [Acceptance::default(); N_MOVES];
     for of_move in &mut acceptance {
         *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
     }
