@@ -15,6 +15,9 @@ use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
 use crate::mondrian::Stream;
 
+/// Gaps that may be weighed at a time however few rows there are: some 16 MB.
+const FEW_GAPS: usize = 1 << 20;
+
 /// How many nodes a particle decides about in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expansion {
@@ -284,9 +287,11 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
-        let n_rows = self.target.table.n_rows();
-        // What is weighed at a time takes a part of the memory that the rows take.
-        for batch in self.portions(jobs, (0..jobs.len()).collect(), n_rows / 8, |_| 0) {
+        let (n_rows, n_features) = (self.target.table.n_rows(), self.target.table.n_features());
+        // What is weighed at a time takes a part of the memory that the rows take, or little: then it is enough for
+        // all threads.
+        let most = (n_rows / 8).max(FEW_GAPS / n_features);
+        for batch in self.portions(jobs, (0..jobs.len()).collect(), most, |_| 0) {
             control.check()?;
             let mut extents = BTreeMap::new();
             for (i, (plan, log_weight)) in self.choose(jobs, &batch)? {
@@ -299,7 +304,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
                 }
             }
             let cutting = extents.keys().copied().collect();
-            for portion in self.portions(jobs, cutting, n_rows, |i| extents[&i]) {
+            for portion in self.portions(jobs, cutting, n_rows.max(FEW_GAPS), |i| extents[&i]) {
                 let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
                 let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
                 self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
