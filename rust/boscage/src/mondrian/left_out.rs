@@ -12,11 +12,12 @@ use super::gaussian::{self, Hyperparameters, Message, Messages};
 use super::joint::{Joint, Standard, Trees};
 use super::local_noise::{PRIOR, Sizes};
 use super::numbers::Numbers;
+use super::outside::Outside;
 use super::regressor::{Noise, Posterior, RegressionSettings};
 use super::route::{Branch, Stop};
 use super::tails::Tails;
 use super::tree::Tree;
-use crate::data::Scalar;
+use crate::data::{Scalar, Table};
 use crate::error::Result;
 use crate::tree::{NodeId, RowId};
 
@@ -272,6 +273,29 @@ pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbe
     order
 }
 
+/// The way of one of a tree's rows, and where it branches off from the others of its leaf.
+fn place<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    table: Table<'_, S>,
+    row: RowId,
+    lifetime: f64,
+    outside: &mut Outside<S>,
+) -> Place {
+    let x = table.row(row);
+    let mut node = tree.arena.root().expect("a forest of rows has roots");
+    let mut after = 0.0;
+    let mut path = vec![node];
+    while !node.is_leaf() {
+        after = tree.arena.time(node);
+        node = tree.arena.follow(node, |d| x[d as usize].into()).1;
+        path.push(node);
+    }
+    let rate = outside.of_rows(table, tree.arena.leaf_rows(node).filter(|&other| other != row), x);
+    let mut stop = Stop { node, after, time: lifetime, branch: Branch::Never };
+    stop.set_rate(rate);
+    Place { path, branch: (stop.branch != Branch::Never).then_some(stop) }
+}
+
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
         forest: &'a Forest<Numbers>,
@@ -284,51 +308,15 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let trees = &kept.trees[..kept.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
         let preorders: Vec<Vec<NodeId>> = trees.iter().map(|tree| tree.arena.preorder()).collect();
-        let values = |row: RowId| &kept.values[row as usize * n_features..][..n_features];
+        let table = Table::new(&kept.values, n_features);
         let order = in_order(forest, kept);
         let (chosen, numbers) = choose(&order, |a, b| {
-            forest.targets[a as usize] == forest.targets[b as usize] && values(a) == values(b)
+            forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
-        let rates = forest.domain.rates();
-        let lifetime = forest.settings.lifetime;
         let places = run.map(trees.len(), |i| {
-            let arena = &trees[i].arena;
-            let root = arena.root().expect("a forest of rows has roots");
-            let mut low = vec![0.0; n_features];
-            let mut high = vec![0.0; n_features];
-            let places = chosen
-                .iter()
-                .map(|&row| {
-                    let x = values(row);
-                    let mut node = root;
-                    let mut after = 0.0;
-                    let mut path = vec![node];
-                    while !node.is_leaf() {
-                        after = arena.time(node);
-                        node = arena.follow(node, |d| x[d as usize].into()).1;
-                        path.push(node);
-                    }
-                    low.fill(f64::INFINITY);
-                    high.fill(f64::NEG_INFINITY);
-                    for other in arena.leaf_rows(node).filter(|&other| other != row) {
-                        for (d, &value) in values(other).iter().enumerate() {
-                            let value: f64 = value.into();
-                            low[d] = low[d].min(value);
-                            high[d] = high[d].max(value);
-                        }
-                    }
-                    let mut rate = 0.0;
-                    if arena.n_rows(node) > 1 {
-                        for (d, &value) in x.iter().enumerate() {
-                            let value: f64 = value.into();
-                            rate += rates[d] * ((low[d] - value).max(0.0) + (value - high[d]).max(0.0));
-                        }
-                    }
-                    let stop = Stop { node, after, time: lifetime, branch: Branch::Rate(rate) };
-                    Place { path, branch: (rate > 0.0).then_some(stop) }
-                })
-                .collect();
-            Ok(places)
+            let mut outside = Outside::new(forest.domain.rates());
+            let place = |&row| place(&trees[i], table, row, forest.settings.lifetime, &mut outside);
+            Ok(chosen.iter().map(place).collect())
         })?;
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
         let noise = settings.noise;

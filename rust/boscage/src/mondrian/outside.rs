@@ -51,17 +51,31 @@ impl<S: Scalar> Outside<S> {
         leaf: NodeId,
         x: &[X],
     ) -> f64 {
-        self.open.clear();
-        self.open.extend(0..(x.len() / LANES) as u32);
         if let Some((low, high)) = tree.extents.find(leaf) {
+            self.open_all();
             return eta(&mut self.open, &self.rates, x, low, high);
         }
-        let mut rows = tree.arena.leaf_rows(leaf).map(|row| table.row(row));
-        let first = rows.next().expect("a leaf holds rows");
-        self.low.copy_from_slice(first);
-        self.high.copy_from_slice(first);
-        rows.for_each(|row| self.include(row));
+        self.of_rows(table, tree.arena.leaf_rows(leaf), x)
+    }
+
+    /// The same for a leaf of some rows; 0 if there are none.
+    pub(crate) fn of_rows<X: Scalar>(
+        &mut self,
+        table: Table<'_, S>,
+        mut rows: impl Iterator<Item = RowId>,
+        x: &[X],
+    ) -> f64 {
+        let Some(first) = rows.next() else { return 0.0 };
+        self.open_all();
+        self.low.copy_from_slice(table.row(first));
+        self.high.copy_from_slice(table.row(first));
+        rows.for_each(|row| self.include(table.row(row)));
         eta(&mut self.open, &self.rates, x, &self.low, &self.high)
+    }
+
+    fn open_all(&mut self) {
+        self.open.clear();
+        self.open.extend(0..(self.rates.len() / LANES) as u32);
     }
 
     /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet.
