@@ -93,6 +93,20 @@ def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
         _boscage.MondrianClassifier.from_bytes(data)
 
 
+def test_default_particles_are_resampled() -> None:
+    model = BayesianTreeClassifier(random_state=0).fit(X, Y)
+    assert any((steps != np.arange(10)).any() for steps in model.ancestry_)
+
+
+def test_islands_do_not_see_each_other() -> None:
+    options = {"ess_threshold": 1.0, "resampling": "multinomial", "random_state": 0}
+    alone = BayesianTreeClassifier(5, n_islands=1, **options).fit(X, Y)
+    among = BayesianTreeClassifier(5, n_islands=6, **options).fit(X, Y)
+    assert (alone.ess_[0] == among.ess_[0]).all()
+    assert (alone.ancestry_[0] == among.ancestry_[0]).all()
+    assert alone.island_log_marginal_likelihood_[0] == among.island_log_marginal_likelihood_[0]
+
+
 def test_results_of_smc() -> None:
     model = BayesianTreeClassifier(8, n_islands=3, ess_threshold=0.9, random_state=0).fit(X, Y)
     assert model.weights_.sum() == pytest.approx(1.0)
@@ -100,7 +114,9 @@ def test_results_of_smc() -> None:
     logs = model.island_log_marginal_likelihood_
     mean = np.log(np.exp(logs - logs.max()).mean()) + logs.max()
     assert model.log_marginal_likelihood_ == pytest.approx(mean)
-    assert 0.0 < model.log_marginal_likelihood_error_ < 10.0
+    without = [np.logaddexp.reduce(np.delete(logs, i)) for i in range(3)]
+    error = np.sqrt(2.0 / 3.0 * np.sum((without - np.mean(without)) ** 2))
+    assert model.log_marginal_likelihood_error_ == pytest.approx(error)
     assert [len(ess) for ess in model.ess_] == [len(steps) for steps in model.ancestry_]
     for ess, ancestry in zip(model.ess_, model.ancestry_, strict=True):
         assert ((ess >= 1.0 - 1e-9) & (ess <= 8.0 + 1e-9)).all()

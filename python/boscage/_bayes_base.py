@@ -134,7 +134,12 @@ class BayesianTree(SampledModel):
 
     @property
     def best_tree_(self) -> PosteriorTree:
-        """The tree of the greatest weight, or of the greatest posterior density for MCMC."""
+        """The tree of the greatest weight, or of the greatest posterior density for MCMC.
+
+        Weights of SMC say what a tree counts for among those that were found; with a single
+        particle an island they are all alike, and the first is taken. A density is one of
+        thresholds in the features' units.
+        """
         scores = self.weights_
         if self._by_chain():
             scores = self.trace_["log_posterior"].ravel()
@@ -152,7 +157,11 @@ class BayesianTree(SampledModel):
 
     @property
     def log_marginal_likelihood_error_(self) -> float:
-        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single one."""
+        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single one.
+
+        By the jackknife. Where it is more than about one, few islands have most of the evidence,
+        and the estimate is probably too low.
+        """
         return self._log_evidence()[1]
 
     @property
@@ -172,9 +181,10 @@ class BayesianTree(SampledModel):
 
     @property
     def ancestry_(self) -> list[IntArray]:
-        """Each particle's ancestor in the stage before, of shape (n_stages, n_particles).
+        """Each particle's ancestor before the resampling at the end of each stage.
 
-        One array for each island; where particles were not resampled, each is its own ancestor.
+        One array of shape (n_stages, n_particles) for each island; where particles were not
+        resampled, each is its own ancestor.
         """
         out = []
         for island in self._report("smc"):

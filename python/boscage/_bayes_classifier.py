@@ -40,7 +40,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     candidate_order : {"breadth_first", "marginal_likelihood"}, default="breadth_first"
         Which node comes first: the oldest, or that of the lowest marginal likelihood.
     resampling : {"systematic", "multinomial", "stratified", "residual"}, default="systematic"
-    ess_threshold : float, default=0.1
+        How particles are drawn anew by their weights.
+    ess_threshold : float, default=0.5
         Resample when the effective sample size is below this share of `n_particles`.
     max_stages : int, default=5000
         Trees that are not finished after so many stages stay as they are, with a warning.
@@ -78,13 +79,21 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     weights_ : ndarray of shape (n_trees,)
         Their weights.
     best_tree_ : PosteriorTree
-        The tree of the greatest weight.
+        The tree of the greatest weight (SMC) or posterior density (MCMC).
     log_marginal_likelihood_ : float
         Logarithm of the marginal likelihood (SMC).
     log_marginal_likelihood_error_ : float
         Its standard error over islands (SMC).
+    island_log_marginal_likelihood_ : ndarray of shape (n_islands,)
+        Each island's own estimate (SMC).
+    ess_, ancestry_ : lists of ndarray
+        Effective sample sizes and ancestors at each stage, for each island (SMC).
+    n_unfinished_ : ndarray of shape (n_islands,)
+        How many particles have trees that ``max_stages`` cut short (SMC).
+    trace_, acceptance_ : dicts of ndarray
+        Where chains were at each draw, and how often moves were made (MCMC).
     feature_importances_ : ndarray of shape (n_features_in_,)
-        The probability that a cut is along each feature.
+        The probability that a cut is along each feature; trees without cuts count as zeros.
     feature_importances_std_ : ndarray of shape (n_features_in_,)
         How much that differs between trees.
     n_features_in_ : int
@@ -120,7 +129,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         expansion: Literal["node", "layer"] = "node",
         candidate_order: Literal["breadth_first", "marginal_likelihood"] = "breadth_first",
         resampling: Literal["systematic", "multinomial", "stratified", "residual"] = "systematic",
-        ess_threshold: float = 0.1,
+        ess_threshold: float = 0.5,
         max_stages: int = 5000,
         island_weights: Literal["uniform", "evidence"] = "uniform",
         n_chains: int = 4,

@@ -177,7 +177,7 @@ class SmcSettings:
         expansion: str = "node",
         candidate_order: str = "breadth_first",
         resampling: str = "systematic",
-        ess_threshold: float = 0.1,
+        ess_threshold: float = 0.5,
         max_stages: int = 5000,
         island_weights: str = "uniform",
         seed: int = 0,

@@ -8,7 +8,6 @@ the ``random_state`` of the one that is given, unless the grid itself has ``rand
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -164,7 +163,4 @@ def _ranked(models: list[Any], found: list[tuple[float, float]]) -> EvidenceTabl
         raise ValueError("there is nothing to compare")
     order = sorted(range(len(models)), key=lambda i: -found[i][0])
     numbers = np.array([found[i] for i in order], dtype=np.float64).reshape(-1, 2)
-    if math.isnan(numbers[0, 1]):
-        # A single island says nothing of errors.
-        numbers[:, 1] = np.nan
     return EvidenceTable([models[i] for i in order], numbers[:, 0].copy(), numbers[:, 1].copy())

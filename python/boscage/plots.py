@@ -415,8 +415,7 @@ def plot_disagreement(
     grid = np.tile(np.median(rows, axis=0), (resolution * resolution, 1))
     grid[:, a], grid[:, b] = (part.ravel() for part in np.meshgrid(across, up))
     trees, weights = model.trees_, model.weights_
-    alpha = getattr(model._require_model(), "alpha", 0.0)
-    shade = _disagreement(trees, weights, grid, alpha)
+    shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
 
     ax = _axes(ax)
     mesh = ax.pcolormesh(
@@ -506,6 +505,7 @@ def _disagreement(
     """The standard deviation over trees of the likeliest class's probability, or of the mean."""
     first: Any = 0.0
     second: Any = 0.0
+    centre: Any = None
     for tree, weight in zip(trees, weights, strict=True):
         if tree.counts is not None:
             smooth = tree.counts + alpha / tree.counts.shape[1]
@@ -514,9 +514,11 @@ def _disagreement(
             assert tree.location is not None
             values = tree.location[:, None]
         own = values[tree.apply(grid)]
-        first = first + weight * own
-        second = second + weight * own**2
-    likeliest = first.argmax(axis=1)[:, None]
+        # Squares of differences: those of numbers far from zero would have no digits left.
+        centre = own if centre is None else centre
+        first = first + weight * (own - centre)
+        second = second + weight * (own - centre) ** 2
+    likeliest = (centre + first).argmax(axis=1)[:, None]
     spread = np.maximum(second - first**2, 0.0)
     chosen: FloatArray = np.sqrt(np.take_along_axis(spread, likeliest, axis=1)[:, 0])
     return chosen

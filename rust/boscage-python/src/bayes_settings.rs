@@ -19,7 +19,7 @@ pub(crate) struct SmcSettings(boscage::SmcSettings);
 #[pymethods]
 impl SmcSettings {
     #[new]
-    #[pyo3(signature = (*, n_particles=10, n_islands=5, proposal="optimal", n_dimensions=None, expansion="node", candidate_order="breadth_first", resampling="systematic", ess_threshold=0.1, max_stages=5000, island_weights="uniform", seed=0))]
+    #[pyo3(signature = (*, n_particles=10, n_islands=5, proposal="optimal", n_dimensions=None, expansion="node", candidate_order="breadth_first", resampling="systematic", ess_threshold=0.5, max_stages=5000, island_weights="uniform", seed=0))]
     fn new(
         n_particles: usize,
         n_islands: usize,

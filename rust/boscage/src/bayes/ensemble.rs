@@ -5,7 +5,7 @@ use super::mcmc::{self, Acceptance, Draw, McmcSettings};
 use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
-use super::weights::{log_mean_exp, normalised};
+use super::weights::{log_mean_exp, log_sum_exp, normalised};
 use crate::control::{Control, Threads, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -60,12 +60,27 @@ impl Report {
             return None;
         };
         let logs: Vec<f64> = islands.iter().map(|island| island.log_evidence).collect();
-        let mean = log_mean_exp(&logs);
-        let n = logs.len() as f64;
-        // The relative error of the mean of the estimates is the error of its logarithm.
-        let squares: f64 = logs.iter().map(|log| (libm::exp(log - mean) - 1.0).powi(2)).sum();
-        Some((mean, (squares / (n - 1.0) / n).sqrt()))
+        Some((log_mean_exp(&logs), log_mean_error(&logs)))
     }
+}
+
+/// The jackknife's standard error of a log mean. Where all numbers are near each other it is the mean's relative error;
+/// where one outweighs the rest that would be one at the most, however far the logarithms lie apart.
+fn log_mean_error(logs: &[f64]) -> f64 {
+    let (n, total) = (logs.len() as f64, log_sum_exp(logs));
+    let first = (1..logs.len()).fold(0, |first, i| if logs[i] > logs[first] { i } else { first });
+    let without = |i: usize| {
+        if i == first {
+            // The sum may be no more than this number to the last bit.
+            log_sum_exp(&[&logs[..i], &logs[i + 1..]].concat())
+        } else {
+            total + libm::log1p(-libm::exp(logs[i] - total))
+        }
+    };
+    let means: Vec<f64> = (0..logs.len()).map(|i| without(i) - libm::log(n - 1.0)).collect();
+    let centre = means.iter().sum::<f64>() / n;
+    let squares: f64 = means.iter().map(|mean| (mean - centre).powi(2)).sum();
+    ((n - 1.0) / n * squares).sqrt()
 }
 
 /// A tree of a posterior as parallel arrays over its nodes in preorder.
@@ -260,5 +275,17 @@ mod tests {
         };
         check(weights(IslandWeights::Uniform), [0.15, 0.35, 0.45, 0.05]);
         check(weights(IslandWeights::Evidence), [0.075, 0.175, 0.675, 0.075]);
+    }
+
+    /// Near each other the jackknife is the relative error of the mean; far apart it is about their distance.
+    #[test]
+    fn errors_of_log_means_have_no_bound() {
+        let near = [0.1, -0.05, 0.02, 0.0, -0.07];
+        let mean = log_mean_exp(&near);
+        let squares: f64 = near.iter().map(|log| (libm::exp(log - mean) - 1.0).powi(2)).sum();
+        assert!((log_mean_error(&near) / (squares / 20.0).sqrt() - 1.0).abs() < 0.05);
+        assert!((log_mean_error(&[-800.0, -850.0]) - 25.0).abs() < 1e-9);
+        assert!(log_mean_error(&[-800.0]).is_nan());
+        assert_eq!(log_mean_error(&[-3.0; 4]), 0.0);
     }
 }

@@ -120,7 +120,8 @@ pub(crate) fn sample<L: LeafModel>(
     control: &Control,
 ) -> Result<Vec<Chain<L::Stats>>> {
     settings.check()?;
-    control.expect((settings.n_chains * settings.n_draws) as u64);
+    let n_steps = settings.n_burn_in + settings.n_draws * settings.thin;
+    control.expect(settings.n_chains as u64 * n_steps as u64);
     let chains = threads.map(settings.n_chains, |i| {
         let mut stream = Stream::new(settings.seed, i);
         chain(State::from_prior(target, &mut stream), settings, &mut stream, control)
@@ -141,10 +142,10 @@ fn chain<L: LeafModel>(
             control.check()?;
             let (which, made) = step(&mut state, &settings.moves, stream);
             chain.acceptance[which as usize].note(made);
+            control.advance(1);
         }
         chain.trees.push(state.tree());
         chain.draws.push(summary(&state));
-        control.advance(1);
     }
     Ok(chain)
 }

@@ -83,7 +83,7 @@ impl Default for SmcSettings {
             expansion: Expansion::default(),
             candidate_order: CandidateOrder::default(),
             resampling: Resampling::default(),
-            ess_threshold: 0.1,
+            ess_threshold: 0.5,
             max_stages: 5000,
             island_weights: IslandWeights::default(),
             seed: 0,
@@ -244,11 +244,13 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             if jobs.is_empty() {
                 break;
             }
-            control.expect(1);
             self.expand(&jobs, control)?;
-            self.islands
-                .iter_mut()
-                .for_each(|island| island.end_stage(self.settings, self.retained.is_some()));
+            // Islands that are done stay as they are, however long others take.
+            let mut runs = vec![false; self.islands.len()];
+            jobs.iter().for_each(|job| runs[job.island] = true);
+            for (island, _) in self.islands.iter_mut().zip(runs).filter(|(_, runs)| *runs) {
+                island.end_stage(self.settings, self.retained.is_some());
+            }
             self.history.prune(self.islands.iter_mut().flat_map(|island| &mut island.particles));
             if self.nodes.is_full() {
                 let open = self.islands.iter().flat_map(|island| &island.particles);
@@ -432,7 +434,8 @@ impl Group {
         let (weights, log_evidence) = (normalised(&logs), log_mean_exp(&logs));
         let ess = effective_size(&weights);
         let n = weights.len();
-        let ancestors = (ess < settings.ess_threshold * n as f64).then(|| {
+        // But for rounding, which takes equal weights below the whole.
+        let ancestors = (ess < settings.ess_threshold * n as f64 * (1.0 - 1e-9)).then(|| {
             if conditional {
                 // The retained particle stays; the others may also descend from it.
                 let mut others = multinomial(&weights, n - 1, &mut self.resampling);
