@@ -63,7 +63,7 @@ SMC: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", SMC, ids=str)
-@pytest.mark.parametrize(("n", "d"), [(24, 1), (14, 2)])
+@pytest.mark.parametrize(("n", "d"), [(24, 1), (14, 2), (12, 3)])
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)

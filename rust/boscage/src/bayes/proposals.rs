@@ -72,8 +72,8 @@ impl Proposal {
         matches!(self, Self::OptimalSubset(_) | Self::Exploring(_))
     }
 
-    /// The logarithm of a particle's new weight over its old one, from what [`Self::choose`] and [`Self::cut`] gave and the logarithm of
-    /// the ratio of likelihoods.
+    /// The logarithm of a particle's new weight over its old one, from what [`Self::choose`] and [`Self::cut`] gave
+    /// and the logarithm of the ratio of likelihoods.
     pub(crate) fn log_weight(self, decided: f64, log_gain: f64) -> f64 {
         match self {
             Self::Prior | Self::Empirical => decided + log_gain,

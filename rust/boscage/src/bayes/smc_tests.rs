@@ -145,7 +145,7 @@ fn evidence_is_unbiased_for_numbers() {
     }
 }
 
-/// One particle with the optimal proposal, and many: root decisions with their exact probabilities.
+/// Root decisions with their exact probabilities.
 #[test]
 fn many_particles_find_the_posterior_of_the_root() {
     let (table, prior) = (table(), prior());
