@@ -275,6 +275,7 @@ mod tests {
     use crate::bart::tests::{SIGMA, SIGMA_MU, TARGETS, prior, table};
     use crate::bayes::Target;
     use crate::bayes::exact::name_of;
+    use crate::control::Control;
 
     /// Every subtree is proposed as often as the sum over all ways says, which is no less than each way's probability;
     /// for guides of many shapes, at rows some of which coincide.
@@ -285,7 +286,7 @@ mod tests {
         let target = Target { table: &table, prior: &prior, leaf: &leaf };
         for seed in 0..12 {
             let mut stream = Stream::new(seed, 0);
-            let old = State::from_prior(&target, &mut stream);
+            let old = State::from_prior(&target, &mut stream, &Control::new()).unwrap();
             let old = Guide::new(&old);
             let n = 20_000;
             let mut found: HashMap<String, (f64, f64)> = HashMap::new();

@@ -11,7 +11,7 @@ use super::shift::shift;
 use super::sweep::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
 use super::tree_state::TreeState;
 use super::whole_tree;
-use crate::bayes::{Acceptance, State, Table, Target};
+use crate::bayes::{Acceptance, Table, Target};
 use crate::mondrian::Stream;
 
 /// The trees of a sum, and the sum at every row.
@@ -41,7 +41,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         let nothing = RowStats { model, stats: &forest.stats };
         let target = Target { table, prior: odds, leaf: &nothing };
         for tree in &mut forest.trees {
-            tree.replace(&State::from_prior(&target, stream).tree(), table);
+            tree.replace(&whole_tree::from_prior(&target, stream), table);
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }

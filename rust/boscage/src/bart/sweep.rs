@@ -11,7 +11,7 @@ use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
 use super::tree_state::TreeState;
 use super::whole_tree;
-use crate::bayes::{Acceptance, State, Table, Target};
+use crate::bayes::{Acceptance, Table, Target};
 use crate::mondrian::Stream;
 
 /// A sum of trees, and what it leaves of the targets.
@@ -61,7 +61,7 @@ impl<'a> Forest<'a> {
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let target = Target { table, prior: odds, leaf: &no_residuals };
         for tree in &mut forest.trees {
-            tree.replace(&State::from_prior(&target, stream).tree(), table);
+            tree.replace(&whole_tree::from_prior(&target, stream), table);
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);

@@ -17,6 +17,11 @@ use crate::bayes::{
 use crate::control::{Control, Threads};
 use crate::mondrian::Stream;
 
+/// A tree drawn from the prior.
+pub(super) fn from_prior<L: LeafModel>(target: &Target<'_, L>, stream: &mut Stream) -> Tree<L::Stats> {
+    State::from_prior(target, stream, &Control::new()).expect("nobody interrupts").tree()
+}
+
 /// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 

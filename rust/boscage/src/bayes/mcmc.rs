@@ -124,7 +124,8 @@ pub(crate) fn sample<L: LeafModel>(
     control.expect(settings.n_chains as u64 * n_steps as u64);
     let chains = threads.map(settings.n_chains, |i| {
         let mut stream = Stream::new(settings.seed, i);
-        chain(State::from_prior(target, &mut stream), settings, &mut stream, control)
+        let start = State::from_prior(target, &mut stream, control)?;
+        chain(start, settings, &mut stream, control)
     });
     chains.into_iter().collect()
 }

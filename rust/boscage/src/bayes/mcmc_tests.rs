@@ -185,7 +185,7 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
     let mut most = 0;
     for seed in 0..12 {
         let n = 60_000;
-        let mut state = State::from_prior(&target, &mut Stream::new(seed, 1));
+        let mut state = State::from_prior(&target, &mut Stream::new(seed, 1), &Control::new()).unwrap();
         let found = visits(&mut state, &[0.0, 0.0, 1.0, 0.0], n, seed);
         most = most.max(found.len());
         let total: f64 = found.keys().map(|name| posterior[name]).sum();
@@ -204,7 +204,7 @@ fn swap_alone_balances_densities() {
     let mut compared = 0;
     for seed in 0..40 {
         let mut stream = Stream::new(seed, 2);
-        let mut state = State::from_prior(&target, &mut stream);
+        let mut state = State::from_prior(&target, &mut stream, &Control::new()).unwrap();
         let mut seen: HashMap<String, (f64, f64)> = HashMap::new();
         let n = 20_000;
         for _ in 0..n {
@@ -255,7 +255,9 @@ fn a_flat_likelihood_gives_back_the_prior() {
     // The same of the states that chains start from.
     let mut leaves = Mean::new();
     for i in 0..20_000 {
-        leaves.add(f64::from(summary(&State::from_prior(&target, &mut Stream::new(4, i))).n_leaves));
+        leaves.add(f64::from(
+            summary(&State::from_prior(&target, &mut Stream::new(4, i), &Control::new()).unwrap()).n_leaves,
+        ));
     }
     let mut exact = Exact::new(&target);
     leaves.check(exact.n_leaves(exact.all_rows(), 0), 5.0, "leaves of trees from the prior");
@@ -302,11 +304,11 @@ fn getting_it_right() {
     let mut stream = Stream::new(21, 0);
     let mut independent: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     for _ in 0..40_000 {
-        let state = State::from_prior(&flat, &mut stream);
+        let state = State::from_prior(&flat, &mut stream, &Control::new()).unwrap();
         let classes = draw_classes(&state, 0.9, 2, &mut stream);
         independent.iter_mut().zip(statistics(&state, &classes)).for_each(|(mean, x)| mean.add(x));
     }
-    let mut tree = State::from_prior(&flat, &mut stream).tree();
+    let mut tree = State::from_prior(&flat, &mut stream, &Control::new()).unwrap().tree();
     let mut batches: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     // Means of batches that are longer than the chain's memory are as good as independent.
     for _ in 0..300 {
@@ -346,7 +348,7 @@ fn check_calibration(
     let mut ranks = [[0.0; 10]; 2];
     let n = 2000;
     for i in 0..n {
-        let truth = State::from_prior(&flat, &mut stream);
+        let truth = State::from_prior(&flat, &mut stream, &Control::new()).unwrap();
         let classes = draw_classes(&truth, 0.9, 2, &mut stream);
         let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
         let target = Target { table: &table, prior: &prior, leaf: &leaf };

@@ -247,7 +247,9 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
             self.expand(&jobs, control)?;
             // Islands that are done stay as they are, however long others take.
             let mut runs = vec![false; self.islands.len()];
-            jobs.iter().for_each(|job| runs[job.island] = true);
+            for job in &jobs {
+                runs[job.island] = true;
+            }
             for (island, _) in self.islands.iter_mut().zip(runs).filter(|(_, runs)| *runs) {
                 island.end_stage(self.settings, self.retained.is_some());
             }

@@ -7,6 +7,8 @@ use super::leaf::LeafModel;
 use super::nodes::{Cut, Root};
 use super::target::Target;
 use super::tree::{Split, Tree, TreeNode};
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// The rule of an inner node.
@@ -68,10 +70,18 @@ impl<'a, L: LeafModel> State<'a, L> {
     }
 
     /// A tree drawn from the prior (eq. 3.4).
-    pub(crate) fn from_prior(target: &'a Target<'a, L>, stream: &mut Stream) -> Self {
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn from_prior(
+        target: &'a Target<'a, L>,
+        stream: &mut Stream,
+        control: &Control,
+    ) -> Result<Self> {
         let mut state = Self::new(target);
         let mut stack = vec![Self::ROOT];
         while let Some(id) = stack.pop() {
+            control.check()?;
             let node = state.get(id);
             if !node.extents.is_empty() && stream.unit() < target.prior.split_probability(node.depth) {
                 let rule = state.draw_rule(id, stream);
@@ -79,7 +89,7 @@ impl<'a, L: LeafModel> State<'a, L> {
                 stack.extend(state.grow(id, rule, children));
             }
         }
-        state
+        Ok(state)
     }
 
     /// A given tree over the target's rows, which may be other rows than those it was made from; None if a cut
