@@ -5,19 +5,19 @@ use std::sync::Arc;
 use super::leaf::LeafPosterior;
 use crate::bayes::{ChipmanPrior, Table, TreePrior};
 
-/// The prior of trees: logarithms of `P(split)` and `P(stop)` (eq. 4.3) by depth, and of the weights of dimensions
-/// where these are not all alike.
+/// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)` by depth, and logarithms of the weights
+/// of dimensions where these are not all alike.
 #[derive(Debug, Clone)]
 pub(super) struct Odds {
     prior: ChipmanPrior,
-    by_depth: Vec<(f64, f64)>,
+    by_depth: Vec<(f64, (f64, f64))>,
     pub(super) log_weights: Option<Vec<f64>>,
 }
 
 impl Odds {
     pub(super) fn new(prior: ChipmanPrior) -> Self {
         const DEPTHS: u32 = 64;
-        Self { prior, by_depth: (0..DEPTHS).map(|depth| logs(&prior, depth)).collect(), log_weights: None }
+        Self { prior, by_depth: (0..DEPTHS).map(|depth| odds(&prior, depth)).collect(), log_weights: None }
     }
 
     /// Gives dimensions other weights from now on.
@@ -25,14 +25,14 @@ impl Odds {
         Arc::make_mut(odds).log_weights = Some(log_weights.to_vec());
     }
 
-    fn at(&self, depth: u32) -> (f64, f64) {
-        self.by_depth.get(depth as usize).copied().unwrap_or_else(|| logs(&self.prior, depth))
+    fn at(&self, depth: u32) -> (f64, (f64, f64)) {
+        self.by_depth.get(depth as usize).copied().unwrap_or_else(|| odds(&self.prior, depth))
     }
 }
 
 impl TreePrior for Odds {
     fn split_probability(&self, depth: u32) -> f64 {
-        self.prior.split_probability(depth)
+        self.at(depth).0
     }
 
     fn log_weights(&self) -> Option<&[f64]> {
@@ -40,9 +40,9 @@ impl TreePrior for Odds {
     }
 }
 
-fn logs(prior: &ChipmanPrior, depth: u32) -> (f64, f64) {
+fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
     let p = prior.split_probability(depth);
-    (libm::log(p), libm::log1p(-p))
+    (p, (libm::log(p), libm::log1p(-p)))
 }
 
 /// Training rows, the prior of trees, and the law of leaves.
@@ -56,6 +56,6 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(super) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
-        self.odds.at(depth)
+        self.odds.at(depth).1
     }
 }

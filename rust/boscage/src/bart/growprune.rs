@@ -197,20 +197,20 @@ pub(super) fn cell(
 }
 
 /// Dimensions drawn by weight without replacement, only as far as they are asked for.
-enum DimensionOrder<'a> {
+pub(super) enum DimensionOrder<'a> {
     Uniform(ShuffledRange),
     Weighted { log_weights: &'a [f64], drawn: Vec<usize> },
 }
 
 impl<'a> DimensionOrder<'a> {
-    fn new(context: &'a Context<'_>) -> Self {
+    pub(super) fn new(context: &'a Context<'_>) -> Self {
         match &context.odds.log_weights {
             None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
             Some(log_weights) => Self::Weighted { log_weights, drawn: Vec::new() },
         }
     }
 
-    fn next(&mut self, stream: &mut Stream) -> Option<u32> {
+    pub(super) fn next(&mut self, stream: &mut Stream) -> Option<u32> {
         match self {
             Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
             Self::Weighted { log_weights, drawn } => {
@@ -236,7 +236,7 @@ fn draw_by_weight(log_weights: &[f64], drawn: &[usize], stream: &mut Stream) -> 
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.
-struct ShuffledRange {
+pub(super) struct ShuffledRange {
     n: usize,
     drawn: usize,
     /// Numbers that stand elsewhere than at their own place.

@@ -25,6 +25,7 @@ mod log_linear;
 mod model_forest;
 mod multinomial;
 mod noise;
+mod particles;
 mod passes;
 mod random;
 mod regressor;

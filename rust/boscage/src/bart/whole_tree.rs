@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::edit::edit;
+use super::particles;
 use super::random::seed;
 use super::regrow::regrow;
 use super::settings::{BartSettings, Kernel};
 use super::sweep::{EDIT, OTHER, PARTICLES, REGROW};
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::{
-    Expansion, Island, LeafModel, Move, Resampling, Root, SmcSettings, State, Target, Tree,
+    Expansion, Island, LeafModel, Move, Proposal, Resampling, Root, SmcSettings, State, Target, Tree,
     sample_conditionally, step,
 };
 use crate::control::{Control, Threads};
@@ -74,6 +75,9 @@ fn particle_gibbs<L: LeafModel>(
     settings: &BartSettings,
     stream: &mut Stream,
 ) -> Option<Tree<L::Stats>> {
+    if settings.proposal == Proposal::Prior {
+        return particles::draw(tree, leaf, context, settings.n_particles, stream).filter(fits);
+    }
     let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
