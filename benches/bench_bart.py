@@ -1,31 +1,41 @@
-"""BART's samplers on Friedman's function: time of a sweep, how chains mix, time to predict.
+"""BART beside its peers: time of a sweep, quality, mixing, time and memory of draws, threads.
 
-Effective sample sizes are of ranks over all chains ("bulk"), which chains that disagree do not
-have, and R-CODA's, chain by chain. One thread. A sweep is timed between a long and a short run, so
-that what is done once is left out.
+Seconds are those of the processor, on one core, so that other work on the machine counts little;
+only of two threads the clock's. A sweep is timed between a long and a short run, so that what is
+done once (compiling, sorting) is left out. Effective sample sizes are of ranks over all chains
+("bulk"), which chains that disagree do not have, and R-CODA's, chain by chain.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from _common import Array, Table, arguments
-from boscage import BARTRegressor
-from boscage._mixing import spectral_size
+from _bart_peers import DBARTS, PEERS, Draws, Run
+from _common import Array, Table, arguments, load, new_peak, status, verdict
+from boscage import BARTRegressor, GaussianMixture
+from boscage._mixing import effective_size, r_hat, spectral_size
+from boscage.metrics import interval_coverage, nlpd
+from paper_hypercube import BETA_S, hypercube
 
 SAMPLERS: dict[str, str | Mapping[str, float]] = {
     "auto": "auto",
-    "local": "local",
     "growprune": "growprune",
     "cgm": "cgm",
     "pg": "pg",
 }
+#: Seconds of 1000 iterations of one tree by Particle Gibbs with the paper's authors' code, by D.
+AUTHORS = {3: 6.7, 5: 13.0, 7: 44.0}
+#: Trees for which goals are stated.
+N_TREES = 200
 
 
 def friedman(n: int, p: int, seed: int) -> tuple[Array, Array, Array]:
@@ -37,100 +47,257 @@ def friedman(n: int, p: int, seed: int) -> tuple[Array, Array, Array]:
     return x, f + rng.normal(size=n), f
 
 
-def sweep_seconds(x: Array, y: Array, sweeps: int, **options: Any) -> float:
+def processor_seconds(call: Callable[[], object]) -> float:
+    """Return the processor's seconds of a call, those of all its threads."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def ours(sampler: str | Mapping[str, float], run: Run) -> Callable[[], Draws]:
+    """Fit as a peer does."""
+    model = BARTRegressor(
+        run.n_trees,
+        sampler=sampler,
+        n_chains=1,
+        n_burn=run.n_burn,
+        n_draws=run.n_draws,
+        random_state=run.seed,
+    ).fit(run.X, run.y)
+    return lambda: Draws(
+        model.sigma_.ravel(), model.predict_draws(run.X), model.predict_draws(run.X_test)
+    )
+
+
+def fits(samplers: list[str]) -> dict[str, Callable[[Run], Callable[[], Draws]]]:
+    """Return ours and those of peers by name."""
+    own = {name: (lambda run, s=SAMPLERS[name]: ours(s, run)) for name in samplers}
+    return own | PEERS
+
+
+def sweep_seconds(fit: Callable[[Run], object], x: Array, y: Array, n_trees: int, n: int) -> float:
     """Return the seconds of 1000 sweeps."""
 
-    def took(n: int) -> float:
-        model = BARTRegressor(n_chains=1, n_burn=0, n_draws=1, thin=n, random_state=0, **options)
-        start = time.perf_counter()
-        model.fit(x, y)
-        return time.perf_counter() - start
+    def took(sweeps: int) -> float:
+        return processor_seconds(lambda: fit(Run(x, y, x[:1], n_trees, sweeps, 1)))
 
-    return 1000.0 * (took(sweeps + 1) - took(1)) / sweeps
+    took(1)
+    short, long = (min(took(sweeps) for _ in range(2)) for sweeps in (1, n + 1))
+    return 1000.0 * (long - short) / n
 
 
 def speed(n_trees: int, work: int) -> None:
-    """Print seconds of 1000 sweeps."""
-    table = Table(f"Seconds of 1000 sweeps, {n_trees} trees", ["rows x features", *SAMPLERS], 18)
+    """Print seconds of 1000 sweeps, beside peers."""
+    all_fits = fits(list(SAMPLERS))
+    names = [*all_fits, "dbarts (once)"]
+    table = Table(f"Seconds of 1000 sweeps, {n_trees} trees", ["rows x features", *names], 15)
     for n, p in [(1000, 10), (10_000, 10), (100_000, 10), (1000, 1000), (10_000, 1000)]:
         if n > work:
             continue
         x, y, _ = friedman(n, p, 0)
-        figures: list[Any] = []
-        for name, sampler in SAMPLERS.items():
-            fast = name not in ("cgm", "pg")
-            sweeps = max(20 if fast else 3, work // n // (1 if fast else 20))
-            slow = not fast and (n > 1000 or p > 10)
-            figures.append(
-                "-" if slow else sweep_seconds(x, y, sweeps, n_trees=n_trees, sampler=sampler)
-            )
-        table.add(f"{n} x {p}", *figures)
+        figures: dict[str, float] = {}
+        for name, fit in all_fits.items():
+            slow = name in ("cgm", "pg", "stochtree")
+            if name in ("cgm", "pg") and (n > 1000 or p > 10):
+                continue
+            sweeps = max(4 if slow else 20, work // n // (20 if slow else 1))
+            figures[name] = sweep_seconds(fit, x, y, n_trees, sweeps)
+        if n_trees == N_TREES and (n, p) in DBARTS:
+            figures["dbarts (once)"] = DBARTS[n, p]
+        table.add(f"{n} x {p}", *(figures.get(name, "-") for name in names))
+        peers = [seconds for name, seconds in figures.items() if name not in SAMPLERS]
+        if peers:
+            verdict("growprune over the fastest peer", figures["growprune"] / min(peers), 0.6)
+        if "pg" in figures and n_trees == N_TREES:
+            verdict("pg, seconds of 1000 sweeps", figures["pg"], 12.0)
 
 
-def mixing(n_trees: int, sweeps: int) -> None:
-    """Print where chains are, and how many effective draws a second they give."""
-    columns = [
-        "sampler",
-        "seconds",
-        "log lik.",
-        "R-hat",
-        "bulk/s",
-        "CODA/s",
-        "sigma CODA/s",
-        "RMSE",
-        "cover 90",
-    ]
-    table = Table(
-        f"1000 rows, 4 chains of {sweeps} + {4 * sweeps} sweeps, {n_trees} trees", columns
-    )
-    x, y, _ = friedman(1000, 10, 0)
-    x_test, y_test, f_test = friedman(1000, 10, 1)
-    for name, sampler in SAMPLERS.items():
-        if name in ("cgm", "pg"):
-            continue
-        thin = max(1, 4 * sweeps // 1000)
+def one_tree(sweeps: int) -> None:
+    """Print seconds of Particle Gibbs on one tree, beside the authors'."""
+    for d, seconds in AUTHORS.items():
+        x, y, _ = hypercube(d, 0)
         model = BARTRegressor(
-            n_trees,
-            sampler=sampler,
-            n_burn=sweeps,
-            n_draws=4 * sweeps // thin,
-            thin=thin,
-            random_state=0,
+            1, sampler="pg", beta_s=BETA_S[d], n_chains=1, n_burn=0, n_draws=sweeps, random_state=0
         )
-        start = time.perf_counter()
-        model.fit(x, y)
-        took = time.perf_counter() - start
-        rows = model.summary()
-        likelihood = rows["log_likelihood"]
-        low, high = model.predict_dist(x_test).interval(0.9)
-        table.add(
-            name,
-            took,
-            likelihood.mean,
-            likelihood.r_hat,
-            likelihood.ess / took,
-            *(spectral_size(model.trace_[name]) / took for name in ("log_likelihood", "sigma")),
-            float(np.sqrt(np.mean((model.predict(x_test) - f_test) ** 2))),
-            float(np.mean((low < y_test) & (y_test < high))),
+        took = 1000.0 / sweeps * min(processor_seconds(lambda: model.fit(x, y)) for _ in range(3))
+        leaves = model.trace_["n_leaves"].mean()
+        verdict(
+            f"hypercube-{d}, pg, {took:.3g} s for 1000 sweeps of a tree of {leaves:.0f} leaves: "
+            "times as fast as the authors",
+            seconds / took,
+            200.0,
+            most=False,
         )
 
 
-def prediction(n_trees: int, draws: int) -> None:
-    """Print the seconds of predicting 1000 rows."""
+def mixture(draws: Draws) -> GaussianMixture:
+    """Return what draws predict for each test row."""
+    n_draws, n_rows = draws.test.shape
+    return GaussianMixture(
+        np.arange(n_rows + 1) * n_draws,
+        np.full(n_rows * n_draws, 1.0 / n_draws),
+        draws.test.T.ravel().astype(float),
+        np.tile(draws.sigma.astype(float) ** 2, n_rows),
+    )
+
+
+def quality(n_trees: int, sweeps: int, seeds: int) -> None:
+    """Print errors on test rows beside peers, all with the same numbers of trees and draws."""
+    housing = load("california_housing")
+    data = {"california_housing": (housing.X, housing.y, housing.X_test, housing.y_test)}
+    for n in (1000, 10_000):
+        x_test, y_test, _ = friedman(2000, 10, 1)
+        data[f"Friedman, {n} rows"] = (*friedman(n, 10, 0)[:2], x_test, y_test)
+    columns = ["sampler", "seconds", "RMSE", "cover 90", "log density"]
+    for title, (x, y, x_test, y_test) in data.items():
+        table = Table(f"{title}: {sweeps} + {sweeps} sweeps, means of {seeds} seeds", columns)
+        found = {}
+        for name, fit in fits(["auto", "growprune"]).items():
+            rows = []
+            for seed in range(seeds):
+                run = Run(x, y, x_test, n_trees, sweeps, sweeps, seed)
+                start = time.process_time()
+                look_up = fit(run)
+                took = time.process_time() - start
+                dist = mixture(look_up())
+                error = float(np.sqrt(np.mean((dist.mean - y_test) ** 2)))
+                covered = interval_coverage(y_test, *dist.interval(0.9))
+                rows.append((took, error, covered, -nlpd(y_test, dist)))
+            found[name] = np.mean(rows, axis=0)
+            table.add(name, *map(float, found[name]))
+        peers = [found[name] for name in PEERS]
+        if peers:
+            best = min(row[1] for row in peers), max(row[3] for row in peers)
+            verdict("RMSE of growprune over the best peer's", found["growprune"][1] / best[0], 1.01)
+            verdict(
+                "log density of growprune less the best peer's",
+                found["growprune"][3] - best[1],
+                -0.01,
+                most=False,
+            )
+
+
+def log_likelihoods(draws: Draws, y: Array) -> Array:
+    """Return the log-likelihood of every draw."""
+    squares = np.sum((draws.train - y) ** 2, axis=1)
+    return -len(y) * np.log(draws.sigma) - 0.5 * squares / draws.sigma**2
+
+
+def mixing(n_trees: int, sweeps: int, chains: int) -> None:
+    """Print how many effective draws a second chains give."""
+    columns = ["sampler", "seconds", "R-hat", "bulk/s", "CODA/s", "sigma CODA/s"]
+    title = f"1000 rows, {chains} chains of {sweeps} + {4 * sweeps} sweeps, {n_trees} trees"
+    table = Table(f"Log-likelihood and sigma: {title}", columns)
     x, y, _ = friedman(1000, 10, 0)
+    for name, fit in fits(["auto", "growprune"]).items():
+        took, sigma, likelihood = 0.0, [], []
+        for seed in range(chains):
+            start = time.process_time()
+            look_up = fit(Run(x, y, x[:1], n_trees, sweeps, 4 * sweeps, seed))
+            took += time.process_time() - start
+            draws = look_up()
+            sigma.append(draws.sigma)
+            likelihood.append(log_likelihoods(draws, y))
+        both = [np.stack(traces) for traces in (likelihood, sigma)]
+        rates = [spectral_size(traces) / took for traces in both]
+        size = effective_size(both[0])
+        table.add(name, took, float(r_hat(both[0])), size / took, *map(float, rates))
+        if name == "auto" and n_trees == N_TREES:
+            verdict("effective draws of the log-likelihood a second", rates[0], 30.0, most=False)
+            verdict("effective draws of sigma a second", rates[1], 75.0, most=False)
+
+
+def prediction(n_trees: int, draws: int) -> dict[str, float]:
+    """Return seconds of predicting 1000 rows, and the peak of memory with the fit, in MB."""
+    x, y, _ = friedman(1000, 10, 0)
+    BARTRegressor(1, n_chains=1, n_burn=0, n_draws=1).fit(x[:50], y[:50]).predict(x[:1])
+    before = new_peak()
     model = BARTRegressor(n_trees, n_chains=1, n_burn=100, n_draws=draws, random_state=0).fit(x, y)
-    start = time.perf_counter()
-    model.predict(x)
-    took = time.perf_counter() - start
-    print(f"\n1000 rows, {draws} draws of {n_trees} trees: predicted in {took:.3g} s")
+    took = min(processor_seconds(lambda: model.predict(x)) for _ in range(3))
+    return {"seconds": took, "peak": status("VmHWM") - before}
+
+
+def many_rows(n_trees: int, draws: int) -> dict[str, float]:
+    """Return what draws on 100,000 rows take, in MB."""
+    x, y, _ = friedman(100_000, 10, 0)
+    BARTRegressor(1, n_chains=1, n_burn=0, n_draws=1).fit(x[:50], y[:50])
+    before = new_peak()
+    model = BARTRegressor(n_trees, n_chains=1, n_burn=0, n_draws=draws, random_state=0).fit(x, y)
+    del x, y
+    return {
+        "peak": status("VmHWM") - before,
+        "kept": status("VmRSS") - before,
+        "draws": float(model.n_draws),
+    }
+
+
+def threads(n_trees: int, draws: int) -> dict[str, float]:
+    """Return how much faster two chains are on two threads, by the clock."""
+    x, y, _ = friedman(1000, 10, 0)
+    best = {1: np.inf, 2: np.inf}
+    for _ in range(3):
+        for n_jobs in best:
+            model = BARTRegressor(
+                n_trees, n_chains=2, n_burn=draws, n_draws=1, random_state=0, n_jobs=n_jobs
+            )
+            start = time.perf_counter()
+            model.fit(x, y)
+            best[n_jobs] = min(best[n_jobs], time.perf_counter() - start)
+    return {"ratio": best[1] / best[2]}
+
+
+ALONE = {"prediction": prediction, "many_rows": many_rows, "threads": threads}
+
+
+def alone(name: str, n_trees: int, draws: int) -> dict[str, float]:
+    """Measure in a process of its own, with memory and threads of its own."""
+    command = [sys.executable, __file__, name, str(n_trees), str(draws)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return dict(json.loads(output))
+
+
+def memory(n_trees: int, draws: int) -> None:
+    """Print time and memory of predictions and of draws."""
+    found = alone("prediction", n_trees, draws)
+    print(f"\n1000 rows, {draws} draws of {n_trees} trees")
+    verdict("seconds of a prediction", found["seconds"], 0.3)
+    verdict("peak of fit and prediction above Python, MB", found["peak"], 100.0)
+    found = alone("many_rows", n_trees, draws)
+    print(f"\n100,000 rows, {draws} draws of {n_trees} trees")
+    verdict("peak of the fit above the data, MB", found["peak"], 1000.0)
+    print(f"kept: {found['kept']:.0f} MB")
+
+
+def two_threads(n_trees: int, sweeps: int, cores: set[int]) -> None:
+    """Print how much faster two chains are on two threads."""
+    if len(cores) < 2:
+        return print("\ntwo chains on two threads: no second core")
+    os.sched_setaffinity(0, cores)
+    ratio = alone("threads", n_trees, sweeps)["ratio"]
+    print()
+    return verdict("two chains, times as fast on two threads", ratio, 1.8, most=False)
 
 
 def main() -> None:
-    args = arguments(__doc__, n_trees=200)
+    if len(sys.argv) == 4 and sys.argv[1] in ALONE:
+        return print(json.dumps(ALONE[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]))))
+    args = arguments(__doc__, n_trees=N_TREES, parts="speed,one,quality,mixing,memory,threads")
     warnings.simplefilter("ignore", ConvergenceWarning)
-    speed(args.n_trees, 20_000 if args.quick else 1_000_000)
-    mixing(args.n_trees, 50 if args.quick else 1000)
-    prediction(args.n_trees, 100 if args.quick else 1000)
+    for name in sorted({"bartz", "stochtree"} - set(PEERS)):
+        print(f"{name} is not installed")
+    quick, cores = args.quick, os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    parts: dict[str, Callable[[], None]] = {
+        "speed": lambda: speed(args.n_trees, 10_000 if quick else 1_000_000),
+        "one": lambda: one_tree(200 if quick else 1000),
+        "quality": lambda: quality(args.n_trees, 20 if quick else 500, 1 if quick else 3),
+        "mixing": lambda: mixing(args.n_trees, 50 if quick else 1000, 2 if quick else 4),
+        "memory": lambda: memory(args.n_trees, 100 if quick else 1000),
+        "threads": lambda: two_threads(args.n_trees, 200 if quick else 2000, cores),
+    }
+    for name in args.parts.split(","):
+        parts[name]()
+    return None
 
 
 if __name__ == "__main__":
