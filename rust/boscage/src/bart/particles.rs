@@ -10,9 +10,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::growprune::DimensionOrder;
 use super::tree_state::{Kind, Label, TreeState};
-use crate::bayes::{
-    Cut, LeafModel, Rule, Split, Tree, TreeNode, TreePrior, log_mean_exp, multinomial, normalised,
-};
+use crate::bayes::{Cut, LeafModel, Rule, Split, Tree, TreeNode, TreePrior, multinomial, normalised};
 use crate::mondrian::Stream;
 
 /// The tree of a particle drawn by weight after all have decided about all their nodes; None if it is the old one.
@@ -24,7 +22,7 @@ pub(super) fn draw<L: LeafModel>(
     stream: &mut Stream,
 ) -> Option<Tree<L::Stats>> {
     let mut nodes = Nodes::new(leaf, context);
-    let start = Particle { nodes: vec![0], next: 0, log_weight: nodes.all[0].log_likelihood };
+    let start = Particle { nodes: vec![0], next: 0, log_weight: 0.0 };
     let mut particles = vec![start; n_particles];
     let mut resampled = particles.clone();
     // The old tree's nodes by number in the first particle's tree.
@@ -73,6 +71,7 @@ struct Particle {
     nodes: Vec<u32>,
     /// How many nodes are decided about.
     next: usize,
+    /// Up to a constant that is the same for all particles.
     log_weight: f64,
 }
 
@@ -106,16 +105,14 @@ fn resample(particles: &mut Vec<Particle>, others: &mut Vec<Particle>, stream: &
     if particles.iter().all(|particle| particle.log_weight == first) {
         return;
     }
-    let logs: Vec<f64> = particles.iter().map(|particle| particle.log_weight).collect();
-    let log_mean = log_mean_exp(&logs);
-    let ancestors = multinomial(&normalised(&logs), particles.len() - 1, stream);
+    let ancestors = multinomial(&weights(particles), particles.len() - 1, stream);
     others[0].clone_from(&particles[0]);
     for (other, ancestor) in others[1..].iter_mut().zip(ancestors) {
         other.clone_from(&particles[ancestor as usize]);
     }
     swap(particles, others);
     for particle in particles {
-        particle.log_weight = log_mean;
+        particle.log_weight = 0.0;
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) use state::{Rule, State, StateNode};
 pub(crate) use table::Table;
 pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
-pub(crate) use weights::{log_mean_exp, log_sum_exp, multinomial, normalised};
+pub(crate) use weights::{log_sum_exp, multinomial, normalised};
 
 pub use classifier::BayesianTreeClassifier;
 pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};
