@@ -1,6 +1,8 @@
 //! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
 //! weight, from one pass over sorted rows.
 
+use std::ops::Range;
+
 use super::leaf::{LeafModel, Sweep};
 use super::table::Table;
 
@@ -120,12 +122,23 @@ fn make_room(gaps: &mut Vec<Gap>, bound: f64) {
     }
 }
 
+/// Those of a column's rows in some places that are marked, each with its place.
+fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
+    let mut n = 0;
+    for (place, &row) in places.clone().zip(&order[places]) {
+        // Written whether marked or not, which is faster than to ask: half of the rows are, and none foretells the next.
+        let Some(to) = picked.get_mut(n) else { break };
+        *to = (place as u64) << 32 | u64::from(row);
+        n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
+    }
+}
+
 /// A node's rows sorted along one dimension after the other.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a Table,
     rows: &'a [u32],
-    /// Which rows of the table are in the node, where that is a large part of them.
+    /// A bit for each row of the table: whether it is in the node. None for small nodes.
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
@@ -137,7 +150,8 @@ impl<'a> Sorter<'a> {
     const SPARSE: usize = 8;
 
     pub(crate) fn new(table: &'a Table, rows: &'a [u32]) -> Self {
-        let members = (rows.len() * Self::SPARSE >= table.n_rows()).then(|| {
+        // Bits are marked as fast as rows are read if there are no more than a row for each word of them.
+        let members = (rows.len() * 64 >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
             for &row in rows {
                 bits[row as usize / 64] |= 1 << (row % 64);
@@ -148,21 +162,20 @@ impl<'a> Sorter<'a> {
     }
 
     /// Pairs of rank and row, ascending.
-    fn sort(&mut self, dimension: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let column = self.table.column(dimension);
-        let pack = |row: u32| u64::from(column.rank(row)) << 32 | u64::from(row);
+    fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let column = self.table.column(extent.dimension);
+        let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
+        let places = column.places(extent.low, extent.high);
         match &self.members {
-            Some(bits) => {
-                let mut n = 0;
-                for &row in column.order() {
-                    if bits[row as usize / 64] >> (row % 64) & 1 == 1 {
-                        self.sorted[n] = pack(row);
-                        n += 1;
-                    }
+            Some(bits) if places.len() <= self.rows.len() * Self::SPARSE => {
+                pick(&mut self.sorted, bits, column.order(), places);
+                if column.has_ties() {
+                    self.sorted.iter_mut().for_each(|at| *at = pack(column.rank(*at as u32), *at as u32));
                 }
             }
-            None => {
-                self.sorted.iter_mut().zip(self.rows).for_each(|(to, &row)| *to = pack(row));
+            _ => {
+                let packed = self.rows.iter().map(|&row| pack(column.rank(row), row));
+                self.sorted.iter_mut().zip(packed).for_each(|(to, pair)| *to = pair);
                 self.sorted.sort_unstable();
             }
         }
@@ -173,7 +186,7 @@ impl<'a> Sorter<'a> {
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let mut left = extent.low;
-        for (rank, _) in self.sort(extent.dimension) {
+        for (rank, _) in self.sort(extent) {
             if rank > left {
                 gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
                 left = rank;
@@ -193,12 +206,11 @@ impl<'a> Sorter<'a> {
         floor: f64,
     ) -> Gaps {
         let column = self.table.column(extent.dimension);
-        let ends = (extent.low, extent.high);
-        let share = |left, right| column.share((left, right), ends);
+        let share = column.shares(extent.low, extent.high);
         let mut sweep = leaf.sweep(all);
         let mut gaps: Vec<Gap> = Vec::new();
         let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
-        for (rank, row) in self.sort(extent.dimension) {
+        for (rank, row) in self.sort(extent) {
             if rank > left {
                 // A gap weighs its likelihood at the most, and not much less unless it is tiny.
                 let likelihood = sweep.log_likelihood();
