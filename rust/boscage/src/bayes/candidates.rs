@@ -97,10 +97,8 @@ impl Gaps {
         self.gaps.as_deref().expect("gaps that a proposal needs were weighed before")
     }
 
-    /// From gaps whose `cumulative` holds the logarithm of the likelihood, those below `bound` being negligible.
-    fn from_likelihoods(mut gaps: Vec<Gap>, bound: f64, share: impl Fn(u32, u32) -> f64) -> Self {
-        gaps.retain(|gap| gap.cumulative > bound);
-        gaps.shrink_to_fit();
+    /// From gaps whose `cumulative` holds the logarithm of the likelihood.
+    fn from_likelihoods(mut gaps: Vec<Gap>, share: impl Fn(u32, u32) -> f64) -> Self {
         let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for gap in &mut gaps {
@@ -111,14 +109,6 @@ impl Gaps {
             gaps: Some(gaps),
             log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY },
         }
-    }
-}
-
-/// Makes room for more gaps: drops those found to be negligible, and grows where that does not help much.
-fn make_room(gaps: &mut Vec<Gap>, bound: f64) {
-    gaps.retain(|gap| gap.cumulative > bound);
-    if gaps.len() > gaps.capacity() / 2 {
-        gaps.reserve(gaps.capacity());
     }
 }
 
@@ -142,6 +132,8 @@ pub(crate) struct Sorter<'a> {
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
+    /// Before each of these rows the logarithm of the likelihood of both sides.
+    likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
@@ -158,7 +150,7 @@ impl<'a> Sorter<'a> {
             }
             bits
         });
-        Self { table, rows, members, sorted: vec![0; rows.len()] }
+        Self { table, rows, members, sorted: vec![0; rows.len()], likelihoods: Vec::new() }
     }
 
     /// Pairs of rank and row, ascending.
@@ -205,28 +197,39 @@ impl<'a> Sorter<'a> {
         all: &L::Stats,
         floor: f64,
     ) -> Gaps {
-        let column = self.table.column(extent.dimension);
-        let share = column.shares(extent.low, extent.high);
+        let share = self.table.column(extent.dimension).shares(extent.low, extent.high);
         let mut sweep = leaf.sweep(all);
-        let mut gaps: Vec<Gap> = Vec::new();
+        let mut likelihoods = std::mem::take(&mut self.likelihoods);
+        likelihoods.clear();
         let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
         for (rank, row) in self.sort(extent) {
+            let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
+                likelihood = sweep.log_likelihood();
                 // A gap weighs its likelihood at the most, and not much less unless it is tiny.
-                let likelihood = sweep.log_likelihood();
-                if likelihood > bound {
-                    if gaps.len() == gaps.capacity() {
-                        make_room(&mut gaps, bound);
-                    }
-                    gaps.push(Gap { left, right: rank, cumulative: likelihood });
-                    if likelihood - NEGLIGIBLE + TINY_SHARE.1 > bound && share(left, rank) > TINY_SHARE.0 {
-                        bound = likelihood - NEGLIGIBLE + TINY_SHARE.1;
-                    }
+                let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
+                if least > bound && share(left, rank) > TINY_SHARE.0 {
+                    bound = least;
                 }
                 left = rank;
             }
+            likelihoods.push(likelihood);
             sweep.shift(row);
         }
-        Gaps::from_likelihoods(gaps, bound, share)
+        let gaps = self.gaps_above(bound, &likelihoods);
+        self.likelihoods = likelihoods;
+        Gaps::from_likelihoods(gaps, share)
+    }
+
+    /// Gaps before sorted rows that have likelihoods above a bound.
+    fn gaps_above(&self, bound: f64, likelihoods: &[f64]) -> Vec<Gap> {
+        let mut gaps = Vec::with_capacity(likelihoods.iter().filter(|&&l| l > bound).count());
+        let rank = |pair: u64| (pair >> 32) as u32;
+        for (ends, &cumulative) in self.sorted.windows(2).zip(&likelihoods[1..]) {
+            if cumulative > bound {
+                gaps.push(Gap { left: rank(ends[0]), right: rank(ends[1]), cumulative });
+            }
+        }
+        gaps
     }
 }
