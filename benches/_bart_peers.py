@@ -1,0 +1,101 @@
+"""BART of other packages, where they are installed, with our numbers of trees and draws.
+
+dbarts is an R package, which no Python environment holds: of it there are seconds measured once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+
+from _common import Array
+
+# Read when bartz first loads JAX.
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    + os.environ.get("XLA_FLAGS", "")
+)
+
+#: Seconds of 1000 sweeps of 200 trees of dbarts on Friedman's function, by rows and features, on
+#: one core of a machine with two.
+DBARTS = {(1000, 10): 1.1, (10_000, 10): 10.8, (100_000, 10): 125.0, (10_000, 1000): 93.0}
+
+
+class Draws(NamedTuple):
+    """What a fit drew: sigma, and what gives the sum of trees at rows, by draw."""
+
+    sigma: Array
+    sums: Callable[[Array], Array]
+
+
+class Run(NamedTuple):
+    """A fit to be made."""
+
+    X: Array
+    y: Array
+    n_trees: int
+    n_burn: int
+    n_draws: int
+    seed: int = 0
+
+
+Fit = Callable[[Run], Draws]
+
+
+def _bartz(run: Run) -> Draws:
+    import bartz
+
+    def rows(X: Array) -> Array:
+        return np.asarray(X, dtype=np.float32).T
+
+    model = bartz.Bart(
+        rows(run.X),
+        np.asarray(run.y, dtype=np.float32),
+        num_trees=run.n_trees,
+        n_burn=run.n_burn,
+        n_save=run.n_draws,
+        num_chains=1,
+        seed=run.seed,
+        pbar=False,
+        printevery=None,
+    )
+    # JAX computes while Python goes on, until somebody looks.
+    sigma = np.asarray(model.get_error_sdev())
+
+    def sums(X: Array) -> Array:
+        return np.asarray(model.predict(rows(X), kind="latent_samples"))
+
+    return Draws(sigma, sums)
+
+
+def _stochtree(run: Run) -> Draws:
+    import stochtree
+
+    model = stochtree.BARTModel()
+    model.sample(
+        X_train=run.X,
+        y_train=run.y,
+        num_gfr=0,
+        num_burnin=run.n_burn,
+        num_mcmc=run.n_draws,
+        general_params={"random_seed": run.seed, "num_threads": 1},
+        mean_forest_params={"num_trees": run.n_trees},
+    )
+    sigma = np.sqrt(model.global_var_samples)
+
+    def sums(X: Array) -> Array:
+        return np.asarray(model.predict(X, terms="y_hat")).T
+
+    return Draws(sigma, sums)
+
+
+#: Those that are installed.
+PEERS: dict[str, Fit] = {
+    name: fit
+    for name, fit in {"bartz": _bartz, "stochtree": _stochtree}.items()
+    if find_spec(name) is not None
+}
