@@ -33,11 +33,8 @@ pub(super) fn draw<L: LeafModel>(
             let Some(slot) = particle.next(&nodes) else { continue };
             is_done = false;
             let id = particle.nodes[slot];
-            let rule = if k == 0 {
-                retained_rule(tree, slot, &mut retained)
-            } else {
-                nodes.draw_rule(id, context, stream)
-            };
+            let rule =
+                if k == 0 { retained_rule(tree, slot, &mut retained) } else { nodes.draw_rule(id, stream) };
             if let Some(rule) = rule {
                 let (left, gain) = nodes.split(id, rule);
                 particle.nodes.extend([left, left + 1]);
@@ -158,7 +155,8 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// A cut of a node from the prior, unless it stops.
-    fn draw_rule(&mut self, id: u32, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
+    fn draw_rule(&mut self, id: u32, stream: &mut Stream) -> Option<Rule> {
+        let context = self.context;
         if stream.unit() >= context.odds.split_probability(self.all[id as usize].depth) {
             return None;
         }
@@ -215,7 +213,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let parent = self.all[node.parent as usize].rows.clone().expect("a node that was cut has its rows");
         let ranks = self.context.table.column(node.rule.cut.dimension).ranks();
         // The root's neighbour is missing: left children have odd numbers.
-        let left = (id - 1 & !1) as usize + 1;
+        let left = ((id - 1) & !1) as usize + 1;
         let start = self.rows.len();
         let middle = start + self.all[left].n_rows as usize;
         self.rows.resize(start + parent.len(), 0);
