@@ -14,6 +14,7 @@ from boscage._student import StudentMixture
 from boscage._types import AnyArray, FloatArray, Rows
 
 _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
+_VALUES = ("df", "location", "scale", "target_mean", "target_variance")
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
@@ -92,15 +93,19 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     weights_ : ndarray of shape (n_trees,)
         Their weights.
     best_tree_ : PosteriorTree
-        The tree of the greatest weight (SMC) or posterior density (MCMC).
+        The most probable of them.
+    log_posterior_ : ndarray of shape (n_trees,)
+        Logarithm of the posterior probability of each, but for the marginal likelihood.
     log_marginal_likelihood_ : float
         Logarithm of the marginal likelihood (SMC).
     log_marginal_likelihood_error_ : float
         Its standard error over islands (SMC).
     island_log_marginal_likelihood_ : ndarray of shape (n_islands,)
         Each island's own estimate (SMC).
-    ess_, ancestry_ : lists of ndarray
-        Effective sample sizes and ancestors at each stage, for each island (SMC).
+    ess_ : list of ndarray of shape (n_stages,)
+        Effective sample sizes at each stage, for each island (SMC).
+    ancestry_ : list of lists of ndarray of shape (n_particles,)
+        Each particle's ancestor at each stage, for each island (SMC).
     n_unfinished_ : ndarray of shape (n_islands,)
         How many particles have trees that ``max_stages`` cut short (SMC).
     trace_, acceptance_ : dicts of ndarray
@@ -222,7 +227,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         )
 
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
-        return dict(zip(("df", "location", "scale"), values.T.copy(), strict=True))
+        return dict(zip(_VALUES, values.T.copy(), strict=True))
 
     @classmethod
     def _model_class(cls) -> type[_boscage.BayesianTreeRegressor]:
@@ -256,10 +261,10 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         std : ndarray of shape (n_samples,)
             Only with ``return_std=True``.
         """
-        if return_std:
-            dist = self.predict_dist(X)
-            return dist.mean, dist.std
         model, rows, n_threads = self._query(X)
+        if return_std:
+            mean, std = model.predict_with_std(rows, n_threads=n_threads)
+            return mean, std
         return np.asarray(model.predict(rows, n_threads=n_threads))
 
     def predict_dist(self, X: Any) -> StudentMixture:
