@@ -409,6 +409,17 @@ def test_files_do_not_claim_more_features_than_they_hold(kind: Any, y: Any) -> N
             boscage.load(io.BytesIO(bad + hashlib.sha256(bad).digest()))
 
 
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_a_model_whose_prior_only_rust_knows_is_read(kind: Any, y: Any) -> None:
+    content = kind(3, random_state=0).fit(X, y)._model.to_bytes()[:-32]
+    numbers = (2).to_bytes(8, "little") + np.array([0.95, 0.5]).tobytes()
+    assert content.count(numbers) == 1
+    own = content.replace(numbers, bytes(8))
+    again = boscage.load(io.BytesIO(own + hashlib.sha256(own).digest()))
+    assert again.predict(X).shape == (150,)
+    assert again._model.alpha_s is None
+
+
 def test_ancestry_is_that_of_the_fitted_model() -> None:
     model = BayesianTreeClassifier(8, ess_threshold=0.0, random_state=0).fit(X, Y)
     model.set_params(n_particles=3)

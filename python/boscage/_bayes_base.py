@@ -277,10 +277,8 @@ class BayesianTree(SampledModel):
 
     def _cut_shares(self) -> FloatArray:
         """By tree, the share of its cuts that each feature has; all zero for a tree of none."""
-        shares = np.zeros((len(self.weights_), self.n_features_in_))
-        for row, tree in zip(shares, self._require_model().trees(), strict=True):
-            cuts = tree["feature"][tree["feature"] >= 0]
-            row += np.bincount(cuts, minlength=len(row)) / max(len(cuts), 1)
+        cuts = self._require_model().cuts()
+        shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
         return shares
 
     def _report(self, kind: str) -> list[dict[str, Any]]:

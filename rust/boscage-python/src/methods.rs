@@ -219,6 +219,11 @@ macro_rules! bayes_methods {
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
             }
 
+            /// How many cuts of each tree are along each feature.
+            fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
+                crate::arrays::matrix(py, self.0.cuts(), self.0.weights().len(), self.0.n_features())
+            }
+
             fn best_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
                 crate::bayes_settings::tree(py, self.0.best_tree())
             }

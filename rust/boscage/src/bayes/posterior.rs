@@ -91,6 +91,18 @@ impl<L: Leaf> BayesianTrees<L> {
         &self.ensemble.log_posteriors
     }
 
+    /// How many cuts of each tree are along each feature, `n_trees x n_features`.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.ensemble.trees.len() * self.n_features()];
+        for (tree, counts) in self.ensemble.trees.iter().zip(counts.chunks_exact_mut(self.n_features())) {
+            for split in tree.nodes.iter().filter_map(|node| node.split) {
+                counts[split.dimension as usize] += 1;
+            }
+        }
+        counts
+    }
+
     /// Weights of the trees; they sum to one.
     #[must_use]
     pub fn weights(&self) -> &[f64] {
