@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.tree import DecisionTreeClassifier
 
 from _common import Split, Table, arguments, new_peak, seconds, status, verdict
 from boscage import BayesianTreeClassifier
@@ -48,13 +49,26 @@ def _fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
 
 
 def over_rows(largest: int, repeats: int) -> None:
-    table = Table("Rows, one particle", ["rows", "seconds", "us/(n log n)"])
+    """A level of a tree costs as much as all rows, and how deep trees are, the data say."""
+    columns = ["rows", "depth", "seconds", "us/n/depth", "us/n/log n", "CART's"]
+    table = Table("Rows, one particle", columns)
     for n in (largest // 16, largest // 4, largest):
         data = rows(n)
-        took = seconds({"": lambda d=data: smc(1).fit(d.X, d.y)}, repeats)[""]
-        table.add(str(n), took, 1e6 * took / (n * np.log2(n)))
-    each = table.column("us/(n log n)")
-    verdict("time over n log n, most rows over fewest", each[-1] / each[0], 1.5)
+        # A single particle's tree varies: five of them, one after the other.
+        models = [smc(1).set_params(random_state=seed) for seed in range(5)]
+        cart = DecisionTreeClassifier(random_state=0)
+        calls = {
+            "ours": lambda m=models, d=data: [model.fit(d.X, d.y) for model in m],
+            "CART": lambda m=cart, d=data: m.fit(d.X, d.y),
+        }
+        took = seconds(calls, repeats)
+        each, log_n = took["ours"] / len(models), float(np.log2(n))
+        depth = float(np.mean([model.trees_[0].n_rows.sum() / n for model in models]))
+        us = 1e6 * each / n
+        table.add(str(n), depth, each, us / depth, us / log_n, 1e6 * took["CART"] / n / log_n)
+    for name in ("us/n/depth", "us/n/log n"):
+        column = table.column(name)
+        verdict(f"{name}, most rows over fewest", column[-1] / column[0], 1.5)
 
 
 def over_particles(n: int, repeats: int) -> None:

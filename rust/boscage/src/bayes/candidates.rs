@@ -1,6 +1,8 @@
 //! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
 //! weight, from one pass over sorted rows.
 
+use std::ops::Range;
+
 use super::leaf::{LeafModel, Sweep};
 use super::table::Table;
 
@@ -95,10 +97,8 @@ impl Gaps {
         self.gaps.as_deref().expect("gaps that a proposal needs were weighed before")
     }
 
-    /// From gaps whose `cumulative` holds the logarithm of the likelihood, those below `bound` being negligible.
-    fn from_likelihoods(mut gaps: Vec<Gap>, bound: f64, share: impl Fn(u32, u32) -> f64) -> Self {
-        gaps.retain(|gap| gap.cumulative > bound);
-        gaps.shrink_to_fit();
+    /// From gaps whose `cumulative` holds the logarithm of the likelihood.
+    fn from_likelihoods(mut gaps: Vec<Gap>, share: impl Fn(u32, u32) -> f64) -> Self {
         let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for gap in &mut gaps {
@@ -112,11 +112,14 @@ impl Gaps {
     }
 }
 
-/// Makes room for more gaps: drops those found to be negligible, and grows where that does not help much.
-fn make_room(gaps: &mut Vec<Gap>, bound: f64) {
-    gaps.retain(|gap| gap.cumulative > bound);
-    if gaps.len() > gaps.capacity() / 2 {
-        gaps.reserve(gaps.capacity());
+/// Those of a column's rows in some places that are marked, each with its place.
+fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
+    let mut n = 0;
+    for (place, &row) in places.clone().zip(&order[places]) {
+        // Written whether marked or not, which is faster than to ask: half of the rows are, and none foretells the next.
+        let Some(to) = picked.get_mut(n) else { break };
+        *to = (place as u64) << 32 | u64::from(row);
+        n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
     }
 }
 
@@ -125,10 +128,12 @@ fn make_room(gaps: &mut Vec<Gap>, bound: f64) {
 pub(crate) struct Sorter<'a> {
     table: &'a Table,
     rows: &'a [u32],
-    /// Which rows of the table are in the node, where that is a large part of them.
+    /// A bit for each row of the table: whether it is in the node. None for small nodes.
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
+    /// Before each of these rows the logarithm of the likelihood of both sides.
+    likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
@@ -137,32 +142,32 @@ impl<'a> Sorter<'a> {
     const SPARSE: usize = 8;
 
     pub(crate) fn new(table: &'a Table, rows: &'a [u32]) -> Self {
-        let members = (rows.len() * Self::SPARSE >= table.n_rows()).then(|| {
+        // Bits are marked as fast as rows are read if there are no more than a row for each word of them.
+        let members = (rows.len() * 64 >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
             for &row in rows {
                 bits[row as usize / 64] |= 1 << (row % 64);
             }
             bits
         });
-        Self { table, rows, members, sorted: vec![0; rows.len()] }
+        Self { table, rows, members, sorted: vec![0; rows.len()], likelihoods: Vec::new() }
     }
 
     /// Pairs of rank and row, ascending.
-    fn sort(&mut self, dimension: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let column = self.table.column(dimension);
-        let pack = |row: u32| u64::from(column.rank(row)) << 32 | u64::from(row);
+    fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let column = self.table.column(extent.dimension);
+        let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
+        let places = column.places(extent.low, extent.high);
         match &self.members {
-            Some(bits) => {
-                let mut n = 0;
-                for &row in column.order() {
-                    if bits[row as usize / 64] >> (row % 64) & 1 == 1 {
-                        self.sorted[n] = pack(row);
-                        n += 1;
-                    }
+            Some(bits) if places.len() <= self.rows.len() * Self::SPARSE => {
+                pick(&mut self.sorted, bits, column.order(), places);
+                if column.has_ties() {
+                    self.sorted.iter_mut().for_each(|at| *at = pack(column.rank(*at as u32), *at as u32));
                 }
             }
-            None => {
-                self.sorted.iter_mut().zip(self.rows).for_each(|(to, &row)| *to = pack(row));
+            _ => {
+                let packed = self.rows.iter().map(|&row| pack(column.rank(row), row));
+                self.sorted.iter_mut().zip(packed).for_each(|(to, pair)| *to = pair);
                 self.sorted.sort_unstable();
             }
         }
@@ -173,7 +178,7 @@ impl<'a> Sorter<'a> {
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let mut left = extent.low;
-        for (rank, _) in self.sort(extent.dimension) {
+        for (rank, _) in self.sort(extent) {
             if rank > left {
                 gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
                 left = rank;
@@ -192,29 +197,39 @@ impl<'a> Sorter<'a> {
         all: &L::Stats,
         floor: f64,
     ) -> Gaps {
-        let column = self.table.column(extent.dimension);
-        let ends = (extent.low, extent.high);
-        let share = |left, right| column.share((left, right), ends);
+        let share = self.table.column(extent.dimension).shares(extent.low, extent.high);
         let mut sweep = leaf.sweep(all);
-        let mut gaps: Vec<Gap> = Vec::new();
+        let mut likelihoods = std::mem::take(&mut self.likelihoods);
+        likelihoods.clear();
         let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
-        for (rank, row) in self.sort(extent.dimension) {
+        for (rank, row) in self.sort(extent) {
+            let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
+                likelihood = sweep.log_likelihood();
                 // A gap weighs its likelihood at the most, and not much less unless it is tiny.
-                let likelihood = sweep.log_likelihood();
-                if likelihood > bound {
-                    if gaps.len() == gaps.capacity() {
-                        make_room(&mut gaps, bound);
-                    }
-                    gaps.push(Gap { left, right: rank, cumulative: likelihood });
-                    if likelihood - NEGLIGIBLE + TINY_SHARE.1 > bound && share(left, rank) > TINY_SHARE.0 {
-                        bound = likelihood - NEGLIGIBLE + TINY_SHARE.1;
-                    }
+                let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
+                if least > bound && share(left, rank) > TINY_SHARE.0 {
+                    bound = least;
                 }
                 left = rank;
             }
+            likelihoods.push(likelihood);
             sweep.shift(row);
         }
-        Gaps::from_likelihoods(gaps, bound, share)
+        let gaps = self.gaps_above(bound, &likelihoods);
+        self.likelihoods = likelihoods;
+        Gaps::from_likelihoods(gaps, share)
+    }
+
+    /// Gaps before sorted rows that have likelihoods above a bound.
+    fn gaps_above(&self, bound: f64, likelihoods: &[f64]) -> Vec<Gap> {
+        let mut gaps = Vec::with_capacity(likelihoods.iter().filter(|&&l| l > bound).count());
+        let rank = |pair: u64| (pair >> 32) as u32;
+        for (ends, &cumulative) in self.sorted.windows(2).zip(&likelihoods[1..]) {
+            if cumulative > bound {
+                gaps.push(Gap { left: rank(ends[0]), right: rank(ends[1]), cumulative });
+            }
+        }
+        gaps
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 /// `l = Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`.
 #[derive(Debug)]
 pub(crate) struct Dirichlet<'a> {
-    classes: &'a [u32],
+    classes: Classes<'a>,
     n_classes: usize,
     /// `log(c + alpha / K)` by `c`.
     log_class: Vec<f64>,
@@ -16,6 +16,27 @@ pub(crate) struct Dirichlet<'a> {
     gamma_class: Vec<f64>,
     /// `log Gamma(n + alpha) - log Gamma(alpha)` by `n`.
     gamma_all: Vec<f64>,
+}
+
+/// The class of every row: in a byte if that is enough, since rows are visited in all orders.
+#[derive(Debug)]
+enum Classes<'a> {
+    Few(Box<[u8]>),
+    Many(&'a [u32]),
+}
+
+impl<'a> Classes<'a> {
+    fn new(classes: &'a [u32]) -> Self {
+        let few: Option<_> = classes.iter().map(|&class| u8::try_from(class).ok()).collect();
+        few.map_or(Self::Many(classes), Self::Few)
+    }
+
+    fn of(&self, row: u32) -> usize {
+        match self {
+            Self::Few(classes) => classes[row as usize].into(),
+            Self::Many(classes) => classes[row as usize] as usize,
+        }
+    }
 }
 
 /// Rows by class.
@@ -48,7 +69,7 @@ impl<'a> Dirichlet<'a> {
         let share = alpha / n_classes as f64;
         let logs = |start: f64| (0..=classes.len()).map(move |c| libm::log(c as f64 + start));
         Ok(Self {
-            classes,
+            classes: Classes::new(classes),
             n_classes,
             log_class: logs(share).collect(),
             gamma_class: running_sums(logs(share)),
@@ -87,7 +108,7 @@ impl LeafModel for Dirichlet<'_> {
     }
 
     fn add(&self, counts: &mut Counts, row: u32) {
-        counts.by_class[self.classes[row as usize] as usize] += 1;
+        counts.by_class[self.classes.of(row)] += 1;
     }
 
     fn rest(&self, all: &Counts, part: &Counts) -> Counts {
@@ -124,7 +145,7 @@ pub(crate) struct ClassSweep<'a> {
 
 impl Sweep for ClassSweep<'_> {
     fn shift(&mut self, row: u32) {
-        let (left, right) = &mut self.sides[self.model.classes[row as usize] as usize];
+        let (left, right) = &mut self.sides[self.model.classes.of(row)];
         *right -= 1;
         self.classes += self.model.log_class[*left as usize] - self.model.log_class[*right as usize];
         *left += 1;

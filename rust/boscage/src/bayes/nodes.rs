@@ -204,7 +204,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let log_likelihood = target.leaf.log_likelihood(&stats);
         let nowhere = (Self::ROOT, Cut { dimension: 0, rank: 0 });
         let mut root = Node::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
-        root.rows = Some(RowSet::new(rows.len(), rows.into_iter()));
+        root.rows = Some(RowSet::new(rows.into_iter()));
         // Nodes come in pairs; the root's neighbour is never used.
         let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
@@ -428,12 +428,15 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     fn part(&self, left: NodeId) -> (RowSet, RowSet) {
         let node = self.get(left);
         let column = self.target.table.column(node.cut.dimension);
-        let side = |id: NodeId, is_left: bool| {
-            let rows = self.get(node.parent).rows();
-            let rows = rows.filter(|&row| (column.rank(row) <= node.cut.rank) == is_left);
-            RowSet::new(self.get(id).n_rows as usize, rows)
-        };
-        (side(left, true), side(left + 1, false))
+        let of = |id: NodeId| RowSet::with_capacity(self.get(id).n_rows as usize);
+        let (mut low, mut high) = (of(left), of(left + 1));
+        for row in self.get(node.parent).rows() {
+            let side = if column.rank(row) <= node.cut.rank { &mut low } else { &mut high };
+            side.push(row);
+        }
+        low.shrink();
+        high.shrink();
+        (low, high)
     }
 
     fn weigh_piece(&self, piece: &[(NodeId, usize)], weighing: Weighing, keep: Keep) -> Vec<Gaps> {

@@ -5,27 +5,40 @@
 #[derive(Debug)]
 pub(crate) struct RowSet {
     bytes: Vec<u8>,
+    last: u32,
 }
 
 impl RowSet {
     /// Marks a byte after which the number goes on.
     const MORE: u8 = 0x80;
 
-    /// `n` rows, ascending.
-    pub(crate) fn new(n: usize, rows: impl Iterator<Item = u32>) -> Self {
-        let mut bytes = Vec::with_capacity(n + n / 8);
-        let mut last = 0;
-        for row in rows {
-            let mut distance = row - last;
-            while distance >= u32::from(Self::MORE) {
-                bytes.push(distance as u8 | Self::MORE);
-                distance >>= 7;
-            }
-            bytes.push(distance as u8);
-            last = row;
+    /// Rows, ascending.
+    pub(crate) fn new(rows: impl ExactSizeIterator<Item = u32>) -> Self {
+        let mut set = Self::with_capacity(rows.len());
+        rows.for_each(|row| set.push(row));
+        set.shrink();
+        set
+    }
+
+    /// No rows, with room for about `n`.
+    pub(crate) fn with_capacity(n: usize) -> Self {
+        Self { bytes: Vec::with_capacity(n + n / 8), last: 0 }
+    }
+
+    /// Adds a row above those that are there.
+    pub(crate) fn push(&mut self, row: u32) {
+        let mut distance = row - self.last;
+        while distance >= u32::from(Self::MORE) {
+            self.bytes.push(distance as u8 | Self::MORE);
+            distance >>= 7;
         }
-        bytes.shrink_to_fit();
-        Self { bytes }
+        self.bytes.push(distance as u8);
+        self.last = row;
+    }
+
+    /// Gives back room that rows did not need.
+    pub(crate) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
     }
 
     /// The rows, ascending.
@@ -60,13 +73,13 @@ mod tests {
         let edges = [0, 1, 127, 128, 255, 256, 16_383, 16_384, 1 << 21, u32::MAX - 1, u32::MAX];
         let spread: Vec<u32> = (0..1000).map(|i| i * i * 97).collect();
         for rows in [&edges[..], &edges[5..], &[], &[u32::MAX], &spread] {
-            let set = RowSet::new(rows.len(), rows.iter().copied());
+            let set = RowSet::new(rows.iter().copied());
             assert!(set.iter().eq(rows.iter().copied()));
         }
     }
 
     #[test]
     fn rows_that_are_close_take_a_byte_each() {
-        assert_eq!(RowSet::new(5000, (0..5000).map(|i| 100 * i)).bytes(), 5000);
+        assert_eq!(RowSet::new((0..5000).map(|i| 100 * i)).bytes(), 5000);
     }
 }

@@ -265,22 +265,21 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
 
     /// The nodes of this stage, `C_(t)`, taken from those eligible.
     fn pop(&mut self) -> Vec<Job> {
-        let mut jobs = Vec::new();
+        let (mut jobs, order) = (Vec::new(), self.settings.candidate_order);
         for (i, island) in self.islands.iter_mut().enumerate() {
             for (k, particle) in island.particles.iter_mut().enumerate() {
-                let n = match self.settings.expansion {
-                    Expansion::Node => 1.min(particle.open.len()),
-                    Expansion::Layer => particle.open.len(),
+                let open = match self.settings.expansion {
+                    Expansion::Node => next(particle, order, &self.nodes).into_iter().collect(),
+                    Expansion::Layer => layer(particle, order, &self.nodes),
                 };
-                for _ in 0..n {
-                    let open = next(particle, self.settings.candidate_order, &self.nodes);
-                    let retained = (k == 0)
-                        .then(|| {
-                            self.retained.map(|tree| decision(tree, &island.retained, open, self.target))
-                        })
-                        .flatten();
-                    jobs.push(Job { island: i, particle: k, open, retained });
-                }
+                let retained = self.retained.filter(|_| k == 0);
+                let retained = |open| Some(decision(retained?, &island.retained, open, self.target));
+                jobs.extend(open.into_iter().map(|open| Job {
+                    island: i,
+                    particle: k,
+                    open,
+                    retained: retained(open),
+                }));
             }
         }
         jobs
@@ -297,32 +296,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         let most = (n_rows / 8).max(FEW_GAPS / n_features);
         for batch in self.portions(jobs, (0..jobs.len()).collect(), most, |_| 0) {
             control.check()?;
-            let mut extents = BTreeMap::new();
-            for (i, (plan, log_weight)) in self.choose(jobs, &batch)? {
-                decisions[i].1 = log_weight;
-                match plan {
-                    Plan::Made(decision) => decisions[i].0 = decision,
-                    Plan::Cut(extent) => {
-                        extents.insert(i, extent);
-                    }
-                }
-            }
-            let cutting = extents.keys().copied().collect();
-            for portion in self.portions(jobs, cutting, n_rows.max(FEW_GAPS), |i| extents[&i]) {
-                let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
-                let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
-                self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
-                for &i in &portion {
-                    let job = &jobs[i];
-                    let at = (self.target, &self.nodes, job.open.node);
-                    let stream = &mut self.islands[job.island].streams[job.particle];
-                    let (decision, log_weight) =
-                        self.settings.proposal.cut(at, extents[&i], job.retained, stream);
-                    decisions[i].0 = decision;
-                    decisions[i].1 += log_weight;
-                }
-                self.nodes.forget_gaps(portion.iter().map(|&i| jobs[i].open.node));
-            }
+            self.decide(jobs, &batch, &mut decisions)?;
             self.nodes.forget_gaps(batch.iter().map(|&i| jobs[i].open.node));
         }
         let cuts = jobs.iter().zip(&decisions).filter_map(|(job, (decision, _))| match decision {
@@ -332,6 +306,38 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         self.nodes.split(cuts.collect())?;
         for (job, (decision, log_weight)) in jobs.iter().zip(decisions) {
             self.apply(job, decision, log_weight);
+        }
+        Ok(())
+    }
+
+    /// The decisions of some jobs, with the logarithms of `P / Q`: whether to stop or which extent to cut, then where.
+    fn decide(&mut self, jobs: &[Job], batch: &[usize], decisions: &mut [(Decision, f64)]) -> Result<()> {
+        let mut extents = BTreeMap::new();
+        for (i, (plan, log_weight)) in self.choose(jobs, batch)? {
+            decisions[i].1 = log_weight;
+            match plan {
+                Plan::Made(decision) => decisions[i].0 = decision,
+                Plan::Cut(extent) => {
+                    extents.insert(i, extent);
+                }
+            }
+        }
+        let cutting = extents.keys().copied().collect();
+        let most = self.target.table.n_rows().max(FEW_GAPS);
+        for portion in self.portions(jobs, cutting, most, |i| extents[&i]) {
+            let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
+            let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
+            self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
+            for &i in &portion {
+                let job = &jobs[i];
+                let at = (self.target, &self.nodes, job.open.node);
+                let stream = &mut self.islands[job.island].streams[job.particle];
+                let (decision, log_weight) =
+                    self.settings.proposal.cut(at, extents[&i], job.retained, stream);
+                decisions[i].0 = decision;
+                decisions[i].1 += log_weight;
+            }
+            self.nodes.forget_gaps(portion.iter().map(|&i| jobs[i].open.node));
         }
         Ok(())
     }
@@ -474,21 +480,29 @@ impl Group {
 
 /// A stream of its own for each purpose, the same for any number of islands and particles.
 fn stream(seed: u64, island: usize, purpose: usize) -> Stream {
-    Stream::new(seed, island << 32 | purpose)
+    Stream::numbered(seed, (island as u64) << 32 | purpose as u64)
 }
 
-/// Takes the node that is decided about first.
-fn next<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Open {
+/// Takes the node that is decided about first, if there is one.
+fn next<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Option<Open> {
+    let likelihood = |i: usize| nodes.get(particle.open[i].node).log_likelihood;
     let first = match order {
         CandidateOrder::BreadthFirst => 0,
-        CandidateOrder::MarginalLikelihood => {
-            let likelihood = |i: usize| nodes.get(particle.open[i].node).log_likelihood;
-            // The oldest of equals.
-            (1..particle.open.len())
-                .fold(0, |best, i| if likelihood(i) < likelihood(best) { i } else { best })
-        }
+        // The oldest of equals.
+        CandidateOrder::MarginalLikelihood => (1..particle.open.len())
+            .fold(0, |best, i| if likelihood(i) < likelihood(best) { i } else { best }),
     };
-    particle.open.remove(first).expect("a node is eligible")
+    particle.open.remove(first)
+}
+
+/// Takes all nodes, in the order in which one after the other would be.
+fn layer<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Vec<Open> {
+    let mut all: Vec<Open> = particle.open.drain(..).collect();
+    if order == CandidateOrder::MarginalLikelihood {
+        let likelihood = |open: &Open| nodes.get(open.node).log_likelihood;
+        all.sort_by(|a, b| likelihood(a).total_cmp(&likelihood(b)));
+    }
+    all
 }
 
 /// What the retained tree does at a node.

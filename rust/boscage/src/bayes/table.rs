@@ -1,5 +1,7 @@
 //! The training features, sorted once for all trees.
 
+use std::ops::Range;
+
 use crate::control::{Control, Threads};
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
@@ -118,12 +120,17 @@ impl Column {
         &self.order[self.end(low)..self.end(high)]
     }
 
+    /// Where in [`Self::order`] ranks from `low` to `high` are; without ties places are ranks.
+    pub(crate) fn places(&self, low: u32, high: u32) -> Range<usize> {
+        low.checked_sub(1).map_or(0, |below| self.end(below))..self.end(high)
+    }
+
     /// How many rows are not above a rank.
     fn end(&self, rank: u32) -> usize {
-        if self.values.len() == self.order.len() {
-            rank as usize + 1
-        } else {
+        if self.has_ties() {
             self.order.partition_point(|&row| self.rank(row) <= rank)
+        } else {
+            rank as usize + 1
         }
     }
 
@@ -144,10 +151,16 @@ impl Column {
 
     /// The share of the way from rank `low` to rank `high` that lies between two ranks.
     pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
+        self.shares(low, high)(left, right)
+    }
+
+    /// The same of many pairs of ranks.
+    pub(crate) fn shares(&self, low: u32, high: u32) -> impl Fn(u32, u32) -> f64 + '_ {
         let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
         // Halved only where the difference is too large for a number: half of the least number is zero.
         let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
-        way(left, right, scale) / way(low, high, scale)
+        let whole = way(low, high, scale);
+        move |left, right| way(left, right, scale) / whole
     }
 
     /// Logarithm of the way from rank `low` to rank `high`.

@@ -422,7 +422,7 @@ impl<P: Statistics> Forest<P> {
     fn process<'a, S: Scalar>(&'a self, tree: usize, table: Table<'a, S>) -> Process<'a, S, P::Target> {
         Process {
             domain: &self.domain,
-            key: Key::of_tree(self.settings.seed, tree),
+            key: Key::of_tree(self.settings.seed, tree as u64),
             lifetime: self.settings.lifetime,
             min_samples_split: self.settings.min_samples_split,
             table,
@@ -637,7 +637,7 @@ impl<P: Statistics> Forest<P> {
         if tree.extents.has_splits() {
             walk.averaged(tree, points, visit);
         } else {
-            walk.realised(tree, Key::of_tree(self.settings.seed, i), None, points, visit);
+            walk.realised(tree, Key::of_tree(self.settings.seed, i as u64), None, points, visit);
         }
     }
 
@@ -654,7 +654,7 @@ impl<P: Statistics> Forest<P> {
         let Some(level) = level else {
             return walk.beyond(tree, point, visit);
         };
-        let key = Key::of_tree(self.settings.seed, i);
+        let key = Key::of_tree(self.settings.seed, i as u64);
         let shells = Shells::new(&self.domain, key, self.level, level);
         walk.realised(tree, key, Some(shells), &mut [point], visit);
     }

@@ -33,9 +33,9 @@ fn unit(bits: u64) -> f64 {
 
 impl Key {
     /// The key of tree `tree` of the forest with seed `seed`.
-    pub(crate) fn of_tree(seed: u64, tree: usize) -> Self {
+    pub(crate) fn of_tree(seed: u64, tree: u64) -> Self {
         let forest = mix(seed.wrapping_add(STEP));
-        Self(mix(forest ^ mix((tree as u64).wrapping_add(LEVEL))))
+        Self(mix(forest ^ mix(tree.wrapping_add(LEVEL))))
     }
 
     /// The key of the cell on one side of this cell's cut.
@@ -84,6 +84,11 @@ impl Stream {
     /// Stream `index` of a seed.
     #[must_use]
     pub fn new(seed: u64, index: usize) -> Self {
+        Self::numbered(seed, index as u64)
+    }
+
+    /// The same where the index may be beyond what this machine counts.
+    pub(crate) fn numbered(seed: u64, index: u64) -> Self {
         // Far from the trees' keys of the same seed.
         Self { key: Key::of_tree(!seed, index), number: 0 }
     }
@@ -131,7 +136,7 @@ mod tests {
                 (key.dimension(), key.location())
             }),
             ("parent and child", |i| {
-                let key = Key::of_tree(7, i as usize);
+                let key = Key::of_tree(7, i);
                 (key.location(), key.child(i % 2 == 0).location())
             }),
             ("siblings", |i| {
