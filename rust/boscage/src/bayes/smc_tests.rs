@@ -44,18 +44,7 @@ fn run<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Isla
 }
 
 fn n_leaves_of<S>(tree: &Tree<S>) -> f64 {
-    tree.nodes.iter().filter(|node| node.split.is_none()).count() as f64
-}
-
-fn depth_of<S>(tree: &Tree<S>) -> usize {
-    let mut depth = vec![0; tree.nodes.len()];
-    for (i, node) in tree.nodes.iter().enumerate() {
-        if let Some(split) = node.split {
-            depth[i + 1] = depth[i] + 1;
-            depth[split.right as usize] = depth[i] + 1;
-        }
-    }
-    depth.into_iter().max().unwrap()
+    tree.leaves_and_depth().0.into()
 }
 
 /// Name of the root's cut, or "*".
@@ -204,7 +193,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
                 leaves.add(n_leaves_of(tree));
             }
             for (n_layers, share) in at_most.iter_mut().enumerate() {
-                *share += if depth_of(tree) <= n_layers { *w } else { 0.0 };
+                *share += if tree.leaves_and_depth().1 as usize <= n_layers { *w } else { 0.0 };
             }
             if let Some(split) = tree.nodes[0].split {
                 cuts += 1.0;

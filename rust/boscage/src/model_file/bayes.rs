@@ -164,7 +164,8 @@ fn read_ensemble<S: Stored>(
     if trees.len() != weights.len() || trees.len() != log_posteriors.len() {
         return Err(wrong("more or fewer weights or probabilities than trees"));
     }
-    let report = read_report(reader, trees.len())?;
+    let shapes: Vec<(u32, u32)> = trees.iter().map(Tree::leaves_and_depth).collect();
+    let report = read_report(reader, &shapes)?;
     Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
 }
 
@@ -248,7 +249,8 @@ fn write_report(writer: &mut Writer, report: &Report) {
     }
 }
 
-fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
+/// `shapes` are leaves and depth of every tree.
+fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report> {
     if reader.choice(&[true, false])? {
         let islands = reader.list(24, |reader| {
             let (n_particles, n_unfinished) = (reader.u32()?, reader.u32()?);
@@ -256,6 +258,9 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
             let stages = reader.list(24, |reader| {
                 let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
                 let ancestors = reader.list(4, Reader::u32)?;
+                if log_evidence.is_nan() || !(0.999..=1.001 * f64::from(n_particles)).contains(&ess) {
+                    return Err(wrong("a stage whose weights are none"));
+                }
                 let is_whole = ancestors.is_empty() || ancestors.len() == n_particles as usize;
                 if !is_whole || ancestors.iter().any(|&ancestor| ancestor >= n_particles) {
                     return Err(wrong("ancestors that are not particles, or not one for each"));
@@ -266,15 +271,18 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         })?;
         // Particles that made the same cuts are one tree.
         let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
-        if n_particles < n_trees as u64 || islands.iter().any(|island| island.n_particles == 0) {
+        if n_particles < shapes.len() as u64 || islands.iter().any(|island| island.n_particles == 0) {
             return Err(wrong("fewer particles than trees, or an island of none"));
         }
         let too_many = |island: &IslandReport| island.n_particles as usize > MOST_PARTICLES.0;
         if n_particles > MOST_KEPT.0 as u64 || islands.iter().any(too_many) {
             return Err(wrong("more particles than there can be"));
         }
-        if islands.iter().any(|island| island.n_unfinished > island.n_particles) {
-            return Err(wrong("more unfinished particles than particles"));
+        if islands
+            .iter()
+            .any(|island| island.n_unfinished > island.n_particles || island.log_evidence.is_nan())
+        {
+            return Err(wrong("more unfinished particles than particles, or evidence that is no number"));
         }
         return Ok(Report::Smc(islands));
     }
@@ -296,8 +304,15 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         })?;
         Ok(ChainReport { draws, acceptance })
     })?;
-    let n_draws: usize = chains.iter().map(|chain| chain.draws.len()).sum();
-    if n_draws != n_trees || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len()) {
+    let draws: Vec<&Draw> = chains.iter().flat_map(|chain| &chain.draws).collect();
+    let is_of_tree = |(draw, shape): (&&Draw, &(u32, u32))| {
+        (draw.n_leaves, draw.depth) == *shape && !draw.log_prior.is_nan() && !draw.log_likelihood.is_nan()
+    };
+    if !draws.iter().zip(shapes).all(is_of_tree) {
+        return Err(wrong("draws that are not those of the trees"));
+    }
+    if draws.len() != shapes.len() || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len())
+    {
         return Err(wrong("draws that are not one a tree, or not as many for each chain"));
     }
     Ok(Report::Mcmc(chains))
@@ -312,7 +327,7 @@ mod tests {
         let mut writer = Writer::default();
         writer.u32(PLAIN);
         write_report(&mut writer, report);
-        read_report(&mut Reader::new(writer.bytes()).unwrap(), n_trees).is_ok()
+        read_report(&mut Reader::new(writer.bytes()).unwrap(), &vec![(1, 0); n_trees]).is_ok()
     }
 
     #[test]
@@ -370,18 +385,27 @@ mod tests {
         assert!(!is_read(&[island(2, Some(vec![0]))], 1));
         assert!(!is_read(&[island(2, Some(vec![0, 2]))], 1));
         assert!(!is_read(&[IslandReport { n_unfinished: 3, ..island(2, None) }], 1));
+        assert!(!is_read(&[IslandReport { log_evidence: f64::NAN, ..island(2, None) }], 1));
+        for ess in [f64::NAN, 0.0, 2.1] {
+            let stages = vec![Stage { ess, log_evidence: -1.0, ancestors: None }];
+            assert!(!is_read(&[IslandReport { stages, ..island(2, None) }], 1));
+        }
     }
 
     #[test]
     fn reports_of_chains_agree_with_themselves() {
         let draw = Draw { log_prior: -1.0, log_likelihood: -1.0, n_leaves: 1, depth: 0 };
-        let is_read = |lengths: &[usize], n_trees| {
+        let is_read_of = |draw, lengths: &[usize], n_trees| {
             let chain = |&n: &usize| ChainReport { draws: vec![draw; n], acceptance: Default::default() };
             is_read(&Report::Mcmc(lengths.iter().map(chain).collect()), n_trees)
         };
+        let is_read = |lengths: &[usize], n_trees| is_read_of(draw, lengths, n_trees);
         assert!(is_read(&[2, 2], 4));
         assert!(!is_read(&[2, 2], 3));
         assert!(!is_read(&[1, 3], 4));
         assert!(!is_read(&[], 1));
+        assert!(!is_read_of(Draw { n_leaves: 2, ..draw }, &[1], 1));
+        assert!(!is_read_of(Draw { depth: 1, ..draw }, &[1], 1));
+        assert!(!is_read_of(Draw { log_prior: f64::NAN, ..draw }, &[1], 1));
     }
 }
