@@ -58,7 +58,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
         Probabilities to try to grow, prune, change and swap; the first two are positive.
     alpha : float, default=5.0
-        Concentration of the Dirichlet prior of the classes in a leaf.
+        Concentration of the Dirichlet prior of the classes in a leaf; from 1e-100 to 1e100.
     alpha_s : float, default=0.95
         The root's probability to split; less than one.
     beta_s : float, default=0.5

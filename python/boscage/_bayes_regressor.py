@@ -63,16 +63,17 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
         Probabilities to try to grow, prune, change and swap; the first two are positive.
     kappa : float, default=0.1
-        How many rows the prior of a leaf's mean is worth.
+        How many rows the prior of a leaf's mean is worth; from 1e-100 to 1e100.
     shape : float, default=1.5
-        Shape of the prior of a leaf's variance.
+        Shape of the prior of a leaf's variance; from 1e-9 to 1e9.
     noise : float, default=0.1
         Where `scale` is not given: the share of the targets' variance that a leaf's variance is
-        expected to be of the order of, ``scale = shape * noise * var(y)``.
+        expected to be of the order of, ``scale = shape * noise * var(y)``; from 1e-9 to 1e9.
     prior_mean : float or None, default=None
         The expected mean of a leaf; by default that of the targets.
     scale : float or None, default=None
-        Scale of the prior of a leaf's variance; by default it follows from `noise`.
+        Scale of the prior of a leaf's variance, from 1e-290 to 1e290; by default it follows from
+        `noise`.
     alpha_s : float, default=0.95
         The root's probability to split; less than one.
     beta_s : float, default=0.5
