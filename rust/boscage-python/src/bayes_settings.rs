@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
+use crate::trees::structure;
 
 /// Settings of Sequential Monte Carlo.
 #[pyclass(module = "boscage._boscage", frozen, from_py_object)]
@@ -163,12 +164,8 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
 pub(crate) fn tree(py: Python<'_>, tree: PosteriorTree) -> PyResult<Bound<'_, PyDict>> {
     let n = tree.feature.len();
     let width = tree.values.len() / n;
-    let dict = PyDict::new(py);
-    dict.set_item("children_left", vector(py, tree.children_left))?;
-    dict.set_item("children_right", vector(py, tree.children_right))?;
-    dict.set_item("parent", vector(py, tree.parent))?;
-    dict.set_item("feature", vector(py, tree.feature))?;
-    dict.set_item("threshold", vector(py, tree.threshold))?;
+    let dict =
+        structure(py, [tree.children_left, tree.children_right, tree.parent, tree.feature], tree.threshold)?;
     dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
     dict.set_item("values", matrix(py, tree.values, n, width)?)?;
     Ok(dict)

@@ -46,7 +46,7 @@ impl NormalPrior {
     }
 
     /// # Errors
-    /// [`Error::InvalidSetting`] for a mean above 1e140 by magnitude, `kappa` not from 1e-100 to 1e100, `shape` not
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a mean above 1e140 by magnitude, `kappa` not from 1e-100 to 1e100, `shape` not
     /// from 1e-9 to 1e9, and `scale` not from 1e-290 to 1e290.
     pub fn check(&self) -> Result<()> {
         let expected = "finite, and at most 1e140 by magnitude";
