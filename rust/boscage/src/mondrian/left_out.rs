@@ -545,7 +545,7 @@ mod tests {
                     let n = path.iter().map(there).filter(|&n| n > 0).min().unwrap();
                     let x = &kept.values[2 * row as usize..][..2];
                     let mut node = tree.arena.root().unwrap();
-                    while tree.arena.n_rows(node) as usize > n {
+                    while tree.arena.n_rows(node) > n {
                         node = tree.arena.follow(node, |d| x[d as usize]).1;
                     }
                     let found = sizes.along(path, prior);
