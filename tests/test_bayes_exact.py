@@ -147,3 +147,38 @@ def test_student_predictives() -> None:
     low, high = dist.interval(0.9)
     inside = ((draws > low) & (draws < high)).mean(axis=0)
     np.testing.assert_allclose(inside, 0.9, atol=0.005)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "mcmc", "n_draws": 20_000, "thin": 5},
+        {"n_particles": 3000, "n_islands": 20, "island_weights": "evidence"},
+    ],
+    ids=["mcmc", "smc"],
+)
+@pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
+def test_trees_weigh_what_their_probabilities_say(kind: Any, options: dict[str, Any]) -> None:
+    """And all trees together have probability one, with the exact evidence."""
+    X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [2.5, 1e9]])
+    if kind is BayesianTreeClassifier:
+        y, own = np.array([0, 1, 1, 0]), {"alpha": 0.8}
+        posterior = Posterior(X, dirichlet(y, 2, 0.8), **PRIOR)
+    else:
+        y = np.array([0.2, 1.1, 1.3, 0.1])
+        own = {"prior_mean": 0.5, "kappa": 0.4, "shape": 1.5, "scale": 0.3}
+        posterior = Posterior(X, normal(y, 0.5, 0.4, 1.5, 0.3), **PRIOR)
+    model = kind(random_state=0, **own, **options, **PRIOR).fit(X, y)
+    found: dict[str, tuple[float, float]] = {}
+    for tree, weight, log in zip(model.trees_, model.weights_, model.log_posterior_, strict=True):
+        name = f"{tree.feature.tolist()} {tree.apply(X).tolist()}"
+        p = float(np.exp(log - posterior.log_evidence()))
+        before, same = found.get(name, (0.0, p))
+        assert same == pytest.approx(p, rel=1e-9)
+        found[name] = (before + weight, p)
+    weights, p = np.array(list(found.values())).T
+    assert p.sum() == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(weights, p, atol=0.012)
+    best = model.best_tree_
+    name = f"{best.feature.tolist()} {best.apply(X).tolist()}"
+    assert found[name][1] == p.max()

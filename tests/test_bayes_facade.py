@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -95,7 +97,7 @@ def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
 
 def test_default_particles_are_resampled() -> None:
     model = BayesianTreeClassifier(random_state=0).fit(X, Y)
-    assert any((steps != np.arange(10)).any() for steps in model.ancestry_)
+    assert any((np.array(steps) != np.arange(10)).any() for steps in model.ancestry_)
 
 
 def test_islands_do_not_see_each_other() -> None:
@@ -103,7 +105,7 @@ def test_islands_do_not_see_each_other() -> None:
     alone = BayesianTreeClassifier(5, n_islands=1, **options).fit(X, Y)
     among = BayesianTreeClassifier(5, n_islands=6, **options).fit(X, Y)
     assert (alone.ess_[0] == among.ess_[0]).all()
-    assert (alone.ancestry_[0] == among.ancestry_[0]).all()
+    np.testing.assert_array_equal(alone.ancestry_[0], among.ancestry_[0])
     assert alone.island_log_marginal_likelihood_[0] == among.island_log_marginal_likelihood_[0]
 
 
@@ -120,8 +122,8 @@ def test_results_of_smc() -> None:
     assert [len(ess) for ess in model.ess_] == [len(steps) for steps in model.ancestry_]
     for ess, ancestry in zip(model.ess_, model.ancestry_, strict=True):
         assert ((ess >= 1.0 - 1e-9) & (ess <= 8.0 + 1e-9)).all()
-        assert ancestry.shape == (len(ess), 8)
-        resampled = (ancestry != np.arange(8)).any(axis=1)
+        assert {steps.shape for steps in ancestry} == {(8,)}
+        resampled = (np.array(ancestry) != np.arange(8)).any(axis=1)
         assert not resampled[ess >= 7.2].any()
     assert model.feature_importances_.sum() == pytest.approx(1.0)
     assert model.feature_importances_.argmax() == 0
@@ -140,10 +142,26 @@ def test_results_of_mcmc() -> None:
     sizes = np.array([tree.n_leaves for tree in model.trees_]).reshape(3, 40)
     np.testing.assert_array_equal(sizes, trace["n_leaves"])
     assert set(model.acceptance_) == {"grow", "prune", "change", "swap"}
-    best = np.unravel_index(trace["log_posterior"].argmax(), (3, 40))
-    assert model.best_tree_.n_leaves == sizes[best]
+    likelihood = model.log_posterior_.reshape(3, 40) - trace["log_likelihood"]
+    # What is left is the prior of partitions: probabilities, unlike the densities of thresholds.
+    assert (likelihood < 0.0).all()
     with pytest.raises(AttributeError, match="sampler='smc'"):
         _ = model.log_marginal_likelihood_
+
+
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_the_best_tree_is_the_most_probable_in_any_units(kind: Any, y: Any, sampler: str) -> None:
+    params = {"sampler": sampler, "n_draws": 30, "random_state": 0}
+    model = kind(10, **params).fit(X, y)
+    logs = model.log_posterior_
+    best = int(logs.argmax())
+    assert model.best_tree_.rules() == model.trees_[best].rules()
+    # Powers of two, so that the same trees are drawn.
+    units = np.array([2.0**-40, 1.0, 2.0**60])
+    other = kind(10, **params).fit(X * units, y)
+    np.testing.assert_allclose(other.log_posterior_, logs, rtol=1e-12)
+    assert other.best_tree_.n_rows.tolist() == model.best_tree_.n_rows.tolist()
 
 
 def test_arviz() -> None:
@@ -251,6 +269,80 @@ def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float
     assert np.isfinite(pickle.loads(pickle.dumps(model)).predict(X)).all()
 
 
+@pytest.mark.parametrize(
+    ("kind", "y", "name", "ends"),
+    [
+        (BayesianTreeClassifier, Y, "alpha", ("1e-100", "1e100")),
+        (BayesianTreeRegressor, N, "kappa", ("1e-100", "1e100")),
+        (BayesianTreeRegressor, N, "shape", ("1e-9", "1e9")),
+        (BayesianTreeRegressor, N, "noise", ("1e-9", "1e9")),
+        (BayesianTreeRegressor, N, "scale", ("1e-290", "1e290")),
+    ],
+)
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
+def test_priors_beyond_arithmetic_are_named(
+    kind: Any, y: Any, name: str, ends: tuple[str, str], sampler: str
+) -> None:
+    params = {"sampler": sampler, "n_draws": 5, "n_burn_in": 100, "random_state": 0}
+    low, high = (float(end) for end in ends)
+    for end in (low, high):
+        model = kind(**params, **{name: end}).fit(X, y)
+        assert np.isfinite(model.log_posterior_).all()
+        again = pickle.loads(pickle.dumps(model))
+        if kind is BayesianTreeRegressor:
+            mean, std = again.predict(X, return_std=True)
+            assert np.isfinite(mean).all()
+            assert (std > 0.0).all()
+        else:
+            np.testing.assert_allclose(again.predict_proba(X).sum(axis=1), 1.0)
+    for value in (5e-324, 0.5 * low, 2.0 * high, 1.7e308):
+        with pytest.raises(ValueError, match=f"{name} must be from {ends[0]} to {ends[1]}, found"):
+            kind(**params, **{name: value}).fit(X, y)
+
+
+def test_the_ends_of_priors_are_known_models() -> None:
+    """With a single leaf: where the prior is extreme, the evidence has a simple limit."""
+    same, n = np.ones_like(X), len(X)
+    ones = np.ones((n, n))
+
+    def evidence(model: Any, y: Any) -> float:
+        return float(model.fit(same, y).log_marginal_likelihood_)
+
+    # Either class has a half; or one class has nearly all, and the other is a surprise just once.
+    assert evidence(BayesianTreeClassifier(alpha=1e100), Y) == pytest.approx(-n * np.log(2.0))
+    surprise = evidence(BayesianTreeClassifier(alpha=1e-100), ["no"] * 10 + ["yes"] * 140)
+    assert surprise == pytest.approx(np.log(0.25e-100) + gammaln([10, 140, 150]) @ [1, 1, -1])
+    # A known variance.
+    for kappa in (1e-4, 0.3):
+        known = BayesianTreeRegressor(prior_mean=0.2, kappa=kappa, shape=1e9, scale=0.7e9)
+        cov = 0.7 * (np.eye(n) + ones / kappa)
+        expected = multivariate_normal(np.full(n, 0.2), cov).logpdf(N)
+        assert evidence(known, N) == pytest.approx(expected, abs=1e-3)
+    # A known mean.
+    sure = BayesianTreeRegressor(prior_mean=0.2, kappa=1e100, shape=1.5, scale=0.7)
+    z2 = ((N - 0.2) ** 2).sum()
+    expected = gammaln(1.5 + n / 2) - gammaln(1.5) - n / 2 * np.log(2.0 * np.pi) + 1.5 * np.log(0.7)
+    expected -= (1.5 + n / 2) * np.log(0.7 + z2 / 2)
+    assert evidence(sure, N) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("beta_s", [1e3, 1e6, 1e300])
+@pytest.mark.parametrize("alpha_s", [5e-324, 1.0 - 2.0**-53])
+def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> None:
+    """A probability too small for a number still counts as the logarithm that it has."""
+    x = np.arange(20_000.0)[:, None]
+    # Three steps ask for more than one layer of cuts.
+    y = (x[:, 0] // 5000) % 2
+    for sampler in ("smc", "mcmc"):
+        options = {"sampler": sampler, "n_draws": 5, "n_burn_in": 500, "random_state": 0}
+        model = BayesianTreeClassifier(1, alpha_s=alpha_s, beta_s=beta_s, **options).fit(x, y)
+        assert np.isfinite(model.log_posterior_).all()
+        if sampler == "smc":
+            # At the second layer the prior says exp(-0.69 beta_s), the data exp(2600).
+            assert model.best_tree_.depth.max() >= (1 if beta_s > 1000.0 else 2)
+            assert np.isfinite(model.log_marginal_likelihood_)
+
+
 def test_targets_whose_squares_are_lost_are_refused() -> None:
     for params in ({}, {"prior_mean": 0.0, "scale": 1.0}):
         with pytest.raises(
@@ -317,12 +409,25 @@ def test_files_do_not_claim_more_features_than_they_hold(kind: Any, y: Any) -> N
             boscage.load(io.BytesIO(bad + hashlib.sha256(bad).digest()))
 
 
+@pytest.mark.parametrize(("kind", "y"), KINDS)
+def test_a_model_whose_prior_only_rust_knows_is_read(kind: Any, y: Any) -> None:
+    content = kind(3, random_state=0).fit(X, y)._model.to_bytes()[:-32]
+    numbers = (2).to_bytes(8, "little") + np.array([0.95, 0.5]).tobytes()
+    assert content.count(numbers) == 1
+    own = content.replace(numbers, bytes(8))
+    again = boscage.load(io.BytesIO(own + hashlib.sha256(own).digest()))
+    assert again.predict(X).shape == (150,)
+    assert again._model.alpha_s is None
+
+
 def test_ancestry_is_that_of_the_fitted_model() -> None:
     model = BayesianTreeClassifier(8, ess_threshold=0.0, random_state=0).fit(X, Y)
     model.set_params(n_particles=3)
     again = pickle.loads(pickle.dumps(model))
     for ancestry in [*model.ancestry_, *again.ancestry_]:
-        assert ancestry.shape[1] == 8
+        assert {steps.shape for steps in ancestry} == {(8,)}
+        # Stages in which nothing happened take no memory of their own.
+        assert len({id(steps) for steps in ancestry}) == 1
 
 
 def test_compared_models_have_seeds_of_their_own() -> None:
@@ -372,6 +477,75 @@ def test_evidence_prefers_what_made_the_data() -> None:
     assert named.models[-1] == "noise"
     with pytest.raises(ValueError, match="smc"):
         compare_parameters(BayesianTreeClassifier(sampler="mcmc"), X, Y, {"alpha": [1.0]})
+
+
+def routed(rules: str, row: Any) -> int:
+    """The number of the leaf, of those that a rule list has, that a row comes to by the text."""
+    leaf, path = 0, [True]
+    for line in rules.splitlines():
+        depth = line.count("|   ")
+        rule = line[4 * depth :].split()
+        if rule[-1].startswith("row"):
+            if all(path[: depth + 1]):
+                return leaf
+            leaf += 1
+        else:
+            value, threshold = row[int(rule[0][1:])], float(rule[2])
+            holds = bool(value <= threshold if rule[1] == "<=" else value > threshold)
+            path[depth + 1 :] = [holds]
+    raise AssertionError("no rule holds")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
+    # Values that differ in the tenth digit only.
+    x = (1.0 + 1e-10 * X).astype(np.float64) if dtype is np.float64 else (1e6 + X).astype(dtype)
+    model = BayesianTreeClassifier(1, n_islands=3, alpha=0.1, random_state=0).fit(x, Y)
+    for tree in model.trees_:
+        assert tree.n_leaves > 2
+        number = np.cumsum(tree.is_leaf) - 1
+        rules = tree.rules().replace(")", "").replace("(", "")
+        found = [routed(rules, row.astype(float)) for row in x]
+        np.testing.assert_array_equal(found, number[tree.apply(x)])
+    rounded = model.best_tree_.rules(decimals=2)
+    name = f"{model.best_tree_.threshold[0]:.2f}"
+    assert rounded.splitlines()[0].endswith(f"<= {name}")
+    with pytest.raises(ValueError, match="decimals"):
+        model.best_tree_.rules(decimals=-1)
+
+
+def test_nodes_tell_the_moments_of_their_rows() -> None:
+    model = BayesianTreeRegressor(2, n_islands=2, random_state=0).fit(X, N)
+    for tree in model.trees_:
+        leaf = tree.apply(X)
+        for node in range(tree.n_nodes):
+            inside = leaf == node
+            if not tree.is_leaf[node]:
+                below = {node}
+                for child in range(node + 1, tree.n_nodes):
+                    if tree.parent[child] in below:
+                        below.add(child)
+                inside = np.isin(leaf, list(below))
+            assert inside.sum() == tree.n_rows[node]
+            assert tree.target_mean[node] == pytest.approx(N[inside].mean())
+            assert tree.target_variance[node] == pytest.approx(N[inside].var(), abs=1e-12)
+    assert BayesianTreeClassifier(1).fit(X, Y).best_tree_.target_mean is None
+
+
+@pytest.mark.parametrize("shape", [0.01, 1.5])
+def test_means_and_deviations_are_those_of_the_distributions(shape: float) -> None:
+    model = BayesianTreeRegressor(shape=shape, random_state=0).fit(X, N)
+    new = RNG.normal(size=(700, 3))
+    mean, std = model.predict(new, return_std=True)
+    dist = model.predict_dist(new)
+    np.testing.assert_array_equal(mean, model.predict(new))
+    np.testing.assert_allclose(mean, dist.mean, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(std, dist.std, rtol=1e-12)
+    model.set_params(n_jobs=2)
+    for one, two in zip((mean, std), model.predict(new, return_std=True), strict=True):
+        assert one.tobytes() == two.tobytes()
+    # A leaf of a single row has 1 + 2 shape degrees of freedom.
+    assert np.isinf(std).any() == (shape < 0.5)
 
 
 def test_rules_and_plots() -> None:

@@ -97,7 +97,9 @@ class BayesianTree(SampledModel):
 
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
-        return {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
+        # A model from Rust may have a prior of trees that Python does not know.
+        numbers = {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
+        return {name: value for name, value in numbers.items() if value is not None}
 
     # -- the posterior ----------------------------------------------------------------------------
 
@@ -120,11 +122,7 @@ class BayesianTree(SampledModel):
     @property
     def trees_(self) -> list[PosteriorTree]:
         """Every tree as arrays; see `PosteriorTree`. They are built anew at each access."""
-        trees = []
-        for arrays in self._require_model().trees():
-            values = self._values(arrays.pop("values"))
-            trees.append(PosteriorTree(**arrays, **values))
-        return trees
+        return [self._tree(arrays) for arrays in self._require_model().trees()]
 
     @property
     def weights_(self) -> FloatArray:
@@ -134,16 +132,24 @@ class BayesianTree(SampledModel):
 
     @property
     def best_tree_(self) -> PosteriorTree:
-        """The tree of the greatest weight, or of the greatest posterior density for MCMC.
+        """The most probable tree of those that were found: that of the greatest `log_posterior_`.
 
-        Weights of SMC say what a tree counts for among those that were found; with a single
-        particle an island they are all alike, and the first is taken. A density is one of
-        thresholds in the features' units.
+        Its weight need not be the greatest: that says what a tree counts for beside the others.
         """
-        scores = self.weights_
-        if self._by_chain():
-            scores = self.trace_["log_posterior"].ravel()
-        return self.trees_[int(np.argmax(scores))]
+        return self._tree(self._require_model().best_tree())
+
+    @property
+    def log_posterior_(self) -> FloatArray:
+        """Logarithm of the posterior probability of each tree, but for the marginal likelihood.
+
+        Prior times likelihood, leaves being integrated out. A tree is what it makes of the training
+        rows: all thresholds in a gap between rows are the same cut, whose prior probability is the
+        share of the gap in the extent of the node's rows. So features may be in any units, and
+        trees of both samplers can be compared (``trace_`` has densities of thresholds instead).
+        With `log_marginal_likelihood_` subtracted these are logarithms of probabilities.
+        """
+        logs: FloatArray = self._require_model().log_posteriors
+        return logs
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -180,18 +186,19 @@ class BayesianTree(SampledModel):
         return [island["ess"] for island in self._report("smc")]
 
     @property
-    def ancestry_(self) -> list[IntArray]:
+    def ancestry_(self) -> list[list[IntArray]]:
         """Each particle's ancestor before the resampling at the end of each stage.
 
-        One array of shape (n_stages, n_particles) for each island; where particles were not
-        resampled, each is its own ancestor.
+        For each island a list of arrays of shape (n_particles,), one for each stage. Where
+        particles were not resampled, each is its own ancestor; one array, which cannot be written
+        to, stands for all these stages.
         """
         out = []
         for island in self._report("smc"):
+            own = np.arange(island["n_particles"])
+            own.flags.writeable = False
             steps = island["ancestors"]
-            n = island["n_particles"]
-            rows = [np.arange(n) if step is None else step for step in steps]
-            out.append(np.array(rows, dtype=np.int64).reshape(len(rows), n))
+            out.append([own if step is None else step.astype(np.int64) for step in steps])
         return out
 
     @property
@@ -217,19 +224,18 @@ class BayesianTree(SampledModel):
     @property
     def feature_importances_(self) -> FloatArray:
         """The probability that a cut of a tree is along each feature: the posterior's mean."""
-        return np.average(self._cut_shares(), axis=0, weights=self.weights_)
+        return self._mean(self._cut_shares())
 
     @property
     def feature_importances_std_(self) -> FloatArray:
         """How much that share differs between trees: the posterior's standard deviation."""
         shares = self._cut_shares()
-        away = (shares - self.feature_importances_) ** 2
-        return np.sqrt(np.average(away, axis=0, weights=self.weights_))
+        return np.sqrt(self._mean((shares - self._mean(shares)) ** 2))
 
     @property
     def inclusion_probabilities_(self) -> FloatArray:
         """The probability that a tree cuts each feature at all."""
-        return np.average(self._cut_shares() > 0.0, axis=0, weights=self.weights_)
+        return self._mean(self._cut_shares() > 0.0)
 
     def to_arviz(self) -> Any:
         """The chains as ArviZ's data tree, for its plots and diagnostics; from MCMC only.
@@ -260,27 +266,37 @@ class BayesianTree(SampledModel):
             by_feature=["cut_share"],
         )
 
+    def _tree(self, arrays: dict[str, AnyArray]) -> PosteriorTree:
+        values = self._values(arrays.pop("values"))
+        return PosteriorTree(**arrays, **values)
+
+    def _mean(self, of_trees: AnyArray) -> FloatArray:
+        """The posterior's mean of what each tree has a row of."""
+        mean: FloatArray = self.weights_ @ of_trees
+        return mean
+
     def _cut_shares(self) -> FloatArray:
         """By tree, the share of its cuts that each feature has; all zero for a tree of none."""
-        shares = np.zeros((len(self.weights_), self.n_features_in_))
-        for row, tree in zip(shares, self._require_model().trees(), strict=True):
-            cuts = tree["feature"][tree["feature"] >= 0]
-            row += np.bincount(cuts, minlength=len(row)) / max(len(cuts), 1)
+        cuts = self._require_model().cuts()
+        shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
         return shares
 
     def _report(self, kind: str) -> list[dict[str, Any]]:
-        report: list[dict[str, Any]] = self._require_model().report()
+        self._require_sampler(kind)
+        report: list[dict[str, Any]] = self._model.report()
+        return report
+
+    def _require_sampler(self, kind: str) -> None:
         if self._by_chain() != (kind == "mcmc"):
             raise AttributeError(
                 f"this model was not sampled by {kind.upper()}; fit it with sampler={kind!r}"
             )
-        return report
 
     def _by_chain(self) -> bool:
         return self._require_model().log_evidence() is None
 
     def _log_evidence(self) -> tuple[float, float]:
-        self._report("smc")
+        self._require_sampler("smc")
         evidence: tuple[float, float] = self._model.log_evidence()
         return evidence
 

@@ -58,7 +58,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
         Probabilities to try to grow, prune, change and swap; the first two are positive.
     alpha : float, default=5.0
-        Concentration of the Dirichlet prior of the classes in a leaf.
+        Concentration of the Dirichlet prior of the classes in a leaf; from 1e-100 to 1e100.
     alpha_s : float, default=0.95
         The root's probability to split; less than one.
     beta_s : float, default=0.5
@@ -79,15 +79,19 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     weights_ : ndarray of shape (n_trees,)
         Their weights.
     best_tree_ : PosteriorTree
-        The tree of the greatest weight (SMC) or posterior density (MCMC).
+        The most probable of them.
+    log_posterior_ : ndarray of shape (n_trees,)
+        Logarithm of the posterior probability of each, but for the marginal likelihood.
     log_marginal_likelihood_ : float
         Logarithm of the marginal likelihood (SMC).
     log_marginal_likelihood_error_ : float
         Its standard error over islands (SMC).
     island_log_marginal_likelihood_ : ndarray of shape (n_islands,)
         Each island's own estimate (SMC).
-    ess_, ancestry_ : lists of ndarray
-        Effective sample sizes and ancestors at each stage, for each island (SMC).
+    ess_ : list of ndarray of shape (n_stages,)
+        Effective sample sizes at each stage, for each island (SMC).
+    ancestry_ : list of lists of ndarray of shape (n_particles,)
+        Each particle's ancestor at each stage, for each island (SMC).
     n_unfinished_ : ndarray of shape (n_islands,)
         How many particles have trees that ``max_stages`` cut short (SMC).
     trace_, acceptance_ : dicts of ndarray

@@ -14,6 +14,7 @@ from boscage._student import StudentMixture
 from boscage._types import AnyArray, FloatArray, Rows
 
 _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
+_VALUES = ("df", "location", "scale", "target_mean", "target_variance")
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
@@ -62,16 +63,17 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
         Probabilities to try to grow, prune, change and swap; the first two are positive.
     kappa : float, default=0.1
-        How many rows the prior of a leaf's mean is worth.
+        How many rows the prior of a leaf's mean is worth; from 1e-100 to 1e100.
     shape : float, default=1.5
-        Shape of the prior of a leaf's variance.
+        Shape of the prior of a leaf's variance; from 1e-9 to 1e9.
     noise : float, default=0.1
         Where `scale` is not given: the share of the targets' variance that a leaf's variance is
-        expected to be of the order of, ``scale = shape * noise * var(y)``.
+        expected to be of the order of, ``scale = shape * noise * var(y)``; from 1e-9 to 1e9.
     prior_mean : float or None, default=None
         The expected mean of a leaf; by default that of the targets.
     scale : float or None, default=None
-        Scale of the prior of a leaf's variance; by default it follows from `noise`.
+        Scale of the prior of a leaf's variance, from 1e-290 to 1e290; by default it follows from
+        `noise`.
     alpha_s : float, default=0.95
         The root's probability to split; less than one.
     beta_s : float, default=0.5
@@ -92,15 +94,19 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
     weights_ : ndarray of shape (n_trees,)
         Their weights.
     best_tree_ : PosteriorTree
-        The tree of the greatest weight (SMC) or posterior density (MCMC).
+        The most probable of them.
+    log_posterior_ : ndarray of shape (n_trees,)
+        Logarithm of the posterior probability of each, but for the marginal likelihood.
     log_marginal_likelihood_ : float
         Logarithm of the marginal likelihood (SMC).
     log_marginal_likelihood_error_ : float
         Its standard error over islands (SMC).
     island_log_marginal_likelihood_ : ndarray of shape (n_islands,)
         Each island's own estimate (SMC).
-    ess_, ancestry_ : lists of ndarray
-        Effective sample sizes and ancestors at each stage, for each island (SMC).
+    ess_ : list of ndarray of shape (n_stages,)
+        Effective sample sizes at each stage, for each island (SMC).
+    ancestry_ : list of lists of ndarray of shape (n_particles,)
+        Each particle's ancestor at each stage, for each island (SMC).
     n_unfinished_ : ndarray of shape (n_islands,)
         How many particles have trees that ``max_stages`` cut short (SMC).
     trace_, acceptance_ : dicts of ndarray
@@ -222,7 +228,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         )
 
     def _values(self, values: FloatArray) -> dict[str, AnyArray]:
-        return dict(zip(("df", "location", "scale"), values.T.copy(), strict=True))
+        return dict(zip(_VALUES, values.T.copy(), strict=True))
 
     @classmethod
     def _model_class(cls) -> type[_boscage.BayesianTreeRegressor]:
@@ -256,10 +262,10 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         std : ndarray of shape (n_samples,)
             Only with ``return_std=True``.
         """
-        if return_std:
-            dist = self.predict_dist(X)
-            return dist.mean, dist.std
         model, rows, n_threads = self._query(X)
+        if return_std:
+            mean, std = model.predict_with_std(rows, n_threads=n_threads)
+            return mean, std
         return np.asarray(model.predict(rows, n_threads=n_threads))
 
     def predict_dist(self, X: Any) -> StudentMixture:

@@ -341,7 +341,7 @@ def check_word(name: str, value: Any) -> str:
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of several words."""
+    """One of several words, refused in the words of the compiled module."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {words}, found {value!r}")

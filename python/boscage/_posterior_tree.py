@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from boscage import _inputs
 from boscage._array_tree import ArrayTree
 from boscage._types import AnyArray, FloatArray, IntArray
 
@@ -31,6 +32,8 @@ class PosteriorTree(ArrayTree):
         Of a classification tree: training rows by class, in the order of ``classes_``.
     df, location, scale : ndarray of float64, shape (n_nodes,), or None
         Of a regression tree: the Student distribution that the node predicts.
+    target_mean, target_variance : ndarray of float64, shape (n_nodes,), or None
+        Of a regression tree: mean and variance of the targets of the node's training rows.
     """
 
     n_rows: IntArray
@@ -38,14 +41,19 @@ class PosteriorTree(ArrayTree):
     df: FloatArray | None = None
     location: FloatArray | None = None
     scale: FloatArray | None = None
+    target_mean: FloatArray | None = None
+    target_variance: FloatArray | None = None
 
     def rules(
         self,
         *,
         feature_names: Sequence[str] | AnyArray | None = None,
         class_names: Sequence[object] | AnyArray | None = None,
+        decimals: int | None = None,
     ) -> str:
         """The tree as text: a rule for each leaf, indented by depth.
+
+        Thresholds are written in full, so that the rules send every row where the tree does.
 
         Parameters
         ----------
@@ -53,6 +61,9 @@ class PosteriorTree(ArrayTree):
             For example ``model.feature_names_in_``.
         class_names : sequence, default=None
             For example ``model.classes_``.
+        decimals : int, default=None
+            Round thresholds to so many digits after the point, for the eye: a row near a rounded
+            threshold may come to another leaf. None writes them in full.
 
         Returns
         -------
@@ -66,8 +77,10 @@ class PosteriorTree(ArrayTree):
         >>> model = BayesianTreeClassifier(random_state=0).fit(X, X[:, 0] > 9)
         >>> rules = model.best_tree_.rules(feature_names=["size"], class_names=model.classes_)
         >>> rules.splitlines()[1]
-        '|   False (9 of 9 rows)'
+        '|   False (10 of 10 rows)'
         """
+        if decimals is not None:
+            _inputs.check_count("decimals", decimals, 0)
         lines = []
         depth = self.depth
         for node in range(self.n_nodes):
@@ -75,7 +88,9 @@ class PosteriorTree(ArrayTree):
             if parent >= 0:
                 name = _name(feature_names, int(self.feature[parent]))
                 sign = "<=" if self.children_left[parent] == node else "> "
-                text = f"{name} {sign} {self.threshold[parent]:.6g}"
+                threshold = float(self.threshold[parent])
+                shown = repr(threshold) if decimals is None else f"{threshold:.{decimals}f}"
+                text = f"{name} {sign} {shown}"
                 lines.append("|   " * (depth[node] - 1) + text)
             if self.is_leaf[node]:
                 lines.append("|   " * int(depth[node]) + self.describe(node, class_names))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from boscage import _inputs
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.mixture import GaussianMixture
 
@@ -173,6 +174,7 @@ def calibration_table(
     >>> table.observed.tolist()
     [0.6, 0.6]
     """
+    _inputs.check_choice("quantiles", quantiles, ("gaussian", "exact"))
     observed, mixture = _pair(y_true, y_pred)
     claimed = np.asarray(levels, dtype=np.float64)
     if claimed.ndim != 1 or not ((claimed > 0.0) & (claimed < 1.0)).all():
@@ -180,11 +182,9 @@ def calibration_table(
     if quantiles == "gaussian":
         away = np.abs(observed - mixture.mean) / mixture.std
         inside = away <= ndtri(0.5 * (1.0 + claimed))[:, None]
-    elif quantiles == "exact":
+    else:
         # y lies in the central interval of coverage c exactly if |2 F(y) - 1| <= c.
         inside = np.abs(2.0 * mixture.cdf(observed) - 1.0) <= claimed[:, None]
-    else:
-        raise ValueError(f"quantiles must be 'gaussian' or 'exact', found {quantiles!r}")
     return CalibrationTable(claimed, inside.mean(axis=1))
 
 
@@ -233,14 +233,13 @@ def reliability_bins(
     -------
     ReliabilityBins
     """
+    _inputs.check_choice("strategy", strategy, ("uniform", "quantile"))
     confidence, correct = _confidence(y_true, y_prob, labels)
     if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
         raise ValueError(f"n_bins must be an integer >= 1, found {n_bins!r}")
     inner = np.arange(1, n_bins) / n_bins
     if strategy == "quantile":
         inner = np.quantile(confidence, inner)
-    elif strategy != "uniform":
-        raise ValueError(f"strategy must be 'uniform' or 'quantile', found {strategy!r}")
     # A bin holds its upper end, as in the papers on the subject.
     index = np.searchsorted(inner, confidence, side="left")
     counts = np.bincount(index, minlength=n_bins)

@@ -311,7 +311,8 @@ def plot_posterior_tree(
     """Draw a tree of a posterior, level by level.
 
     The lines are as thick as the share of the training rows that goes along them. Cuts and leaves
-    are described as long as the tree is small.
+    are described as long as the tree is small, with thresholds to four digits;
+    `PosteriorTree.rules` has them in full.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::vector;
 use crate::errors::to_python;
 use crate::settings::option;
+use crate::trees::structure;
 
 /// Priors and sampler of BART.
 #[pyclass(module = "boscage._boscage", frozen, from_py_object)]
@@ -127,12 +128,11 @@ pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bou
 pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for tree in trees {
-        let dict = PyDict::new(py);
-        dict.set_item("children_left", vector(py, tree.children_left))?;
-        dict.set_item("children_right", vector(py, tree.children_right))?;
-        dict.set_item("parent", vector(py, tree.parent))?;
-        dict.set_item("feature", vector(py, tree.feature))?;
-        dict.set_item("threshold", vector(py, tree.threshold))?;
+        let dict = structure(
+            py,
+            [tree.children_left, tree.children_right, tree.parent, tree.feature],
+            tree.threshold,
+        )?;
         dict.set_item("value", vector(py, tree.value))?;
         list.append(dict)?;
     }

@@ -43,7 +43,7 @@ impl BayesianTreeClassifier {
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let sampler = sampler.into();
         gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BayesianTreeClassifier::fit(prior, alpha, &sampler, rows, (codes, &labels), run)
+            boscage::BayesianTreeClassifier::fit(&prior, alpha, &sampler, rows, (codes, &labels), run)
         })
         .map(Self)
     }

@@ -16,6 +16,7 @@ use crate::methods::{bayes_methods, file_methods, only_a_model};
 pub(crate) struct BayesianTreeRegressor(boscage::BayesianTreeRegressor);
 
 type Table<'py> = Bound<'py, PyArray2<f64>>;
+type Vector<'py> = Bound<'py, PyArray1<f64>>;
 
 only_a_model!(BayesianTreeRegressor);
 file_methods!(BayesianTreeRegressor, BayesianTreeRegressor);
@@ -57,21 +58,29 @@ impl BayesianTreeRegressor {
         };
         let sampler = sampler.into();
         gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BayesianTreeRegressor::fit(prior, leaf_prior, &sampler, rows, targets, run)
+            boscage::BayesianTreeRegressor::fit(&prior, leaf_prior, &sampler, rows, targets, run)
         })
         .map(Self)
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
-    fn predict<'py>(
+    fn predict<'py>(&self, py: Python<'py>, X: Matrix<'py>, n_threads: usize) -> PyResult<Vector<'py>> {
+        let rows = X.rows()?;
+        let means = gate::run(py, n_threads, None, |run| self.0.predict(rows, run))?;
+        Ok(vector(py, means))
+    }
+
+    /// Means and standard deviations.
+    #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict_with_std<'py>(
         &self,
         py: Python<'py>,
         X: Matrix<'py>,
         n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         let rows = X.rows()?;
-        let means = gate::run(py, n_threads, None, |run| self.0.predict(rows, run))?;
-        Ok(vector(py, means))
+        let (means, stds) = gate::run(py, n_threads, None, |run| self.0.predict_with_std(rows, run))?;
+        Ok((vector(py, means), vector(py, stds)))
     }
 
     /// Degrees of freedom, location and scale of each tree's leaf, one row of a table for each row of X.

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
+use crate::trees::structure;
 
 /// Settings of Sequential Monte Carlo.
 #[pyclass(module = "boscage._boscage", frozen, from_py_object)]
@@ -131,8 +132,6 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
                 dict.set_item("n_unfinished", island.n_unfinished)?;
                 let stages = &island.stages;
                 dict.set_item("ess", vector(py, stages.iter().map(|stage| stage.ess).collect()))?;
-                let evidence = stages.iter().map(|stage| stage.log_evidence).collect();
-                dict.set_item("stage_log_evidence", vector(py, evidence))?;
                 let ancestors = PyList::empty(py);
                 for stage in stages {
                     ancestors.append(stage.ancestors.clone().map(|ancestors| vector(py, ancestors)))?;
@@ -161,21 +160,13 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
     Ok(list)
 }
 
-/// Trees as dictionaries of arrays, `values` a matrix with a row for each node.
-pub(crate) fn trees(py: Python<'_>, trees: Vec<PosteriorTree>) -> PyResult<Bound<'_, PyList>> {
-    let list = PyList::empty(py);
-    for tree in trees {
-        let n = tree.feature.len();
-        let width = tree.values.len() / n;
-        let dict = PyDict::new(py);
-        dict.set_item("children_left", vector(py, tree.children_left))?;
-        dict.set_item("children_right", vector(py, tree.children_right))?;
-        dict.set_item("parent", vector(py, tree.parent))?;
-        dict.set_item("feature", vector(py, tree.feature))?;
-        dict.set_item("threshold", vector(py, tree.threshold))?;
-        dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
-        dict.set_item("values", matrix(py, tree.values, n, width)?)?;
-        list.append(dict)?;
-    }
-    Ok(list)
+/// A tree as a dictionary of arrays, `values` a matrix with a row for each node.
+pub(crate) fn tree(py: Python<'_>, tree: PosteriorTree) -> PyResult<Bound<'_, PyDict>> {
+    let n = tree.feature.len();
+    let width = tree.values.len() / n;
+    let dict =
+        structure(py, [tree.children_left, tree.children_right, tree.parent, tree.feature], tree.threshold)?;
+    dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
+    dict.set_item("values", matrix(py, tree.values, n, width)?)?;
+    Ok(dict)
 }

@@ -215,7 +215,23 @@ macro_rules! bayes_methods {
             }
 
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bayes_settings::trees(py, self.0.trees())
+                let trees = self.0.trees().into_iter().map(|tree| crate::bayes_settings::tree(py, tree));
+                pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
+            }
+
+            /// How many cuts of each tree are along each feature.
+            fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
+                crate::arrays::matrix(py, self.0.cuts(), self.0.weights().len(), self.0.n_features())
+            }
+
+            fn best_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
+                crate::bayes_settings::tree(py, self.0.best_tree())
+            }
+
+            /// Logarithm of each tree's posterior probability, but for the evidence.
+            #[getter]
+            fn log_posteriors<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
+                crate::arrays::vector(py, self.0.log_posteriors().to_vec())
             }
 
             fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
@@ -238,13 +254,13 @@ macro_rules! bayes_methods {
             }
 
             #[getter]
-            fn alpha_s(&self) -> f64 {
-                self.0.prior().alpha_s()
+            fn alpha_s(&self) -> Option<f64> {
+                self.0.prior().map(|prior| prior.alpha_s())
             }
 
             #[getter]
-            fn beta_s(&self) -> f64 {
-                self.0.prior().beta_s()
+            fn beta_s(&self) -> Option<f64> {
+                self.0.prior().map(|prior| prior.beta_s())
             }
         }
     };

@@ -10,8 +10,9 @@ pub(crate) fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) ->
     match options.iter().find(|(option, _)| *option == value) {
         Some((_, option)) => Ok(*option),
         None => {
-            let names: Vec<String> = options.iter().map(|(option, _)| format!("{option:?}")).collect();
-            Err(PyValueError::new_err(format!("{name} must be {}, found {value:?}", names.join(" or "))))
+            // In the words of the package's `check_choice`.
+            let names: Vec<String> = options.iter().map(|(option, _)| format!("'{option}'")).collect();
+            Err(PyValueError::new_err(format!("{name} must be one of {}, found '{value}'", names.join(", "))))
         }
     }
 }

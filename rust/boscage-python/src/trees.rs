@@ -6,6 +6,21 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{matrix, vector};
 
+/// A dictionary of what trees of all models have: children, parents and features of nodes, and thresholds.
+pub(crate) fn structure(
+    py: Python<'_>,
+    [children_left, children_right, parent, feature]: [Vec<i32>; 4],
+    threshold: Vec<f64>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("children_left", vector(py, children_left))?;
+    dict.set_item("children_right", vector(py, children_right))?;
+    dict.set_item("parent", vector(py, parent))?;
+    dict.set_item("feature", vector(py, feature))?;
+    dict.set_item("threshold", vector(py, threshold))?;
+    Ok(dict)
+}
+
 /// One dictionary a tree; `values` turns a node's numbers into further entries.
 pub(crate) fn dictionaries<'py>(
     py: Python<'py>,
@@ -16,12 +31,11 @@ pub(crate) fn dictionaries<'py>(
     let list = PyList::empty(py);
     for tree in trees {
         let n = tree.feature.len();
-        let dict = PyDict::new(py);
-        dict.set_item("children_left", vector(py, tree.children_left))?;
-        dict.set_item("children_right", vector(py, tree.children_right))?;
-        dict.set_item("parent", vector(py, tree.parent))?;
-        dict.set_item("feature", vector(py, tree.feature))?;
-        dict.set_item("threshold", vector(py, tree.threshold))?;
+        let dict = structure(
+            py,
+            [tree.children_left, tree.children_right, tree.parent, tree.feature],
+            tree.threshold,
+        )?;
         dict.set_item("time", vector(py, tree.time))?;
         dict.set_item("lower", matrix(py, tree.lower, n, n_features)?)?;
         dict.set_item("upper", matrix(py, tree.upper, n, n_features)?)?;

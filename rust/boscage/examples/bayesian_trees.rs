@@ -24,7 +24,7 @@ fn main() -> boscage::Result<()> {
     let run = Run::default();
     for alpha_s in [0.1, 0.95] {
         let prior = ChipmanPrior::new(alpha_s, 0.5)?;
-        let trees = BayesianTreeClassifier::fit(prior, 1.0, &sampler, rows, (&classes, &labels), &run)?;
+        let trees = BayesianTreeClassifier::fit(&prior, 1.0, &sampler, rows, (&classes, &labels), &run)?;
         let (log_evidence, error) = trees.report().log_evidence().expect("SMC estimates the evidence");
         println!("alpha_s = {alpha_s}: log evidence {log_evidence:.1} +- {error:.1}");
         let points = [0.5, 0.5, 0.05, 0.9, 0.3, 0.3];

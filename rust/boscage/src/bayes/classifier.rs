@@ -3,7 +3,7 @@
 use super::dirichlet::{Counts, Dirichlet};
 use super::ensemble::Sampler;
 use super::posterior::{BayesianTrees, Leaf, check_lengths};
-use super::prior::ChipmanPrior;
+use super::prior::TreePrior;
 use super::tree::Tree;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::mondrian::{Label, Run};
 /// let codes: Vec<u32> = (0..40).map(|i| u32::from(i >= 20)).collect();
 /// let labels = [Label::Text("low".into()), Label::Text("high".into())];
 /// let trees = BayesianTreeClassifier::fit(
-///     ChipmanPrior::default(),
+///     &ChipmanPrior::default(),
 ///     1.0,
 ///     &Sampler::Smc(SmcSettings::default()),
 ///     Rows::from_f64(&x, 1)?,
@@ -61,7 +61,7 @@ impl BayesianTreeClassifier {
     /// # Errors
     /// Settings, lengths or values that are not as they should be; an interrupt.
     pub fn fit(
-        prior: ChipmanPrior,
+        prior: &(impl TreePrior + 'static),
         alpha: f64,
         sampler: &Sampler,
         rows: Rows<'_>,
@@ -82,12 +82,13 @@ impl BayesianTreeClassifier {
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let n_classes = self.leaf.labels.len();
         let of_nodes: Vec<Vec<f64>> = self.ensemble.trees.iter().map(|tree| self.predictives(tree)).collect();
-        self.ensemble.predict(rows, run, n_classes, |leaves, out: &mut [f64]| {
+        let [proba] = self.ensemble.predict(rows, run, n_classes, |leaves, [out]: [&mut [f64]; 1]| {
             for ((&leaf, of_nodes), weight) in leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights) {
                 let predictive = &of_nodes[leaf * n_classes..][..n_classes];
                 out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
             }
-        })
+        })?;
+        Ok(proba)
     }
 
     /// The classes, sorted.

@@ -1,7 +1,8 @@
 //! Dirichlet-multinomial leaves: classes.
 
 use super::leaf::{LeafModel, Sweep};
-use crate::error::{Error, Result};
+use super::limits::{WORTH, check_within};
+use crate::error::Result;
 
 /// Leaves whose rows draw their classes from a common distribution, Dirichlet(alpha / K) a priori (eq. 3.2):
 /// `l = Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`.
@@ -62,7 +63,7 @@ impl<'a> Dirichlet<'a> {
     /// The model of rows with these classes, each below `n_classes`.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`] for an `alpha` that is not positive and finite.
+    /// An `alpha` outside of [`WORTH`].
     pub(crate) fn new(classes: &'a [u32], n_classes: usize, alpha: f64) -> Result<Self> {
         check_alpha(alpha)?;
         let share = alpha / n_classes as f64;
@@ -78,10 +79,7 @@ impl<'a> Dirichlet<'a> {
 }
 
 pub(crate) fn check_alpha(alpha: f64) -> Result<()> {
-    if alpha > 0.0 && alpha.is_finite() {
-        return Ok(());
-    }
-    Err(Error::InvalidSetting { name: "alpha", expected: "positive and finite", found: alpha.to_string() })
+    check_within("alpha", alpha, WORTH)
 }
 
 /// 0 and the sums of the first terms, with Kahan's compensation.

@@ -1,12 +1,13 @@
 //! Weighted trees, however they were sampled: prediction, and what the sampler reports.
 
 use super::leaf::LeafModel;
+use super::log_posterior::log_posteriors;
 use super::mcmc::{self, Acceptance, Draw, McmcSettings};
 use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::{log_mean_exp, log_sum_exp, normalised};
-use crate::control::{Control, Threads, map};
+use crate::control::{Control, Threads, try_for_each_mut};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::Run;
@@ -98,8 +99,8 @@ pub struct PosteriorTree {
     pub threshold: Vec<f64>,
     /// Number of training rows.
     pub n_rows: Vec<u64>,
-    /// Numbers of the posterior, so many for each node: rows by class, or degrees of freedom, location and
-    /// scale of the predictive Student distribution.
+    /// So many numbers for each node: rows by class, or degrees of freedom, location and scale of the predictive
+    /// Student distribution, and mean and variance of the rows' targets.
     pub values: Vec<f64>,
 }
 
@@ -108,6 +109,8 @@ pub struct PosteriorTree {
 pub(crate) struct Ensemble<S> {
     pub(crate) trees: Vec<Tree<S>>,
     pub(crate) weights: Vec<f64>,
+    /// Logarithm of each tree's posterior probability, but for the evidence.
+    pub(crate) log_posteriors: Vec<f64>,
     /// The lowest and the highest value of each feature, between which all cuts are.
     pub(crate) ranges: Vec<(f64, f64)>,
     pub(crate) report: Report,
@@ -122,92 +125,50 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         control: &Control,
     ) -> Result<Self> {
         let table = target.table;
-        let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
-        match sampler {
-            Sampler::Smc(settings) => {
-                let islands = smc::sample(target, settings, threads, control)?;
-                Ok(Self::of_islands(islands, settings, ranges))
-            }
-            Sampler::Mcmc(settings) => {
-                let chains = mcmc::sample(target, settings, threads, control)?;
-                Ok(Self::of_chains(chains, ranges))
-            }
-        }
-    }
-
-    fn of_islands(islands: Vec<smc::Island<S>>, settings: &SmcSettings, ranges: Vec<(f64, f64)>) -> Self {
-        let says = match settings.island_weights {
-            IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
-            IslandWeights::Evidence => {
-                normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
-            }
+        let (trees, weights, report) = match sampler {
+            Sampler::Smc(settings) => of_islands(smc::sample(target, settings, threads, control)?, settings),
+            Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
         };
-        let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-        for (island, say) in islands.into_iter().zip(says) {
-            for (tree, weight) in island.trees.into_iter().zip(island.weights) {
-                // A weight may be too small for a number.
-                if weight * say > 0.0 {
-                    trees.push(tree);
-                    weights.push(weight * say);
-                }
-            }
-            reports.push(IslandReport {
-                n_particles: settings.n_particles as u32,
-                log_evidence: island.log_evidence,
-                n_unfinished: island.n_unfinished,
-                stages: island.stages,
-            });
-        }
-        Self { trees, weights, ranges, report: Report::Smc(reports) }
+        let log_posteriors = log_posteriors(target, &trees, control)?;
+        let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
+        Ok(Self { trees, weights, log_posteriors, ranges, report })
     }
 
-    fn of_chains(chains: Vec<mcmc::Chain<S>>, ranges: Vec<(f64, f64)>) -> Self {
-        let (mut trees, mut reports) = (Vec::new(), Vec::new());
-        for chain in chains {
-            trees.extend(chain.trees);
-            reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
-        }
-        let weights = vec![1.0 / trees.len() as f64; trees.len()];
-        Self { trees, weights, ranges, report: Report::Mcmc(reports) }
-    }
-
-    /// `f(leaves, out)` for every row in order, the row's leaf being given for each tree; `width` numbers are
-    /// made of each row.
-    pub(crate) fn predict<T: Copy + Default + Send>(
+    /// `f(leaves, parts)` for every row in order, the row's leaf being given for each tree; `width` numbers of each of
+    /// `K` results are made of each row.
+    pub(crate) fn predict<T: Copy + Default + Send, const K: usize>(
         &self,
         rows: Rows<'_>,
         run: &Run<'_>,
         width: usize,
-        f: impl Fn(&[usize], &mut [T]) + Sync,
-    ) -> Result<Vec<T>> {
+        f: impl Fn(&[usize], [&mut [T]; K]) + Sync + Send,
+    ) -> Result<[Vec<T>; K]> {
         /// Rows between two looks at the stop flag.
         const CHUNK: usize = 256;
         self.check_features(rows)?;
         run.control.expect(rows.n_rows() as u64);
-        let chunks = map(run.n_threads, rows.n_rows().div_ceil(CHUNK), |i| {
+        let mut results: [Vec<T>; K] = std::array::from_fn(|_| vec![T::default(); rows.n_rows() * width]);
+        let mut pieces = results.each_mut().map(|result| result.chunks_mut(CHUNK * width));
+        let mut chunks: Vec<[&mut [T]; K]> = (0..rows.n_rows().div_ceil(CHUNK))
+            .map(|_| {
+                pieces.each_mut().map(|pieces| pieces.next().expect("as many as there are chunks of rows"))
+            })
+            .collect();
+        let leaves = || vec![0; self.trees.len()];
+        try_for_each_mut(run.n_threads, &mut chunks, leaves, |leaves, i, parts| {
             run.control.check()?;
-            let part = i * CHUNK..((i + 1) * CHUNK).min(rows.n_rows());
-            let mut out = vec![T::default(); part.len() * width];
-            let mut leaves = vec![0; self.trees.len()];
-            for (row, out) in part.clone().zip(out.chunks_exact_mut(width.max(1))) {
+            let first = i * CHUNK;
+            let n = CHUNK.min(rows.n_rows() - first);
+            for row in 0..n {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
-                    *leaf = tree.leaf(|dimension| rows.at(row, dimension as usize));
+                    *leaf = tree.leaf(|dimension| rows.at(first + row, dimension as usize));
                 }
-                f(&leaves, out);
+                f(leaves, parts.each_mut().map(|part| &mut part[row * width..][..width]));
             }
-            run.control.advance(part.len() as u64);
-            Ok(out)
-        });
-        Ok(chunks.into_iter().collect::<Result<Vec<Vec<T>>>>()?.concat())
-    }
-
-    /// Every tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
-    pub(crate) fn export(
-        &self,
-        n_rows: impl Fn(&S) -> u64,
-        values: impl Fn(&S, &mut Vec<f64>),
-    ) -> Vec<PosteriorTree> {
-        self.trees.iter().map(|tree| export(tree, &n_rows, &values)).collect()
+            run.control.advance(n as u64);
+            Ok(())
+        })?;
+        Ok(results)
     }
 
     fn check_features(&self, rows: Rows<'_>) -> Result<()> {
@@ -223,7 +184,46 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     }
 }
 
-fn export<S>(
+/// Trees, weights and reports of islands.
+fn of_islands<S>(islands: Vec<smc::Island<S>>, settings: &SmcSettings) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+    let says = match settings.island_weights {
+        IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
+        IslandWeights::Evidence => {
+            normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
+        }
+    };
+    let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    for (island, say) in islands.into_iter().zip(says) {
+        for (tree, weight) in island.trees.into_iter().zip(island.weights) {
+            // A weight may be too small for a number.
+            if weight * say > 0.0 {
+                trees.push(tree);
+                weights.push(weight * say);
+            }
+        }
+        reports.push(IslandReport {
+            n_particles: settings.n_particles as u32,
+            log_evidence: island.log_evidence,
+            n_unfinished: island.n_unfinished,
+            stages: island.stages,
+        });
+    }
+    (trees, weights, Report::Smc(reports))
+}
+
+/// The same of chains.
+fn of_chains<S>(chains: Vec<mcmc::Chain<S>>) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+    let (mut trees, mut reports) = (Vec::new(), Vec::new());
+    for chain in chains {
+        trees.extend(chain.trees);
+        reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
+    }
+    let weights = vec![1.0 / trees.len() as f64; trees.len()];
+    (trees, weights, Report::Mcmc(reports))
+}
+
+/// A tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
+pub(super) fn export<S>(
     tree: &Tree<S>,
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
@@ -265,7 +265,7 @@ mod tests {
         };
         let islands = vec![island(-800.0, 0.3), island(-800.0 + 3.0f64.ln(), 0.9)];
         let settings = SmcSettings { n_islands: 2, island_weights, ..SmcSettings::default() };
-        Ensemble::of_islands(islands, &settings, vec![(0.0, 1.0)]).weights
+        of_islands(islands, &settings).1
     }
 
     #[test]

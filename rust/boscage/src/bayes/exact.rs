@@ -114,6 +114,20 @@ impl<'a, L: LeafModel> Exact<'a, L> {
         sum / z
     }
 
+    /// The part of `Z(rows, depth)` of subtrees with at most so many layers of cuts.
+    pub(crate) fn shallow(&self, set: u64, depth: u32, n_layers: u32) -> f64 {
+        let (p, cuts) = self.cuts(set, depth);
+        let mut z = (1.0 - p) * self.likelihood(set);
+        if n_layers > 0 {
+            let side = |set: u64| self.shallow(set, depth + 1, n_layers - 1);
+            z += p * cuts
+                .iter()
+                .map(|cut| cut.probability * side(cut.sides[0]) * side(cut.sides[1]))
+                .sum::<f64>();
+        }
+        z
+    }
+
     /// All trees over a set of rows: probability a priori times likelihood, and the partition as a name.
     pub(crate) fn trees(&self, set: u64, depth: u32) -> Vec<(String, f64)> {
         let (p, cuts) = self.cuts(set, depth);

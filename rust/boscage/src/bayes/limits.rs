@@ -16,6 +16,21 @@ const LARGEST_TARGET: f64 = 1e140;
 /// What the greatest by magnitude must reach, unless it is zero: sums of squares are not lost.
 const SMALLEST_TARGET: f64 = 1e-140;
 
+/// Bounds of a setting that is a number, within which likelihoods are computed to many digits.
+pub(crate) type Bounds = (f64, f64, &'static str);
+/// Priors that are worth so many rows: less or more is as good as these.
+pub(crate) const WORTH: Bounds = (1e-100, 1e100, "from 1e-100 to 1e100");
+/// Shapes of gamma distributions and shares of variances: beyond, gamma functions lose what targets say.
+pub(crate) const SHAPES: Bounds = (1e-9, 1e9, "from 1e-9 to 1e9");
+/// Sums of squares.
+pub(crate) const SQUARES: Bounds = (1e-290, 1e290, "from 1e-290 to 1e290");
+
+/// # Errors
+/// [`Error::InvalidSetting`] for a number outside of its bounds.
+pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expected): Bounds) -> Result<()> {
+    check(name, (least..=most).contains(&value), expected, &format!("{value:?}"))
+}
+
 /// # Errors
 /// [`Error::InvalidSetting`] for a count of zero or above the greatest.
 pub(crate) fn check_count(

@@ -2,7 +2,7 @@
 //!
 //! `prior` and `leaf` say what is believed, `table` and `candidates` what rows allow, `target` is the
 //! posterior of these. `smc` grows weighted trees from the root (`proposals`, `weights`, `nodes`, `particle`);
-//! `mcmc` changes whole trees (`state`).
+//! `mcmc` changes whole trees (`state`). `log_posterior` says how probable the trees of both are.
 
 mod candidates;
 mod classifier;
@@ -10,6 +10,7 @@ mod dirichlet;
 mod ensemble;
 mod leaf;
 mod limits;
+mod log_posterior;
 mod mcmc;
 mod nodes;
 mod normal;

@@ -1,8 +1,8 @@
 //! Normal leaves whose mean and variance are unknown: numbers.
 
 use super::leaf::{LeafModel, Sweep};
-use super::limits::{check_squares, is_small};
-use crate::error::{Error, Result};
+use super::limits::{SHAPES, SQUARES, WORTH, check, check_squares, check_within, is_small};
+use crate::error::Result;
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
 /// `sigma^2 ~ InverseGamma(shape, scale)`, `mu | sigma^2 ~ N(prior_mean, sigma^2 / kappa)`.
@@ -27,7 +27,8 @@ impl NormalPrior {
     /// the share `noise` of theirs, `scale = shape noise var(y)`.
     ///
     /// # Errors
-    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; as [`NormalPrior::check`].
+    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; a `noise` that is not from 1e-9 to
+    /// 1e9; as [`NormalPrior::check`].
     pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
         check_squares(targets)?;
         let n = targets.len().max(1) as f64;
@@ -36,27 +37,23 @@ impl NormalPrior {
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
         // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
-        let prior = Self { prior_mean: mean, kappa, shape, scale: shape * noise * variance.max(least) };
+        check_within("shape", shape, SHAPES)?;
+        check_within("noise", noise, SHAPES)?;
+        let scale = (shape * noise * variance.max(least)).clamp(SQUARES.0, SQUARES.1);
+        let prior = Self { prior_mean: mean, kappa, shape, scale };
         prior.check()?;
         Ok(prior)
     }
 
     /// # Errors
-    /// [`Error::InvalidSetting`] for numbers that are not finite, or not positive but for the mean, and for a mean
-    /// above 1e140 by magnitude.
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a mean above 1e140 by magnitude, `kappa` not from 1e-100 to 1e100, `shape` not
+    /// from 1e-9 to 1e9, and `scale` not from 1e-290 to 1e290.
     pub fn check(&self) -> Result<()> {
-        let invalid = |name, expected, found: f64| {
-            Err(Error::InvalidSetting { name, expected, found: found.to_string() })
-        };
-        if !is_small(self.prior_mean) {
-            return invalid("prior_mean", "finite, and at most 1e140 by magnitude", self.prior_mean);
-        }
-        for (name, value) in [("kappa", self.kappa), ("shape", self.shape), ("scale", self.scale)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return invalid(name, "positive and finite", value);
-            }
-        }
-        Ok(())
+        let expected = "finite, and at most 1e140 by magnitude";
+        check("prior_mean", is_small(self.prior_mean), expected, &self.prior_mean)?;
+        check_within("kappa", self.kappa, WORTH)?;
+        check_within("shape", self.shape, SHAPES)?;
+        check_within("scale", self.scale, SQUARES)
     }
 }
 
@@ -96,6 +93,14 @@ impl Moments {
         let n = f64::from(self.n);
         // The bracket of `NormalPrior`, completed; rounding may leave it just below zero.
         prior.scale + 0.5 * (self.squares - self.sum * self.sum / (prior.kappa + n)).max(0.0)
+    }
+
+    /// Mean and variance of the targets themselves.
+    pub(crate) fn of_targets(&self, prior: &NormalPrior) -> (f64, f64) {
+        let n = f64::from(self.n);
+        let mean = self.sum / n;
+        // Rounding may leave the variance of equal targets just below zero.
+        (prior.prior_mean + mean, (self.squares / n - mean * mean).max(0.0))
     }
 
     /// The predictive Student distribution: degrees of freedom, location, scale.

@@ -1,10 +1,13 @@
 //! A sampled posterior over decision trees, whatever its leaves are.
 
-use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler};
+use std::any::Any;
+
+use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, export};
 use super::leaf::LeafModel;
-use super::prior::ChipmanPrior;
+use super::prior::{ChipmanPrior, TreePrior, check_prior};
 use super::table::Table;
 use super::target::Target;
+use super::tree::Tree;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -26,7 +29,8 @@ pub trait Leaf: std::fmt::Debug + Clone + Sync {
 #[derive(Debug, Clone)]
 pub struct BayesianTrees<L: Leaf> {
     pub(crate) ensemble: Ensemble<L::Stats>,
-    pub(crate) prior: ChipmanPrior,
+    /// None if it is a prior of the user's own.
+    pub(crate) prior: Option<ChipmanPrior>,
     pub(crate) leaf: L,
     pub(crate) annotation: String,
 }
@@ -34,20 +38,24 @@ pub struct BayesianTrees<L: Leaf> {
 impl<L: Leaf> BayesianTrees<L> {
     /// Samples the posterior; `model` knows the targets of the rows.
     pub(super) fn sample(
-        prior: ChipmanPrior,
+        prior: &(impl TreePrior + 'static),
         leaf: L,
         model: &impl LeafModel<Stats = L::Stats>,
         sampler: &Sampler,
         rows: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Self> {
+        let known = (prior as &dyn Any).downcast_ref::<ChipmanPrior>().copied();
+        if known.is_none() {
+            check_prior(prior, rows.n_rows(), rows.n_features())?;
+        }
         let threads = Threads::new(run.n_threads);
         let ensemble = threads.install(|| {
             let table = Table::new(rows, &threads, run.control)?;
-            let target = Target { table: &table, prior: &prior, leaf: model };
+            let target = Target { table: &table, prior, leaf: model };
             Ensemble::sample(&target, sampler, &threads, run.control)
         })?;
-        Ok(Self { ensemble, prior, leaf, annotation: String::new() })
+        Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
     }
 
     /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
@@ -55,16 +63,44 @@ impl<L: Leaf> BayesianTrees<L> {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<u32>> {
-        self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, out| {
+        let [leaves] = self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, [out]| {
             out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as u32);
-        })
+        })?;
+        Ok(leaves)
     }
 
     /// Every tree as arrays.
     #[must_use]
     pub fn trees(&self) -> Vec<PosteriorTree> {
-        let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
-        self.ensemble.export(|stats| u64::from(L::n_rows(stats)), values)
+        self.ensemble.trees.iter().map(|tree| self.export(tree)).collect()
+    }
+
+    /// The tree of the greatest of [`log_posteriors`](Self::log_posteriors), the first of equals.
+    #[must_use]
+    pub fn best_tree(&self) -> PosteriorTree {
+        let logs = self.log_posteriors();
+        let best = (1..logs.len()).fold(0, |best, i| if logs[i] > logs[best] { i } else { best });
+        self.export(&self.ensemble.trees[best])
+    }
+
+    /// Logarithm of each tree's posterior probability, but for the marginal likelihood of the data: prior times
+    /// likelihood of the tree as what it makes of the training rows, so that trees whose cuts lie in the same gaps
+    /// between rows are the same.
+    #[must_use]
+    pub fn log_posteriors(&self) -> &[f64] {
+        &self.ensemble.log_posteriors
+    }
+
+    /// How many cuts of each tree are along each feature, `n_trees x n_features`.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.ensemble.trees.len() * self.n_features()];
+        for (tree, counts) in self.ensemble.trees.iter().zip(counts.chunks_exact_mut(self.n_features())) {
+            for split in tree.nodes.iter().filter_map(|node| node.split) {
+                counts[split.dimension as usize] += 1;
+            }
+        }
+        counts
     }
 
     /// Weights of the trees; they sum to one.
@@ -73,15 +109,20 @@ impl<L: Leaf> BayesianTrees<L> {
         &self.ensemble.weights
     }
 
+    fn export(&self, tree: &Tree<L::Stats>) -> PosteriorTree {
+        let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
+        export(tree, |stats| u64::from(L::n_rows(stats)), values)
+    }
+
     /// What the sampler reported.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.ensemble.report
     }
 
-    /// The prior of trees.
+    /// The prior of trees; None if it is one of the user's own.
     #[must_use]
-    pub fn prior(&self) -> ChipmanPrior {
+    pub fn prior(&self) -> Option<ChipmanPrior> {
         self.prior
     }
 
@@ -117,4 +158,100 @@ pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
         return Err(Error::TooManyRows { max, found: rows.n_rows() });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::classifier::BayesianTreeClassifier;
+    use super::super::dirichlet::Dirichlet;
+    use super::super::exact::{Exact, Mean, name_of};
+    use super::super::mcmc::McmcSettings;
+    use super::super::proposals::Proposal;
+    use super::super::smc::SmcSettings;
+    use super::*;
+    use crate::control::Control;
+    use crate::mondrian::Label;
+
+    /// The same at all depths but the last, and dimensions that are not alike.
+    #[derive(Debug)]
+    struct Own {
+        split: f64,
+        log_weights: Vec<f64>,
+    }
+
+    impl TreePrior for Own {
+        fn split_probability(&self, depth: u32) -> f64 {
+            if depth < 2 { self.split } else { 0.0 }
+        }
+
+        fn log_weights(&self) -> Option<&[f64]> {
+            Some(&self.log_weights)
+        }
+    }
+
+    const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 1.0];
+    const CODES: [u32; 5] = [0, 1, 1, 0, 1];
+
+    fn fit(prior: &Own, sampler: &Sampler) -> Result<BayesianTreeClassifier> {
+        let labels = [Label::Int(0), Label::Int(1)];
+        let rows = Rows::from_f64(&X, 2).unwrap();
+        BayesianTreeClassifier::fit(prior, 0.9, sampler, rows, (&CODES, &labels), &Run::default())
+    }
+
+    /// Through what users call: the evidence of SMC and the visits of chains under a user's own prior.
+    #[test]
+    fn samplers_aim_at_the_posterior_of_any_prior() {
+        let prior = Own { split: 0.6, log_weights: vec![0.7, -0.4] };
+        let control = Control::new();
+        let table = Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &control).unwrap();
+        let leaf = Dirichlet::new(&CODES, 2, 0.9).unwrap();
+        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let mut exact = Exact::new(&target);
+        let all = exact.all_rows();
+        let z = exact.evidence(all, 0);
+        for proposal in [Proposal::Prior, Proposal::Empirical, Proposal::Optimal, Proposal::OptimalSubset(1)]
+        {
+            let settings =
+                SmcSettings { n_particles: 5, n_islands: 4000, proposal, ..SmcSettings::default() };
+            let model = fit(&prior, &Sampler::Smc(settings)).unwrap();
+            assert!(model.prior().is_none());
+            let Report::Smc(islands) = model.report() else { panic!("SMC reports of islands") };
+            let mut evidence = Mean::new();
+            for island in islands {
+                evidence.add(island.log_evidence.exp() / z);
+            }
+            evidence.check(1.0, 5.0, &format!("{proposal:?}"));
+        }
+        let settings = McmcSettings { n_chains: 1, n_draws: 100_000, thin: 3, ..McmcSettings::default() };
+        let model = fit(&prior, &Sampler::Mcmc(settings)).unwrap();
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        for tree in &model.ensemble.trees {
+            *visits.entry(name_of(tree, &table)).or_default() += 1e-5;
+        }
+        let trees = exact.trees(all, 0).into_iter().filter(|(_, weight)| *weight > 0.0);
+        let trees: HashMap<String, f64> = trees.collect();
+        assert!(visits.keys().all(|name| trees.contains_key(name)));
+        for (name, weight) in trees {
+            let found = visits.get(&name).copied().unwrap_or(0.0);
+            // Draws follow each other: ten are worth one.
+            let error = (weight / z * 1e-4).sqrt();
+            assert!((found - weight / z).abs() < 5.0 * error, "{name}: {found} for {}", weight / z);
+        }
+    }
+
+    #[test]
+    fn priors_that_are_none_are_refused() {
+        let smc = Sampler::Smc(SmcSettings::default());
+        let is_taken = |split, logs: &[f64]| fit(&Own { split, log_weights: logs.to_vec() }, &smc).is_ok();
+        assert!(is_taken(0.5, &[0.0, 0.0]));
+        assert!(is_taken(0.0, &[-1e300, 1e300]));
+        for split in [1.0, -0.1, f64::NAN] {
+            assert!(!is_taken(split, &[0.0, 0.0]));
+        }
+        for logs in [&[0.0][..], &[0.0; 3], &[0.0, f64::NAN], &[0.0, f64::NEG_INFINITY]] {
+            assert!(!is_taken(0.5, logs));
+        }
+    }
 }

@@ -1,25 +1,78 @@
 //! Priors over the shape of trees.
 
+use super::limits::check;
 use crate::error::{Error, Result};
 
 /// How readily the nodes of a tree split, and along which dimensions. Where along one is uniform over what the
 /// node's rows allow (thesis section 3.2.3).
 ///
-/// ```
-/// use boscage::{ChipmanPrior, TreePrior};
+/// All samplers take any such prior. One of trees that are not deep, but else readily split:
 ///
-/// let prior = ChipmanPrior::new(0.95, 0.5)?;
-/// assert_eq!(prior.split_probability(0), 0.95);
+/// ```
+/// use boscage::{BayesianTreeClassifier, Label, Rows, Run, Sampler, SmcSettings, TreePrior};
+///
+/// #[derive(Debug)]
+/// struct Shallow {
+///     max_depth: u32,
+/// }
+///
+/// impl TreePrior for Shallow {
+///     fn split_probability(&self, depth: u32) -> f64 {
+///         if depth < self.max_depth { 0.8 } else { 0.0 }
+///     }
+/// }
+///
+/// let x: Vec<f64> = (0..60).map(f64::from).collect();
+/// let codes: Vec<u32> = (0..60).map(|i| i / 10 % 2).collect();
+/// let trees = BayesianTreeClassifier::fit(
+///     &Shallow { max_depth: 2 },
+///     1.0,
+///     &Sampler::Smc(SmcSettings::default()),
+///     Rows::from_f64(&x, 1)?,
+///     (&codes, &[Label::Int(0), Label::Int(1)]),
+///     &Run::default(),
+/// )?;
+/// assert!(trees.trees().iter().all(|tree| tree.feature.len() <= 7));
 /// # Ok::<(), boscage::Error>(())
 /// ```
 pub trait TreePrior: std::fmt::Debug + Sync {
-    /// The probability that a node with this many cuts above it, and whose rows can be split, is.
+    /// The probability that a node with this many cuts above it, and whose rows can be split, is: from zero to below
+    /// one.
     fn split_probability(&self, depth: u32) -> f64;
 
-    /// Logarithms of the weights of all dimensions, up to a constant: a node that splits does so along one of those
+    /// Logarithms of that probability and of its complement.
+    fn log_split_stop(&self, depth: u32) -> (f64, f64) {
+        let p = self.split_probability(depth);
+        (libm::log(p), libm::log1p(-p))
+    }
+
+    /// Logarithms of the weights of all dimensions, finite, up to a constant: a node that splits does so along one of those
     /// that vary among its rows, in proportion to these; all alike if None is given.
     fn log_weights(&self) -> Option<&[f64]> {
         None
+    }
+}
+
+/// Checks a prior that may be anybody's, for rows that no tree of more cuts than rows can part.
+///
+/// # Errors
+/// [`Error::InvalidSetting`] for probabilities or weights that are none; [`Error::Length`] for weights that are not one
+/// for each dimension.
+pub(super) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
+    let probabilities = (0..n_rows as u32).map(|depth| prior.split_probability(depth));
+    for p in probabilities {
+        check("the probability to split", (0.0..1.0).contains(&p), "from 0 to below 1", &p)?;
+    }
+    let Some(logs) = prior.log_weights() else {
+        return Ok(());
+    };
+    if logs.len() != n_features {
+        let (what, why) = ("the prior's logarithms of weights", "one for each feature");
+        return Err(Error::Length { what, found: logs.len(), expected: n_features, why });
+    }
+    match logs.iter().find(|log| !log.is_finite()) {
+        Some(log) => check("a logarithm of a dimension's weight", false, "finite", log),
+        None => Ok(()),
     }
 }
 
@@ -72,5 +125,11 @@ impl Default for ChipmanPrior {
 impl TreePrior for ChipmanPrior {
     fn split_probability(&self, depth: u32) -> f64 {
         self.alpha_s * libm::pow(1.0 + f64::from(depth), -self.beta_s)
+    }
+
+    fn log_split_stop(&self, depth: u32) -> (f64, f64) {
+        // The probability itself may be too small for a number.
+        let log_split = libm::log(self.alpha_s) - self.beta_s * libm::log(1.0 + f64::from(depth));
+        (log_split, libm::log1p(-self.split_probability(depth)))
     }
 }

@@ -4,7 +4,7 @@ use super::ensemble::Sampler;
 use super::limits::check_squares;
 use super::normal::{Moments, Normal, NormalPrior};
 use super::posterior::{BayesianTrees, Leaf, check_lengths};
-use super::prior::ChipmanPrior;
+use super::prior::TreePrior;
 use super::tree::Tree;
 use crate::data::Rows;
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::mondrian::Run;
 /// let x: Vec<f64> = (0..40).map(f64::from).collect();
 /// let y: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x >= 20.0)) + 0.01 * (x % 3.0)).collect();
 /// let trees = BayesianTreeRegressor::fit(
-///     ChipmanPrior::default(),
+///     &ChipmanPrior::default(),
 ///     NormalPrior::of_targets(&y, 0.1, 1.5, 0.1)?,
 ///     &Sampler::Smc(SmcSettings::default()),
 ///     Rows::from_f64(&x, 1)?,
@@ -38,10 +38,11 @@ impl Leaf for NormalPrior {
         moments.n
     }
 
-    /// Degrees of freedom, location and scale of the predictive.
+    /// Degrees of freedom, location and scale of the predictive; mean and variance of the rows' targets.
     fn values(&self, moments: &Moments, values: &mut Vec<f64>) {
         let (df, location, scale) = moments.predictive(self);
-        values.extend([df, location, scale]);
+        let (mean, variance) = moments.of_targets(self);
+        values.extend([df, location, scale, mean, variance]);
     }
 }
 
@@ -62,7 +63,7 @@ impl BayesianTreeRegressor {
     /// # Errors
     /// Settings, lengths or values that are not as they should be; an interrupt.
     pub fn fit(
-        prior: ChipmanPrior,
+        prior: &(impl TreePrior + 'static),
         leaf_prior: NormalPrior,
         sampler: &Sampler,
         rows: Rows<'_>,
@@ -81,10 +82,31 @@ impl BayesianTreeRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let of_nodes = self.predictives();
-        self.ensemble.predict(rows, run, 1, |leaves, out: &mut [f64]| {
+        let [means] =
+            self.ensemble.predict(rows, run, 1, |leaves, [out]| out[0] = self.mean(&of_nodes, leaves))?;
+        Ok(means)
+    }
+
+    /// The predictive mean of every row, and the standard deviation of its predictive distribution, noise included;
+    /// infinite where a leaf has too few degrees of freedom.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeRegressor::predict`].
+    pub fn predict_with_std(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let of_nodes = self.predictives();
+        let [means, stds] = self.ensemble.predict(rows, run, 1, |leaves, [mean, std]| {
+            mean[0] = self.mean(&of_nodes, leaves);
             let trees = leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights);
-            out[0] = trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum();
-        })
+            let variance: f64 = trees
+                .map(|((&leaf, of_nodes), weight)| {
+                    let (df, location, scale) = of_nodes[leaf];
+                    let own = if df > 2.0 { df / (df - 2.0) } else { f64::INFINITY };
+                    weight * (own * scale.powi(2) + (location - mean[0]).powi(2))
+                })
+                .sum();
+            std[0] = variance.sqrt();
+        })?;
+        Ok((means, stds))
     }
 
     /// The predictive distribution of every row: a mixture of Student distributions, one a tree, which weigh
@@ -94,20 +116,13 @@ impl BayesianTreeRegressor {
     /// As [`BayesianTreeRegressor::predict`].
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Students> {
         let of_nodes = self.predictives();
-        let n_trees = of_nodes.len();
-        let numbers = self.ensemble.predict(rows, run, 3 * n_trees, |leaves, out: &mut [f64]| {
-            for (tree, (&leaf, of_nodes)) in leaves.iter().zip(&of_nodes).enumerate() {
-                let (df, location, scale) = of_nodes[leaf];
-                [out[tree], out[n_trees + tree], out[2 * n_trees + tree]] = [df, location, scale];
-            }
-        })?;
-        let mut students = Students::default();
-        for row in numbers.chunks_exact(3 * n_trees) {
-            students.df.extend_from_slice(&row[..n_trees]);
-            students.location.extend_from_slice(&row[n_trees..2 * n_trees]);
-            students.scale.extend_from_slice(&row[2 * n_trees..]);
-        }
-        Ok(students)
+        let [df, location, scale] =
+            self.ensemble.predict(rows, run, of_nodes.len(), |leaves, [df, location, scale]| {
+                for (tree, (&leaf, of_nodes)) in leaves.iter().zip(&of_nodes).enumerate() {
+                    (df[tree], location[tree], scale[tree]) = of_nodes[leaf];
+                }
+            })?;
+        Ok(Students { df, location, scale })
     }
 
     /// The prior of a leaf's mean and variance.
@@ -116,6 +131,13 @@ impl BayesianTreeRegressor {
         self.leaf
     }
 
+    /// The mean of a row that comes to these leaves.
+    fn mean(&self, of_nodes: &[Vec<(f64, f64, f64)>], leaves: &[usize]) -> f64 {
+        let trees = leaves.iter().zip(of_nodes).zip(&self.ensemble.weights);
+        trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum()
+    }
+
+    /// Degrees of freedom, location and scale of what each node of each tree predicts.
     fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
         let of_tree =
             |tree: &Tree<Moments>| tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect();

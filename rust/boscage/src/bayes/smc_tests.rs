@@ -44,7 +44,7 @@ fn run<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Isla
 }
 
 fn n_leaves_of<S>(tree: &Tree<S>) -> f64 {
-    tree.nodes.iter().filter(|node| node.split.is_none()).count() as f64
+    tree.leaves_and_depth().0.into()
 }
 
 /// Name of the root's cut, or "*".
@@ -184,12 +184,16 @@ fn a_flat_likelihood_gives_back_the_prior() {
         assert!(island.log_evidence.abs() < 1e-9);
         assert!(island.stages.iter().all(|stage| (stage.ess / 20_000.0 - 1.0).abs() < 1e-9));
         let mut leaves = Mean::new();
+        let mut at_most = [0.0; 4];
         // Along the third column: the share of the extent below a cut is uniform.
         let (mut below, mut cuts) = (Mean::new(), 0.0);
         for (tree, w) in island.trees.iter().zip(&island.weights) {
             // Particles that stopped at once are one tree.
             for _ in 0..(w * 20_000.0).round() as u32 {
                 leaves.add(n_leaves_of(tree));
+            }
+            for (n_layers, share) in at_most.iter_mut().enumerate() {
+                *share += if tree.leaves_and_depth().1 as usize <= n_layers { *w } else { 0.0 };
             }
             if let Some(split) = tree.nodes[0].split {
                 cuts += 1.0;
@@ -199,6 +203,11 @@ fn a_flat_likelihood_gives_back_the_prior() {
             }
         }
         leaves.check(n_leaves, 5.0, "leaves");
+        for (n_layers, share) in at_most.into_iter().enumerate() {
+            let expected = exact.shallow(all, 0, n_layers as u32);
+            let error = (expected * (1.0 - expected) / 20_000.0).sqrt();
+            assert!((share - expected).abs() < 5.0 * error, "depth {n_layers}: {share} for {expected}");
+        }
         below.check(0.5, 5.0, "location");
         assert!((below.squares / below.n - 1.0 / 3.0).abs() < 0.02);
         let cuts: f64 = cuts;

@@ -18,16 +18,20 @@ pub(crate) struct Target<'a, L> {
 impl<L: LeafModel> Target<'_, L> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(crate) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
-        let p = self.prior.split_probability(depth);
-        (libm::log(p), libm::log1p(-p))
+        self.prior.log_split_stop(depth)
     }
 
     /// Logarithms of the probabilities of the dimensions of a node that splits, by extent.
     pub(crate) fn log_shares(&self, extents: &[Extent]) -> Vec<f64> {
+        self.log_shares_of(extents.iter().map(|extent| extent.dimension))
+    }
+
+    /// The same of these dimensions.
+    pub(crate) fn log_shares_of(&self, dimensions: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
         match self.prior.log_weights() {
-            None => vec![-libm::log(extents.len() as f64); extents.len()],
+            None => vec![-libm::log(dimensions.len() as f64); dimensions.len()],
             Some(all) => {
-                let mut own: Vec<f64> = extents.iter().map(|extent| all[extent.dimension as usize]).collect();
+                let mut own: Vec<f64> = dimensions.map(|dimension| all[dimension as usize]).collect();
                 let total = log_sum_exp(&own);
                 for log in &mut own {
                     *log -= total;

@@ -24,6 +24,26 @@ pub(crate) struct Split {
 }
 
 impl<S> Tree<S> {
+    /// Number of leaves, and of cuts above the deepest.
+    pub(crate) fn leaves_and_depth(&self) -> (u32, u32) {
+        let (mut n_leaves, mut deepest) = (0, 0);
+        let mut depth = vec![0; self.nodes.len()];
+        // A parent comes before its children.
+        for (i, node) in self.nodes.iter().enumerate() {
+            match node.split {
+                Some(split) => {
+                    depth[i + 1] = depth[i] + 1;
+                    depth[split.right as usize] = depth[i] + 1;
+                }
+                None => {
+                    n_leaves += 1;
+                    deepest = deepest.max(depth[i]);
+                }
+            }
+        }
+        (n_leaves, deepest)
+    }
+
     /// The leaf that a row comes to.
     pub(crate) fn leaf(&self, value: impl Fn(u32) -> f64) -> usize {
         let mut at = 0;

@@ -10,10 +10,44 @@ use crate::bayes::{
 };
 use crate::error::Result;
 
+/// Statistics of a node's rows, as they are checked.
+trait Stored {
+    fn n_rows(&self) -> u32;
+
+    /// Whether they are those of the children together, but for rounding in sums over all rows.
+    fn is_sum(&self, children: [&Self; 2], root: &Self) -> bool;
+}
+
+impl Stored for Counts {
+    fn n_rows(&self) -> u32 {
+        self.n_rows()
+    }
+
+    fn is_sum(&self, [left, right]: [&Self; 2], _: &Self) -> bool {
+        let pairs = left.by_class.iter().zip(&right.by_class);
+        pairs.zip(&self.by_class).all(|((left, right), &all)| left.checked_add(*right) == Some(all))
+    }
+}
+
+impl Stored for Moments {
+    fn n_rows(&self) -> u32 {
+        self.n
+    }
+
+    fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
+        /// More than rounding makes of sums over rows.
+        const ROUNDING: f64 = 1e-6;
+        let is_near = |a: f64, b: f64, scale: f64| (a - b).abs() <= ROUNDING * scale;
+        left.n.checked_add(right.n) == Some(self.n)
+            && is_near(self.sum, left.sum + right.sum, (f64::from(root.n) * root.squares).sqrt())
+            && is_near(self.squares, left.squares + right.squares, root.squares)
+    }
+}
+
 pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier) {
     writer.f64(model.leaf.alpha);
     writer.list(&model.leaf.labels, write_label);
-    write_prior(writer, &model.prior);
+    write_prior(writer, model.prior.as_ref());
     writer.text(&model.annotation);
     write_ensemble(writer, &model.ensemble, |writer, counts| {
         counts.by_class.iter().for_each(|&count| writer.u32(count));
@@ -44,7 +78,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
     for value in [leaf.prior_mean, leaf.kappa, leaf.shape, leaf.scale] {
         writer.f64(value);
     }
-    write_prior(writer, &model.prior);
+    write_prior(writer, model.prior.as_ref());
     writer.text(&model.annotation);
     write_ensemble(writer, &model.ensemble, |writer, moments| {
         writer.u32(moments.n);
@@ -67,13 +101,18 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegr
     Ok(BayesianTreeRegressor { ensemble, prior, leaf, annotation })
 }
 
-fn write_prior(writer: &mut Writer, prior: &ChipmanPrior) {
-    writer.f64(prior.alpha_s());
-    writer.f64(prior.beta_s());
+/// A prior of the user's own is not in the file, only that it is one.
+fn write_prior(writer: &mut Writer, prior: Option<&ChipmanPrior>) {
+    let numbers = prior.map(|prior| [prior.alpha_s(), prior.beta_s()]);
+    writer.list(numbers.as_ref().map_or(&[], <[f64; 2]>::as_slice), |writer, value| writer.f64(*value));
 }
 
-fn read_prior(reader: &mut Reader<'_>) -> Result<ChipmanPrior> {
-    as_file(ChipmanPrior::new(reader.f64()?, reader.f64()?))
+fn read_prior(reader: &mut Reader<'_>) -> Result<Option<ChipmanPrior>> {
+    match reader.list(8, Reader::f64)?[..] {
+        [] => Ok(None),
+        [alpha_s, beta_s] => as_file(ChipmanPrior::new(alpha_s, beta_s)).map(Some),
+        _ => Err(wrong("a prior of trees that is not of two numbers")),
+    }
 }
 
 fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn(&mut Writer, &S)) {
@@ -82,23 +121,26 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
         writer.f64(*high);
     });
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
-    writer.list(&ensemble.trees, |writer, tree| {
-        writer.list(&tree.nodes, |writer, node| {
-            match node.split {
-                None => writer.u8(0),
-                Some(split) => {
-                    writer.u8(1);
-                    writer.u32(split.dimension);
-                    writer.f64(split.threshold);
-                }
-            }
-            stats(writer, &node.stats);
-        });
-    });
+    writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
+    writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, &stats));
     write_report(writer, &ensemble.report);
 }
 
-fn read_ensemble<S>(
+fn write_tree<S>(writer: &mut Writer, tree: &Tree<S>, stats: &impl Fn(&mut Writer, &S)) {
+    writer.list(&tree.nodes, |writer, node| {
+        match node.split {
+            None => writer.u8(0),
+            Some(split) => {
+                writer.u8(1);
+                writer.u32(split.dimension);
+                writer.f64(split.threshold);
+            }
+        }
+        stats(writer, &node.stats);
+    });
+}
+
+fn read_ensemble<S: Stored>(
     reader: &mut Reader<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Ensemble<S>> {
@@ -111,15 +153,23 @@ fn read_ensemble<S>(
     if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
         return Err(wrong("weights that do not sum to one"));
     }
-    let trees = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
-    if trees.len() != weights.len() {
-        return Err(wrong("more or fewer weights than trees"));
+    let log_posteriors = reader.list(8, Reader::f64)?;
+    if log_posteriors.iter().any(|log| log.is_nan() || *log == f64::INFINITY) {
+        return Err(wrong("a tree whose posterior probability is no number"));
     }
-    let report = read_report(reader, trees.len())?;
-    Ok(Ensemble { trees, weights, ranges, report })
+    let trees: Vec<Tree<S>> = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
+    if trees.windows(2).any(|pair| pair[0].nodes[0].stats.n_rows() != pair[1].nodes[0].stats.n_rows()) {
+        return Err(wrong("trees of unlike numbers of rows"));
+    }
+    if trees.len() != weights.len() || trees.len() != log_posteriors.len() {
+        return Err(wrong("more or fewer weights or probabilities than trees"));
+    }
+    let shapes: Vec<(u32, u32)> = trees.iter().map(Tree::leaves_and_depth).collect();
+    let report = read_report(reader, &shapes)?;
+    Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
 }
 
-fn read_tree<S>(
+fn read_tree<S: Stored>(
     reader: &mut Reader<'_>,
     ranges: &[(f64, f64)],
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
@@ -151,6 +201,16 @@ fn read_tree<S>(
     }
     if nodes.last().is_none_or(|node| node.split.is_some()) || !waiting.is_empty() {
         return Err(wrong("a tree that does not end"));
+    }
+    let stats = |i: usize| nodes[i].stats.as_ref();
+    for (i, node) in nodes.iter().enumerate() {
+        let is_whole = match node.split {
+            None => node.stats.n_rows() > 0,
+            Some(split) => stats(i).is_sum([stats(i + 1), stats(split.right as usize)], stats(0)),
+        };
+        if !is_whole {
+            return Err(wrong("a leaf of no rows, or a node whose rows are not those of its children"));
+        }
     }
     Ok(Tree { nodes })
 }
@@ -189,7 +249,8 @@ fn write_report(writer: &mut Writer, report: &Report) {
     }
 }
 
-fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
+/// `shapes` are leaves and depth of every tree.
+fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report> {
     if reader.choice(&[true, false])? {
         let islands = reader.list(24, |reader| {
             let (n_particles, n_unfinished) = (reader.u32()?, reader.u32()?);
@@ -197,6 +258,9 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
             let stages = reader.list(24, |reader| {
                 let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
                 let ancestors = reader.list(4, Reader::u32)?;
+                if log_evidence.is_nan() || !(0.999..=1.001 * f64::from(n_particles)).contains(&ess) {
+                    return Err(wrong("a stage whose weights are none"));
+                }
                 let is_whole = ancestors.is_empty() || ancestors.len() == n_particles as usize;
                 if !is_whole || ancestors.iter().any(|&ancestor| ancestor >= n_particles) {
                     return Err(wrong("ancestors that are not particles, or not one for each"));
@@ -207,15 +271,18 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         })?;
         // Particles that made the same cuts are one tree.
         let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
-        if n_particles < n_trees as u64 || islands.iter().any(|island| island.n_particles == 0) {
+        if n_particles < shapes.len() as u64 || islands.iter().any(|island| island.n_particles == 0) {
             return Err(wrong("fewer particles than trees, or an island of none"));
         }
         let too_many = |island: &IslandReport| island.n_particles as usize > MOST_PARTICLES.0;
         if n_particles > MOST_KEPT.0 as u64 || islands.iter().any(too_many) {
             return Err(wrong("more particles than there can be"));
         }
-        if islands.iter().any(|island| island.n_unfinished > island.n_particles) {
-            return Err(wrong("more unfinished particles than particles"));
+        if islands
+            .iter()
+            .any(|island| island.n_unfinished > island.n_particles || island.log_evidence.is_nan())
+        {
+            return Err(wrong("more unfinished particles than particles, or evidence that is no number"));
         }
         return Ok(Report::Smc(islands));
     }
@@ -237,8 +304,15 @@ fn read_report(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         })?;
         Ok(ChainReport { draws, acceptance })
     })?;
-    let n_draws: usize = chains.iter().map(|chain| chain.draws.len()).sum();
-    if n_draws != n_trees || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len()) {
+    let draws: Vec<&Draw> = chains.iter().flat_map(|chain| &chain.draws).collect();
+    let is_of_tree = |(draw, shape): (&&Draw, &(u32, u32))| {
+        (draw.n_leaves, draw.depth) == *shape && !draw.log_prior.is_nan() && !draw.log_likelihood.is_nan()
+    };
+    if !draws.iter().zip(shapes).all(is_of_tree) {
+        return Err(wrong("draws that are not those of the trees"));
+    }
+    if draws.len() != shapes.len() || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len())
+    {
         return Err(wrong("draws that are not one a tree, or not as many for each chain"));
     }
     Ok(Report::Mcmc(chains))
@@ -253,7 +327,44 @@ mod tests {
         let mut writer = Writer::default();
         writer.u32(PLAIN);
         write_report(&mut writer, report);
-        read_report(&mut Reader::new(writer.bytes()).unwrap(), n_trees).is_ok()
+        read_report(&mut Reader::new(writer.bytes()).unwrap(), &vec![(1, 0); n_trees]).is_ok()
+    }
+
+    #[test]
+    fn nodes_have_the_rows_of_their_children() {
+        let split = || Some(Split { dimension: 0, threshold: 0.5, right: 0 });
+        let is_read = |stats: [Counts; 3]| {
+            let mut writer = Writer::default();
+            writer.u32(PLAIN);
+            let [root, left, right] = stats;
+            let nodes = [(split(), root), (None, left), (None, right)];
+            let tree =
+                Tree { nodes: nodes.map(|(split, stats)| TreeNode { split, stats: stats.into() }).into() };
+            write_tree(&mut writer, &tree, &|writer: &mut Writer, counts: &Counts| {
+                counts.by_class.iter().for_each(|&count| writer.u32(count));
+            });
+            let read =
+                |reader: &mut Reader<'_>| Ok(Counts { by_class: Box::new([reader.u32()?, reader.u32()?]) });
+            read_tree(&mut Reader::new(writer.bytes()).unwrap(), &[(0.0, 1.0)], read).is_ok()
+        };
+        let counts = |a, b| Counts { by_class: Box::new([a, b]) };
+        assert!(is_read([counts(3, 4), counts(3, 1), counts(0, 3)]));
+        assert!(!is_read([counts(3, 4), counts(3, 4), counts(0, 0)]));
+        assert!(!is_read([counts(4, 3), counts(3, 1), counts(0, 3)]));
+        assert!(!is_read([counts(3, 4), counts(3, 1), counts(0, 4)]));
+        assert!(!is_read([counts(0, 4), counts(u32::MAX, 1), counts(1, 3)]));
+    }
+
+    #[test]
+    fn sums_agree_with_those_of_children_but_for_rounding() {
+        let moments = |n, sum, squares| Moments { n, sum, squares };
+        let root = moments(5, 1e3, 1e6);
+        let (left, right) = (moments(2, 1e3 - 1e-5, 1e6 - 1e-3), moments(3, 1e-5, -1e-9));
+        assert!(root.is_sum([&left, &right], &root));
+        assert!(!root.is_sum([&left, &moments(4, 1e-5, 1e-3)], &root));
+        assert!(!root.is_sum([&left, &moments(3, 1.0, 1e-3)], &root));
+        assert!(!root.is_sum([&left, &moments(3, 1e-5, 10.0)], &root));
+        assert!(!root.is_sum([&moments(2, f64::NAN, 0.0), &right], &root));
     }
 
     #[test]
@@ -274,18 +385,27 @@ mod tests {
         assert!(!is_read(&[island(2, Some(vec![0]))], 1));
         assert!(!is_read(&[island(2, Some(vec![0, 2]))], 1));
         assert!(!is_read(&[IslandReport { n_unfinished: 3, ..island(2, None) }], 1));
+        assert!(!is_read(&[IslandReport { log_evidence: f64::NAN, ..island(2, None) }], 1));
+        for ess in [f64::NAN, 0.0, 2.1] {
+            let stages = vec![Stage { ess, log_evidence: -1.0, ancestors: None }];
+            assert!(!is_read(&[IslandReport { stages, ..island(2, None) }], 1));
+        }
     }
 
     #[test]
     fn reports_of_chains_agree_with_themselves() {
         let draw = Draw { log_prior: -1.0, log_likelihood: -1.0, n_leaves: 1, depth: 0 };
-        let is_read = |lengths: &[usize], n_trees| {
+        let is_read_of = |draw, lengths: &[usize], n_trees| {
             let chain = |&n: &usize| ChainReport { draws: vec![draw; n], acceptance: Default::default() };
             is_read(&Report::Mcmc(lengths.iter().map(chain).collect()), n_trees)
         };
+        let is_read = |lengths: &[usize], n_trees| is_read_of(draw, lengths, n_trees);
         assert!(is_read(&[2, 2], 4));
         assert!(!is_read(&[2, 2], 3));
         assert!(!is_read(&[1, 3], 4));
         assert!(!is_read(&[], 1));
+        assert!(!is_read_of(Draw { n_leaves: 2, ..draw }, &[1], 1));
+        assert!(!is_read_of(Draw { depth: 1, ..draw }, &[1], 1));
+        assert!(!is_read_of(Draw { log_prior: f64::NAN, ..draw }, &[1], 1));
     }
 }

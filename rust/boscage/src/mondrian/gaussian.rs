@@ -100,17 +100,47 @@ impl<R: Real> Messages<R> {
         }
         for node in nodes {
             let (message, term) = match tree.arena.kind(node) {
-                Kind::Split(left, right) => {
-                    let clock = hyper.clock(tree.arena.time(node));
-                    let side =
-                        |child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock);
-                    join(side(left), side(right))
-                }
+                Kind::Split(left, right) => self.joined(tree, node, [left, right], lifetime, hyper),
                 Kind::Leaf => leaf_message(tree, node, hyper.noise_variance),
             };
             self.messages[node.index()] = message;
             gather(term);
         }
+    }
+
+    /// The upward pass where leaves say something else than all of their rows.
+    pub(crate) fn of_leaves<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+        leaf: impl Fn(NodeId) -> Message<R>,
+    ) -> Self {
+        let zero = R::constant(0.0);
+        let none = Message { precision: zero, mean: zero };
+        let mut this = Self { messages: vec![none; tree.arena.n_indices()] };
+        for &node in preorder.iter().rev() {
+            this.messages[node.index()] = match tree.arena.kind(node) {
+                Kind::Split(left, right) => this.joined(tree, node, [left, right], lifetime, hyper).0,
+                Kind::Leaf => leaf(node),
+            };
+        }
+        this
+    }
+
+    /// What both children of a node say together.
+    fn joined<S: Scalar>(
+        &self,
+        tree: &Tree<S, Numbers>,
+        node: NodeId,
+        children: [NodeId; 2],
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+    ) -> (Message<R>, R) {
+        let clock = hyper.clock(tree.arena.time(node));
+        let [left, right] =
+            children.map(|child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock));
+        join(left, right)
     }
 }
 

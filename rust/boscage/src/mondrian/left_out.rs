@@ -83,9 +83,8 @@ impl Chosen {
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
 ///
-/// For local noise its tails, and whether a parent's factor counts for more rows. Never for fewer: a factor
-/// that few rows make is a poor guess, and a row that is left out does not see how poor, for it is not one of
-/// them.
+/// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
+/// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<Numbers>,
     kept: &Kept<S, Numbers>,
@@ -132,7 +131,7 @@ pub(crate) fn maximise<S: Scalar>(
         directions.extend([[0, 0, -1, 0], [0, 0, 1, 0]]);
     }
     if settings.noise == Noise::Local {
-        directions.push([0, 0, 0, 1]);
+        directions.extend([[0, 0, 0, 1], [0, 0, 0, -1]]);
     }
     let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, evaluate)?;
     // Targets of so many orders of magnitude that no density of theirs is a number.
@@ -222,6 +221,8 @@ struct Trial<'a, S> {
     /// All rows in an order of their own, and which of them are chosen.
     order: Vec<RowId>,
     numbers: Vec<Option<u32>>,
+    /// The latter by row.
+    parts: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
 }
@@ -319,8 +320,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
             Ok(chosen.iter().map(place).collect())
         })?;
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
+        let mut parts = vec![None; forest.targets.len()];
+        for (&row, &number) in order.iter().zip(&numbers) {
+            parts[row as usize] = number;
+        }
         let noise = settings.noise;
-        Ok(Self { trees, preorders, places, targets, forest, order, numbers, noise, run })
+        Ok(Self { trees, preorders, places, targets, forest, order, numbers, parts, noise, run })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -335,8 +340,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let targets: Vec<f64> = self.order.iter().map(target).collect();
         let errors = |trees: &Trees, hyper: Hyperparameters| {
             let joint = Joint::new(trees, hyper, self.run)?;
-            match (self.targets.len() * PARTS).div_ceil(targets.len()) {
-                0 | 1 => self.errors::<1>(&joint, &targets, 1),
+            match self.n_parts() {
+                1 => self.errors::<1>(&joint, &targets, 1),
                 n_parts => self.errors::<PARTS>(&joint, &targets, n_parts),
             }
         };
@@ -378,12 +383,11 @@ impl<'a, S: Scalar> Trial<'a, S> {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, _) = Messages::upward(tree, preorder, lifetime, hyper);
             let above = gaussian::beliefs(tree, &messages, hyper, lifetime, preorder);
-            let sizes = (self.noise == Noise::Local)
-                .then(|| Sizes::of(tree, preorder, &above, hyper.noise_variance, &self.forest.targets));
-            let each = self.places[i]
-                .iter()
-                .zip(&self.targets)
-                .map(|(place, &y)| {
+            let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
+            let sizes: Vec<Sizes> = (0..n_parts).map(|part| self.sizes_without(part, i, hyper)).collect();
+            let rows = self.places[i].iter().zip(&self.targets).enumerate();
+            let each = rows
+                .map(|(row, (place, &y))| {
                     let leaf = place.path[place.path.len() - 1];
                     let n = tree.arena.n_rows(leaf) as f64;
                     let mut belief = above[leaf.index()];
@@ -393,14 +397,44 @@ impl<'a, S: Scalar> Trial<'a, S> {
                         let others = Message { precision: (n - 1.0) / hyper.noise_variance, mean };
                         belief = belief.without(others, place.branch.as_ref(), hyper, lifetime);
                     }
-                    let scale = sizes.as_ref().map_or(1.0, |sizes| {
-                        sizes.without(y, &place.path, tree, &above, hyper.noise_variance, prior)
-                    });
+                    let scale =
+                        if n_parts == 0 { 1.0 } else { sizes[row % n_parts].along(&place.path, prior) };
                     (y - belief.mean, (belief.variance + hyper.noise_variance) * scale)
                 })
                 .collect();
             Ok(each)
         })
+    }
+
+    /// Parts of the chosen rows that are left out together, where leaving out one by one takes too long.
+    fn n_parts(&self) -> usize {
+        (self.targets.len() * PARTS).div_ceil(self.order.len()).max(1)
+    }
+
+    /// How far a tree without a part of the chosen rows misses its other rows.
+    fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters) -> Sizes {
+        /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
+        const NOTHING: f64 = 1e-12;
+        let (tree, preorder) = (&self.trees[tree], &self.preorders[tree]);
+        let (n_parts, lifetime) = (self.n_parts(), self.forest.settings.lifetime);
+        let is_left_out =
+            |row: RowId| self.parts[row as usize].is_some_and(|number| number as usize % n_parts == part);
+        let rows = |leaf, targets: &mut Vec<f64>| {
+            let others = tree.arena.leaf_rows(leaf).filter(|&row| !is_left_out(row));
+            targets.extend(others.map(|row| self.forest.targets[row as usize]));
+            targets.sort_unstable_by(f64::total_cmp);
+            let n = targets.len() as f64;
+            targets
+                .first()
+                .map_or(hyper.mu, |first| first + targets.iter().map(|y| (y - first) / n).sum::<f64>())
+        };
+        let messages = Messages::of_leaves(tree, preorder, lifetime, hyper, |leaf| {
+            let mut targets = Vec::new();
+            let mean = rows(leaf, &mut targets);
+            Message { precision: (targets.len() as f64).max(NOTHING) / hyper.noise_variance, mean }
+        });
+        let above = gaussian::beliefs(tree, &messages, hyper, lifetime, preorder);
+        Sizes::of(tree, preorder, &above, hyper.noise_variance, rows)
     }
 
     /// Mean log density of the rows, with a factor on all variances.
@@ -450,5 +484,74 @@ impl<'a, S: Scalar> Trial<'a, S> {
             }
         }
         if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::mondrian::domain::Domain;
+    use crate::mondrian::forest::{Batch, Body, MondrianSettings};
+    use crate::mondrian::keyed::Stream;
+    use crate::mondrian::local_noise;
+
+    const ROWS: usize = 90;
+
+    fn forest() -> Forest<Numbers> {
+        let mut stream = Stream::new(1, 0);
+        // Thirds are not exact in f32, so that the forest keeps f64.
+        let x: Vec<f64> = (0..2 * ROWS).map(|_| stream.unit() / 3.0).collect();
+        let y = x.chunks(2).map(|x| (9.0 * x[0]).sin() + 3.0 * x[1] * stream.unit()).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let settings = MondrianSettings { n_estimators: 3, ..MondrianSettings::default() };
+        let domain = Domain::of_rows(rows, None).unwrap();
+        Forest::fit(settings, domain, Batch { rows, ids: None }, y, &Run::default()).unwrap()
+    }
+
+    #[test]
+    fn local_noise_without_some_rows_is_that_of_a_forest_that_forgot_them() {
+        let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
+        let (prior, run) = (4.0, Run::default());
+        let forest = forest();
+        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
+        let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
+        assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
+        for part in 0..PARTS {
+            let is_left_out =
+                |row: &RowId| trial.parts[*row as usize].is_some_and(|n| n as usize % PARTS == part);
+            let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
+            let mut smaller = forest.clone();
+            let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
+            smaller.forget(&ids, &run, |_| ()).unwrap();
+            let Body::F64(others) = &smaller.body else { panic!("rows are kept as they are") };
+            let messages: Vec<Messages> = others
+                .trees
+                .iter()
+                .map(|tree| Messages::upward(tree, &tree.arena.preorder(), f64::INFINITY, &hyper).0)
+                .collect();
+            let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
+            for (i, tree) in others.trees.iter().enumerate() {
+                let sizes = trial.sizes_without(part, i, &hyper);
+                for &row in &rows {
+                    let number = trial.parts[row as usize].unwrap() as usize;
+                    let path = &trial.places[i][number].path;
+                    let there = |node: &NodeId| {
+                        let mut all = Vec::new();
+                        trial.trees[i].arena.collect_rows(*node, &mut all);
+                        all.into_iter().filter(|row| !is_left_out(row)).count()
+                    };
+                    let n = path.iter().map(there).filter(|&n| n > 0).min().unwrap();
+                    let x = &kept.values[2 * row as usize..][..2];
+                    let mut node = tree.arena.root().unwrap();
+                    while tree.arena.n_rows(node) > n {
+                        node = tree.arena.follow(node, |d| x[d as usize]).1;
+                    }
+                    let found = sizes.along(path, prior);
+                    assert!((found - expected[i][node.index()]).abs() < 1e-9 * found, "{found}");
+                }
+            }
+        }
     }
 }

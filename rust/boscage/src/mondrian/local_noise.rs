@@ -12,13 +12,13 @@
 
 use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Above, Hyperparameters, Messages};
-use super::numbers::{Moments, Numbers};
+use super::numbers::Numbers;
 use super::tree::Tree;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::tree::{Kind, NodeId};
 
-/// Rows that a parent's factor counts for (at least), `a` above.
+/// Rows that a parent's factor counts for, `a` above, where nothing is known of it.
 pub(crate) const PRIOR: f64 = 10.0;
 
 /// The factor on a node's variances, by tree and node; a parent's counts for `prior` rows.
@@ -38,13 +38,19 @@ pub(crate) fn estimate<S: Scalar>(
         let tree = &kept.trees[i];
         let order = tree.arena.preorder();
         let above = gaussian::beliefs(tree, &messages[i], hyper, lifetime, &order);
-        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, &forest.targets).smooth(tree, &order, prior))
+        let all = |leaf, targets: &mut Vec<f64>| {
+            targets.extend(tree.arena.leaf_rows(leaf).map(|row| forest.targets[row as usize]));
+            tree.statistics.moments(leaf).mean
+        };
+        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, all).smooth(tree, &order, prior))
     })
 }
 
 /// The sizes of what trees without a row make of it, summed over every node's rows.
 pub(crate) struct Sizes {
     sums: Vec<f64>,
+    /// Of these rows.
+    counts: Vec<f64>,
     /// Their mean in the tree.
     typical: f64,
 }
@@ -54,67 +60,75 @@ fn size(ratio: f64) -> f64 {
     ratio.sqrt()
 }
 
-/// With residual `r` from a leaf's posterior mean and that mean's posterior variance `V`, the left-out
-/// residual is `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
-fn ratio(y: f64, own: Moments, n: f64, above: Above, noise_variance: f64) -> f64 {
+/// The square over its variance of what a leaf of `n` rows with this mean makes of one of them without it: with
+/// residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out residual is
+/// `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
+fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
     let all = noise_variance + n * above.variance;
     let k = (noise_variance + (n - 1.0) * above.variance) / all;
-    let apart = (y - own.mean) + (own.mean - above.mean) * (noise_variance / all);
+    let apart = (y - mean) + (mean - above.mean) * (noise_variance / all);
     apart * apart / (noise_variance * k)
 }
 
 impl Sizes {
+    /// Those of the rows whose targets `rows` finds at each leaf; it also gives their mean. `above` is what nodes
+    /// expect given these rows.
     pub(crate) fn of<S: Scalar>(
         tree: &Tree<S, Numbers>,
         order: &[NodeId],
         above: &[Above],
         noise_variance: f64,
-        targets: &[f64],
+        rows: impl Fn(NodeId, &mut Vec<f64>) -> f64,
     ) -> Self {
         let arena = &tree.arena;
-        let mut sums = vec![0.0; arena.n_indices()];
+        let (mut sums, mut counts) = (vec![0.0; arena.n_indices()], vec![0.0; arena.n_indices()]);
         let mut own = Vec::new();
         for &node in order.iter().rev() {
-            sums[node.index()] = match arena.kind(node) {
-                Kind::Split(left, right) => sums[left.index()] + sums[right.index()],
+            (sums[node.index()], counts[node.index()]) = match arena.kind(node) {
+                Kind::Split(left, right) => {
+                    let [left, right] = [left, right].map(NodeId::index);
+                    (sums[left] + sums[right], counts[left] + counts[right])
+                }
                 Kind::Leaf => {
-                    let (moments, n) = (tree.statistics.moments(node), arena.n_rows(node) as f64);
                     own.clear();
-                    own.extend(arena.leaf_rows(node).map(|row| {
-                        size(ratio(targets[row as usize], moments, n, above[node.index()], noise_variance))
-                    }));
+                    let mean = rows(node, &mut own);
+                    let n = own.len() as f64;
+                    for y in &mut own {
+                        *y = size(ratio(*y, mean, n, above[node.index()], noise_variance));
+                    }
                     // In an order that does not depend on that of the rows' coming.
                     own.sort_unstable_by(f64::total_cmp);
-                    own.iter().sum()
+                    (own.iter().sum(), n)
                 }
             };
         }
-        let root = order.first().copied();
-        let typical = root.map_or(0.0, |root| sums[root.index()] / arena.n_rows(root) as f64);
-        Self { sums, typical }
+        let typical = order.first().map_or(0.0, |root| sums[root.index()] / counts[root.index()]);
+        Self { sums, counts, typical }
     }
 
-    /// The factor on the variances at a leaf, without what one of its rows, of target `y`, says; `path` leads
-    /// to the leaf from the root.
-    pub(crate) fn without<S: Scalar>(
-        &self,
-        y: f64,
-        path: &[NodeId],
-        tree: &Tree<S, Numbers>,
-        above: &[Above],
-        noise_variance: f64,
-        prior: f64,
-    ) -> f64 {
-        let (Some(&leaf), true) = (path.last(), self.typical > 0.0) else {
+    /// The factor on distances at a node whose parent has this one.
+    fn scale(&self, node: NodeId, parent: f64, prior: f64) -> f64 {
+        (prior * parent + self.sums[node.index()] / self.typical) / (prior + self.counts[node.index()])
+    }
+
+    /// Whether distances differ from place to place at all.
+    fn vary(&self) -> bool {
+        self.typical > 0.0
+    }
+
+    /// The factor on the variances at the end of a path from the root.
+    pub(crate) fn along(&self, path: &[NodeId], prior: f64) -> f64 {
+        if !self.vary() {
             return 1.0;
-        };
-        let arena = &tree.arena;
-        let (moments, n) = (tree.statistics.moments(leaf), arena.n_rows(leaf) as f64);
-        let own = size(ratio(y, moments, n, above[leaf.index()], noise_variance));
-        let mut scale = 1.0;
+        }
+        let (mut scale, mut above) = (1.0, f64::INFINITY);
         for &node in path {
-            let others = (self.sums[node.index()] - own).max(0.0) / self.typical;
-            scale = (prior * scale + others) / (prior + arena.n_rows(node) as f64 - 1.0);
+            // A node with its parent's rows, or none, would not be there without those that are left out.
+            let n = self.counts[node.index()];
+            if n > 0.0 && n < above {
+                scale = self.scale(node, scale, prior);
+                above = n;
+            }
         }
         scale * scale
     }
@@ -122,12 +136,11 @@ impl Sizes {
     fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId], prior: f64) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
-        if self.typical.is_nan() || self.typical <= 0.0 {
+        if !self.vary() {
             return scales;
         }
         for &node in order {
-            let sizes = self.sums[node.index()] / self.typical;
-            let own = (prior * scales[node.index()] + sizes) / (prior + arena.n_rows(node) as f64);
+            let own = self.scale(node, scales[node.index()], prior);
             scales[node.index()] = own;
             if let Kind::Split(left, right) = arena.kind(node) {
                 scales[left.index()] = own;

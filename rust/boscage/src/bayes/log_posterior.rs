@@ -1,0 +1,209 @@
+//! How probable finished trees are under the posterior, each as what it makes of the training rows.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::leaf::LeafModel;
+use super::nodes::Cut;
+use super::target::Target;
+use super::tree::Tree;
+use crate::control::Control;
+use crate::error::Result;
+
+/// Nodes of trees that have the same rows: the tree's number, and the node's in it.
+type Same = Vec<(usize, usize)>;
+
+/// Trees, and their rows in an order in which those of a node are neighbours.
+struct Walk<'a, L: LeafModel> {
+    target: &'a Target<'a, L>,
+    trees: &'a [Tree<L::Stats>],
+    rows: Vec<u32>,
+    /// So far, by tree.
+    sums: Vec<f64>,
+    waiting: Vec<Part>,
+}
+
+/// Rows that trees part alike.
+struct Part {
+    rows: Range<usize>,
+    depth: u32,
+    /// Dimensions that vary among the rows.
+    varying: Arc<Vec<u32>>,
+    cut: Cut,
+    same: Same,
+}
+
+/// Logarithms of the posterior probabilities of trees, but for the evidence: the prior of eq. 3.4 times the likelihood
+/// of the leaves. All thresholds in a gap between rows make the same tree, so what counts of a cut is the share that
+/// its gap has of the extent of the node's rows.
+///
+/// # Errors
+/// An interrupt.
+pub(crate) fn log_posteriors<L: LeafModel>(
+    target: &Target<'_, L>,
+    trees: &[Tree<L::Stats>],
+    control: &Control,
+) -> Result<Vec<f64>> {
+    let table = target.table;
+    let rows: Vec<u32> = (0..table.n_rows() as u32).collect();
+    let (all, sums) = (0..rows.len(), vec![0.0; trees.len()]);
+    let mut walk = Walk { target, trees, rows, sums, waiting: Vec::new() };
+    let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
+    walk.meet(all, 0, 0..table.n_features() as u32, roots);
+    // What waits is parted again whatever order its rows are left in by what comes before.
+    while let Some(part) = walk.waiting.pop() {
+        control.check()?;
+        walk.part(part);
+    }
+    Ok(walk.sums)
+}
+
+impl<L: LeafModel> Walk<'_, L> {
+    /// Adds what nodes of these rows, which may vary along some dimensions, say where they are leaves, and lets those
+    /// that are not wait.
+    fn meet(&mut self, rows: Range<usize>, depth: u32, dimensions: impl Iterator<Item = u32>, same: Same) {
+        let varying = Arc::new(self.varying(rows.clone(), dimensions));
+        let log_stop = if varying.is_empty() { 0.0 } else { self.target.log_split_stop(depth).1 };
+        let mut place = BTreeMap::new();
+        for (tree, at) in same {
+            let nodes = &self.trees[tree].nodes;
+            let Some(split) = nodes[at].split else {
+                self.sums[tree] += log_stop + self.target.leaf.log_likelihood(&nodes[at].stats);
+                continue;
+            };
+            // Trees that came to a child together share its statistics.
+            let key = (split.dimension, Arc::as_ptr(&nodes[at + 1].stats));
+            let next = self.waiting.len();
+            let place = *place.entry(key).or_insert(next);
+            if place == next {
+                let rank = self.target.table.column(split.dimension).last_rank_below(split.threshold);
+                let cut = Cut { dimension: split.dimension, rank };
+                let (rows, varying) = (rows.clone(), Arc::clone(&varying));
+                self.waiting.push(Part { rows, depth, varying, cut, same: Vec::new() });
+            }
+            self.waiting[place].same.push((tree, at));
+        }
+    }
+
+    /// Parts rows in place, adds what the cut says, and goes on with both sides.
+    fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
+        let column = self.target.table.column(cut.dimension);
+        let (mut low, mut below, mut above, mut high) = (u32::MAX, 0, u32::MAX, 0);
+        let mut middle = rows.start;
+        for i in rows.clone() {
+            let rank = column.rank(self.rows[i]);
+            if rank <= cut.rank {
+                (low, below) = (low.min(rank), below.max(rank));
+                self.rows.swap(middle, i);
+                middle += 1;
+            } else {
+                (above, high) = (above.min(rank), high.max(rank));
+            }
+        }
+        let at = varying.iter().position(|&dimension| dimension == cut.dimension);
+        let log_share =
+            self.target.log_shares_of(varying.iter().copied())[at.expect("a cut parts the rows of its node")];
+        let log_place = column.log_extent(below, above) - column.log_extent(low, high);
+        let log_cut = self.target.log_split_stop(depth).0 + log_share + log_place;
+        for &(tree, _) in &same {
+            self.sums[tree] += log_cut;
+        }
+        let left = same.iter().map(|&(tree, at)| (tree, at + 1)).collect();
+        self.meet(rows.start..middle, depth + 1, varying.iter().copied(), left);
+        let right_of = |&(tree, at): &(usize, usize)| {
+            let split = self.trees[tree].nodes[at].split.expect("only splits wait");
+            (tree, split.right as usize)
+        };
+        let right = same.iter().map(right_of).collect();
+        self.meet(middle..rows.end, depth + 1, varying.iter().copied(), right);
+    }
+
+    /// The dimensions, of those given, along which rows vary.
+    fn varying(&self, rows: Range<usize>, dimensions: impl Iterator<Item = u32>) -> Vec<u32> {
+        let rows = &self.rows[rows];
+        let varies = |&dimension: &u32| {
+            let column = self.target.table.column(dimension);
+            rows.iter().any(|&row| column.rank(row) != column.rank(rows[0]))
+        };
+        dimensions.filter(varies).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::dirichlet::Dirichlet;
+    use super::super::exact::{Exact, name_of};
+    use super::super::mcmc::{self, McmcSettings};
+    use super::super::normal::{Normal, NormalPrior};
+    use super::super::prior::{ChipmanPrior, TreePrior};
+    use super::super::proposals::Proposal;
+    use super::super::smc::{self, SmcSettings};
+    use super::super::table::Table;
+    use super::*;
+    use crate::control::Threads;
+    use crate::data::Rows;
+
+    /// Ties, equal rows, a constant column, and extents of very different units.
+    const X: [f64; 20] = [
+        0.0, 1e-9, 7.0, 0.3, //
+        1.0, 2e-9, 7.0, 0.9, //
+        1.0, 2e-9, 7.0, 0.9, //
+        3.0, 9e-9, 7.0, -4e6, //
+        3.5, 1e-9, 7.0, 0.7,
+    ];
+    const CLASSES: [u32; 5] = [0, 1, 1, 0, 1];
+    const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
+
+    /// Dimensions that are not alike.
+    #[derive(Debug)]
+    struct Uneven([f64; 4]);
+
+    impl TreePrior for Uneven {
+        fn split_probability(&self, depth: u32) -> f64 {
+            0.7 / f64::from(depth + 1)
+        }
+
+        fn log_weights(&self) -> Option<&[f64]> {
+            Some(&self.0)
+        }
+    }
+
+    fn check<L: LeafModel>(leaf: &L) {
+        let (threads, control) = (Threads::new(1), Control::new());
+        let table = Table::new(Rows::from_f64(&X, 4).unwrap(), &threads, &control).unwrap();
+        let even = ChipmanPrior::new(0.8, 0.7).unwrap();
+        let uneven = Uneven([-1.0, 0.5, 3.0, 0.0]);
+        for prior in [&even as &dyn TreePrior, &uneven] {
+            let target = Target { table: &table, prior, leaf };
+            let mut trees = Vec::new();
+            for proposal in [Proposal::Prior, Proposal::Empirical, Proposal::Optimal] {
+                let settings = SmcSettings { n_particles: 300, proposal, ..SmcSettings::default() };
+                let islands = smc::sample(&target, &settings, &threads, &control).unwrap();
+                trees.extend(islands.into_iter().flat_map(|island| island.trees));
+            }
+            let settings = McmcSettings::default();
+            let chains = mcmc::sample(&target, &settings, &threads, &control).unwrap();
+            trees.extend(chains.into_iter().flat_map(|chain| chain.trees));
+            let exact = Exact::new(&target);
+            let expected: BTreeMap<String, f64> = exact.trees(exact.all_rows(), 0).into_iter().collect();
+            let mut met = BTreeSet::new();
+            for (tree, found) in trees.iter().zip(log_posteriors(&target, &trees, &control).unwrap()) {
+                let name = name_of(tree, &table);
+                assert!((found - expected[&name].ln()).abs() < 1e-9, "{name}: {found}");
+                met.insert(name);
+            }
+            assert!(met.len() > 30, "{}", met.len());
+        }
+    }
+
+    /// Of every tree that the samplers come to, against the enumeration of all trees.
+    #[test]
+    fn every_tree_has_its_probability() {
+        check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap());
+        let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
+        check(&Normal::new(&TARGETS, normal).unwrap());
+    }
+}
