@@ -35,14 +35,17 @@ impl TreePrior for Odds {
         self.at(depth).0
     }
 
+    fn log_split_stop(&self, depth: u32) -> (f64, f64) {
+        self.at(depth).1
+    }
+
     fn log_weights(&self) -> Option<&[f64]> {
         self.log_weights.as_deref()
     }
 }
 
 fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
-    let p = prior.split_probability(depth);
-    (p, (libm::log(p), libm::log1p(-p)))
+    (prior.split_probability(depth), prior.log_split_stop(depth))
 }
 
 /// Training rows, the prior of trees, and the law of leaves.
@@ -56,6 +59,6 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(super) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
-        self.odds.at(depth).1
+        self.odds.log_split_stop(depth)
     }
 }
