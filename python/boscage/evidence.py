@@ -35,7 +35,8 @@ class EvidenceTable:
     log_evidence : ndarray of shape (n_models,)
         Logarithm of the marginal likelihood.
     error : ndarray of shape (n_models,)
-        Its standard error.
+        Its standard error over islands, which from few particles is too small: see
+        ``log_marginal_likelihood_error_`` of the models.
     log_bayes_factor : ndarray of shape (n_models,)
         Against the first: zero, then negative.
     bayes_factor_error : ndarray of shape (n_models,)

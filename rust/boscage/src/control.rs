@@ -147,6 +147,6 @@ mod tests {
     fn any_number_of_threads_can_be_asked_for() {
         let threads = Threads::new(usize::MAX);
         assert_eq!(threads.map(3, |i| i), [0, 1, 2]);
-        assert_eq!(threads.install(rayon::current_num_threads), MOST_THREADS);
+        assert!(threads.install(rayon::current_num_threads) <= MOST_THREADS);
     }
 }
