@@ -100,6 +100,12 @@ def test_default_particles_are_resampled() -> None:
     assert any((np.array(steps) != np.arange(10)).any() for steps in model.ancestry_)
 
 
+@pytest.mark.parametrize("n_jobs", [2**31, 2**64])
+def test_more_threads_than_any_machine_has(n_jobs: int) -> None:
+    one, many = (BayesianTreeClassifier(random_state=0, n_jobs=n).fit(X, Y) for n in (1, n_jobs))
+    np.testing.assert_array_equal(many.predict_proba(X), one.predict_proba(X))
+
+
 def test_islands_do_not_see_each_other() -> None:
     options = {"ess_threshold": 1.0, "resampling": "multinomial", "random_state": 0}
     alone = BayesianTreeClassifier(5, n_islands=1, **options).fit(X, Y)
@@ -244,6 +250,7 @@ def test_moves_of_any_kind_come_back_from_files(tmp_path: Path) -> None:
     [
         ({"n_particles": 10**14}, "n_particles must be from 1 to 1000000"),
         ({"n_islands": 2**62}, "n_islands must be"),
+        ({"max_stages": 2**64}, r"max_stages must be below 2\*\*64"),
         ({"n_particles": 10**6, "n_islands": 1000}, r"n_particles \* n_islands must be"),
         ({"sampler": "mcmc", "n_chains": 2**62}, "n_chains must be"),
         ({"sampler": "mcmc", "n_draws": 2**62}, "n_draws must be"),
@@ -438,6 +445,19 @@ def test_compared_models_have_seeds_of_their_own() -> None:
     np.testing.assert_array_equal(table.log_evidence, again.log_evidence)
 
 
+def test_features_are_compared_by_number_or_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    model = BayesianTreeClassifier(5, random_state=7)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    by_name = compare_features(model, table, Y, {"two": ["c", "a"], "mixed": [1, "a"]})
+    by_number = compare_features(model, X, Y, {"two": [2, 0], "mixed": [1, 0]})
+    assert by_name.models == by_number.models
+    np.testing.assert_array_equal(by_name.log_evidence, by_number.log_evidence)
+    for columns in ([0, 3], ["a", "d"], 1):
+        with pytest.raises(ValueError, match="'bad': X has no columns"):
+            compare_features(model, table, Y, {"good": [0], "bad": columns})  # type: ignore[dict-item]
+
+
 def test_rows_that_cannot_be_split() -> None:
     same = np.ones((6, 2))
     model = BayesianTreeClassifier(random_state=0).fit(same, [0, 1, 0, 1, 1, 1])
@@ -566,6 +586,21 @@ def test_rules_and_plots() -> None:
     numbers = BayesianTreeRegressor(random_state=0).fit(X, N)
     plot_disagreement(numbers, X, features=(2, 0), resolution=20).figure.canvas.draw()
     assert "±" in numbers.best_tree_.rules()
-    with pytest.raises(ValueError, match="features"):
-        plot_disagreement(model, X, features=(0, 3))
+    for features in ((0, 3), (1, 1), (0,), ("x0", "x1")):
+        with pytest.raises(ValueError, match="features must be two different numbers below 3"):
+            plot_disagreement(model, X, features=features)  # type: ignore[arg-type]
+    plt.close("all")
+
+
+def test_root_cuts_of_many_trees_do_not_hide_their_disagreement() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from boscage.plots import plot_disagreement
+
+    model = BayesianTreeClassifier(sampler="mcmc", n_draws=100, random_state=0).fit(X, Y)
+    lines = plot_disagreement(model, X, resolution=10).lines
+    assert len(lines) > 300
+    np.testing.assert_allclose([line.get_alpha() for line in lines], 25.0 / 400.0)
     plt.close("all")

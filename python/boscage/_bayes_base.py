@@ -166,7 +166,8 @@ class BayesianTree(SampledModel):
         """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single one.
 
         By the jackknife. Where it is more than about one, few islands have most of the evidence,
-        and the estimate is probably too low.
+        and the estimate is probably too low. It knows only of trees that were found: from few
+        particles the estimate can be too low by several times its error.
         """
         return self._log_evidence()[1]
 

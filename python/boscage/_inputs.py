@@ -17,7 +17,8 @@ from sklearn.utils.validation import validate_data
 
 from boscage._types import AnyArray, FloatArray, Ids, Label, Maps, Rows
 
-_MAX_ID = 2**64 - 1
+# The greatest id, seed or count that the compiled code can be handed.
+_MAX_U64 = 2**64 - 1
 
 # -- rows -----------------------------------------------------------------------------------------
 
@@ -293,7 +294,7 @@ def _ids_of_objects(array: AnyArray) -> AnyArray:
     for row, value in enumerate(array):
         if isinstance(value, bool) or not isinstance(value, Integral):
             raise TypeError(f"ids must be integers, found {value!r} in row {row}")
-        if not 0 <= int(value) <= _MAX_ID:
+        if not 0 <= int(value) <= _MAX_U64:
             raise ValueError(f"ids must be from 0 to 2**64 - 1, found {value} in row {row}")
         out[row] = int(value)
     return out
@@ -309,6 +310,8 @@ def check_count(name: str, value: Any, minimum: int) -> int:
     count = operator.index(value)
     if count < minimum:
         raise ValueError(f"{name} must be >= {minimum}, found {count}")
+    if count > _MAX_U64:
+        raise ValueError(f"{name} must be below 2**64, found {count}")
     return count
 
 
@@ -429,7 +432,7 @@ def n_threads(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs must be None or an integer, found {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; expected None, a number of threads, or -1 for all")
-    return int(effective_n_jobs(n_jobs))
+    return min(int(effective_n_jobs(n_jobs)), _MAX_U64)
 
 
 def draw_seed(random_state: Any) -> int:
@@ -443,6 +446,6 @@ def draw_seed(random_state: Any) -> int:
             "random_state must be None, an integer, a RandomState or a Generator, "
             f"found {random_state!r}"
         )
-    if not 0 <= int(random_state) <= _MAX_ID:
+    if not 0 <= int(random_state) <= _MAX_U64:
         raise ValueError(f"random_state must be from 0 to 2**64 - 1, found {random_state}")
     return int(random_state)

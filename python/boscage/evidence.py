@@ -19,7 +19,7 @@ from sklearn.model_selection import ParameterGrid
 
 from boscage import _inputs
 from boscage._bayes_base import BayesianTree
-from boscage._types import FloatArray
+from boscage._types import AnyArray, FloatArray
 
 __all__ = ["EvidenceTable", "compare_features", "compare_parameters"]
 
@@ -35,7 +35,8 @@ class EvidenceTable:
     log_evidence : ndarray of shape (n_models,)
         Logarithm of the marginal likelihood.
     error : ndarray of shape (n_models,)
-        Its standard error.
+        Its standard error over islands, which from few particles is too small: see
+        ``log_marginal_likelihood_error_`` of the models.
     log_bayes_factor : ndarray of shape (n_models,)
         Against the first: zero, then negative.
     bayes_factor_error : ndarray of shape (n_models,)
@@ -111,7 +112,7 @@ def compare_parameters(
 
 
 def compare_features(
-    model: BayesianTree, X: Any, y: ArrayLike, subsets: Mapping[str, Sequence[int]]
+    model: BayesianTree, X: Any, y: ArrayLike, subsets: Mapping[str, Sequence[int | str]]
 ) -> EvidenceTable:
     """Fit a model on several sets of features, and compare their evidence.
 
@@ -119,21 +120,20 @@ def compare_features(
     ----------
     model : BayesianTreeClassifier or BayesianTreeRegressor
         With ``sampler="smc"`` and at least two islands, which give the errors. It stays as it is.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or table of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     subsets : dict
-        Columns of X by name of the set.
+        Columns of X by name of the set: their numbers, or their names where X is a table.
 
     Returns
     -------
     EvidenceTable
     """
     _check_sampler(model)
-    rows = np.asarray(X)
-    models = _seeded(model, len(subsets))
+    # All columns first: a wrong one should not be found after long fits.
+    parts = [_columns(X, name, columns) for name, columns in subsets.items()]
     found = [
-        _fitted(one, rows[:, list(columns)], y)
-        for one, columns in zip(models, subsets.values(), strict=True)
+        _fitted(one, part, y) for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
     ]
     return _ranked(list(subsets), found)
 
@@ -143,6 +143,17 @@ def _check_sampler(model: BayesianTree) -> None:
         raise TypeError(f"expected a Bayesian decision tree, found {type(model).__name__}")
     if model.sampler != "smc":
         raise ValueError("only sampler='smc' estimates the marginal likelihood")
+
+
+def _columns(X: Any, name: str, columns: Sequence[int | str]) -> AnyArray:
+    """Some columns of a matrix or of a table, by number or by name."""
+    names = getattr(X, "column_names", getattr(X, "columns", ()))
+    numbers: dict[Any, Any] = {own: i for i, own in enumerate(names) if isinstance(own, str)}
+    try:
+        part: AnyArray = np.asarray(X)[:, [numbers.get(one, one) for one in columns]]
+    except (IndexError, TypeError) as error:
+        raise ValueError(f"{name!r}: X has no columns {columns!r}") from error
+    return part
 
 
 def _seeded(model: BayesianTree, n: int) -> list[Any]:

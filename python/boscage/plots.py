@@ -6,6 +6,7 @@ takes ``ax=`` and gives back the axes it drew on.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -248,11 +249,7 @@ def plot_partition(
     """
     first = forest.trees_[0 if tree is None else tree]
     n_features = first.lower.shape[1]
-    a, b = features
-    if a == b or not (0 <= a < n_features and 0 <= b < n_features):
-        raise ValueError(
-            f"features must be two different numbers below {n_features}, found {features}"
-        )
+    a, b = _pair(features, n_features)
     low, high = first.lower[0], first.upper[0]
     span = np.where(high > low, high - low, 1.0)
     across, up = (
@@ -401,12 +398,7 @@ def plot_disagreement(
     matplotlib.axes.Axes
     """
     rows = np.asarray(X, dtype=np.float64)
-    a, b = features
-    n_features = model.n_features_in_
-    if a == b or not (0 <= a < n_features and 0 <= b < n_features):
-        raise ValueError(
-            f"features must be two different numbers below {n_features}, found {features}"
-        )
+    a, b = _pair(features, model.n_features_in_)
     low, high = rows.min(axis=0), rows.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     across, up = (
@@ -424,7 +416,8 @@ def plot_disagreement(
     )
     ax.figure.colorbar(mesh, ax=ax, label="disagreement of trees")
     for tree, weight in zip(trees, weights, strict=True):
-        alpha = float(min(1.0, 0.1 + weight / weights.max()))
+        # Many trees have faint lines: they add up where trees agree, and hide no shade elsewhere.
+        alpha = float(min(1.0, 25.0 * weight))
         if tree.feature[0] == a:
             ax.axvline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
         elif tree.feature[0] == b:
@@ -498,6 +491,19 @@ def plot_effect(
     ax.set_xlabel(feature if isinstance(feature, str) else _name(names, feature))
     ax.set_ylabel(what)
     return ax
+
+
+def _pair(features: tuple[int, int], n_features: int) -> tuple[int, int]:
+    """The numbers of two features, checked."""
+    try:
+        a, b = (operator.index(feature) for feature in features)
+        if a != b and min(a, b) >= 0 and max(a, b) < n_features:
+            return a, b
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"features must be two different numbers below {n_features}, found {features!r}"
+    )
 
 
 def _disagreement(

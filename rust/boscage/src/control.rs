@@ -127,10 +127,26 @@ impl Threads {
     }
 }
 
+/// More threads than machines have cores only take time to start, which nothing could interrupt. Results do not
+/// depend on their number.
+const MOST_THREADS: usize = 1024;
+
 /// A pool of more than one thread; where the system refuses it, the work is done in place.
 fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     if n_threads <= 1 {
         return None;
     }
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().ok()
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads.min(MOST_THREADS)).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_threads_can_be_asked_for() {
+        let threads = Threads::new(usize::MAX);
+        assert_eq!(threads.map(3, |i| i), [0, 1, 2]);
+        assert!(threads.install(rayon::current_num_threads) <= MOST_THREADS);
+    }
 }
