@@ -74,6 +74,7 @@ def models(name: str, quick: bool) -> dict[str, Any]:
     if not quick:
         found |= {
             f"subset of 4, {10 * few} x 5": smc(10 * few, 5, n_dimensions=4),
+            f"subset of 4, {10 * few} x 20": smc(10 * few, 20, n_dimensions=4),
             "optimal, 10 x 1": smc(10, 1),
             "optimal, 10 x 5": smc(10, 5),
             "MCMC, 20,000 steps": mcmc(20_000),

@@ -56,6 +56,8 @@ SMC: list[dict[str, Any]] = [
     {"proposal": "optimal"},
     {"proposal": "optimal", "n_dimensions": 1, "resampling": "multinomial"},
     {"proposal": "optimal", "expansion": "layer", "resampling": "residual"},
+    {"proposal": "exploring", "ess_threshold": 0.5},
+    {"proposal": "exploring", "n_dimensions": 1, "expansion": "layer"},
     {"proposal": "prior", "resampling": "stratified", "ess_threshold": 0.5},
     {"proposal": "empirical", "candidate_order": "marginal_likelihood"},
     {"proposal": "optimal", "resampling": "multinomial", "ess_threshold": 1.0},

@@ -497,6 +497,9 @@ def test_evidence_prefers_what_made_the_data() -> None:
     assert named.models[-1] == "noise"
     with pytest.raises(ValueError, match="smc"):
         compare_parameters(BayesianTreeClassifier(sampler="mcmc"), X, Y, {"alpha": [1.0]})
+    # Before anything is fitted: -1 is no alpha.
+    with pytest.raises(ValueError, match="smc"):
+        compare_parameters(model, X, Y, [{"alpha": [-1.0]}, {"sampler": ["mcmc"]}])
 
 
 def routed(rules: str, row: Any) -> int:
@@ -532,6 +535,8 @@ def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
     assert rounded.splitlines()[0].endswith(f"<= {name}")
     with pytest.raises(ValueError, match="decimals"):
         model.best_tree_.rules(decimals=-1)
+    with pytest.raises(ValueError, match="feature_names has 0 names, and none for number"):
+        model.best_tree_.rules(feature_names=[])
 
 
 def test_nodes_tell_the_moments_of_their_rows() -> None:
@@ -604,3 +609,14 @@ def test_root_cuts_of_many_trees_do_not_hide_their_disagreement() -> None:
     assert len(lines) > 300
     np.testing.assert_allclose([line.get_alpha() for line in lines], 25.0 / 400.0)
     plt.close("all")
+
+
+def test_probabilities_of_a_distribution_are_checked() -> None:
+    dist = BayesianTreeRegressor(2, n_islands=2, random_state=0).fit(X, N).predict_dist(X[:3])
+    for bad in (0.0, 1.0, 1.5, -0.1):
+        with pytest.raises(ValueError, match="q must be between 0 and 1"):
+            dist.quantile(bad)
+        with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
+            dist.interval(bad)
+    with pytest.raises(TypeError, match="q must be a number"):
+        dist.quantile("half")  # type: ignore[arg-type]

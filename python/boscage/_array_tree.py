@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boscage._types import FloatArray, IntArray
+from boscage._types import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,3 +66,19 @@ class ArrayTree:
             at[going] = np.where(left, self.children_left[node], self.children_right[node])
             going = going[~self.is_leaf[at[going]]]
         return at
+
+
+def feature_name(names: Sequence[object] | AnyArray | None, feature: int) -> str:
+    """The name of a feature, as ``x3`` where there are none."""
+    return f"x{feature}" if names is None else _named("feature_names", names, feature)
+
+
+def class_name(names: Sequence[object] | AnyArray | None, number: int) -> str:
+    """The name of a class, its number where there are none."""
+    return str(number) if names is None else _named("class_names", names, number)
+
+
+def _named(what: str, names: Sequence[object] | AnyArray, number: int) -> str:
+    if number >= len(names):
+        raise ValueError(f"{what} has {len(names)} names, and none for number {number}")
+    return str(names[number])

@@ -34,11 +34,11 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         Sequential Monte Carlo (Algorithm 3.1), or the Markov chain of Chipman et al. (1998).
     n_islands : int, default=5
         Independent runs of SMC, averaged.
-    proposal : {"optimal", "prior", "empirical"}, default="optimal"
-        How SMC decides at a node: by prior times likelihood, by the prior, or by the prior with
-        cuts spread evenly over the gaps between rows.
+    proposal : {"optimal", "exploring", "prior", "empirical"}, default="optimal"
+        How SMC decides at a node: by prior times likelihood; so seven times in ten and else by
+        the prior; by the prior; or by the prior with cuts spread evenly over the gaps between rows.
     n_dimensions : int or None, default=None
-        With the optimal proposal: consider only so many features, drawn anew at each node. Faster,
+        With the first two: consider only so many features, drawn anew at each node. Faster,
         and more diverse trees.
     expansion : {"node", "layer"}, default="node"
         Decide about one node or about all open nodes in a stage.
@@ -143,7 +143,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         *,
         sampler: Literal["smc", "mcmc"] = "smc",
         n_islands: int = 5,
-        proposal: Literal["optimal", "prior", "empirical"] = "optimal",
+        proposal: Literal["optimal", "exploring", "prior", "empirical"] = "optimal",
         n_dimensions: int | None = None,
         expansion: Literal["node", "layer"] = "node",
         candidate_order: Literal["breadth_first", "marginal_likelihood"] = "breadth_first",

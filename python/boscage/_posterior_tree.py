@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from boscage import _inputs
-from boscage._array_tree import ArrayTree
+from boscage._array_tree import ArrayTree, class_name, feature_name
 from boscage._types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class PosteriorTree(ArrayTree):
         for node in range(self.n_nodes):
             parent = self.parent[node]
             if parent >= 0:
-                name = _name(feature_names, int(self.feature[parent]))
+                name = feature_name(feature_names, int(self.feature[parent]))
                 sign = "<=" if self.children_left[parent] == node else "> "
                 threshold = float(self.threshold[parent])
                 shown = repr(threshold) if decimals is None else f"{threshold:.{decimals}f}"
@@ -112,7 +112,7 @@ class PosteriorTree(ArrayTree):
         rows = "row" if n == 1 else "rows"
         if self.counts is not None:
             most = int(self.counts[node].argmax())
-            name = str(most) if class_names is None else str(class_names[most])
+            name = class_name(class_names, most)
             return f"{name} ({self.counts[node, most]} of {n} {rows})"
         assert self.location is not None
         assert self.scale is not None
@@ -136,7 +136,3 @@ class PosteriorTree(ArrayTree):
 
     def __repr__(self) -> str:
         return f"PosteriorTree(n_nodes={self.n_nodes}, n_rows={int(self.n_rows[0])})"
-
-
-def _name(names: Sequence[str] | AnyArray | None, feature: int) -> str:
-    return f"x{feature}" if names is None else str(names[feature])

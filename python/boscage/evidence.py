@@ -103,11 +103,13 @@ def compare_parameters(
     """
     _check_sampler(model)
     settings = list(ParameterGrid(grid))
-    models = _seeded(model, len(settings))
-    found = [
-        _fitted(one.set_params(**setting), X, y)
-        for one, setting in zip(models, settings, strict=True)
+    models = [
+        one.set_params(**setting)
+        for one, setting in zip(_seeded(model, len(settings)), settings, strict=True)
     ]
+    for one in models:
+        _check_sampler(one)
+    found = [_fitted(one, X, y) for one in models]
     return _ranked(settings, found)
 
 

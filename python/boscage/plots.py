@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from boscage._array_tree import ArrayTree
+from boscage._array_tree import ArrayTree, class_name, feature_name
 from boscage._posterior_tree import PosteriorTree
 from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray, IntArray
@@ -176,7 +176,7 @@ def plot_tree(
     ax.scatter(x[inner], y[inner], s=12, color="0.2", zorder=3)
     if len(inner) <= 15:
         for node in inner:
-            name = _name(feature_names, int(tree.feature[node]))
+            name = feature_name(feature_names, int(tree.feature[node]))
             text = f"{name} ≤ {tree.threshold[node]:.4g}"
             ax.annotate(
                 text,
@@ -289,8 +289,8 @@ def plot_partition(
             cmap = None if targets is None else "coolwarm"
             ax.scatter(rows[:, a], rows[:, b], c=colours, cmap=cmap, **marks)
     ax.set(
-        xlabel=_name(names, a),
-        ylabel=_name(names, b),
+        xlabel=feature_name(names, a),
+        ylabel=feature_name(names, b),
         xlim=(across[0], across[-1]),
         ylim=(up[0], up[-1]),
     )
@@ -342,9 +342,10 @@ def plot_posterior_tree(
     for which, marker in ((ends & tree.is_leaf, "o"), (cut_off, "^")):
         ax.scatter(x[which], depth[which], s=24, color="tab:blue", marker=marker, zorder=3)
     if len(inner) <= 15:
+        features = [feature_name(feature_names, int(feature)) for feature in tree.feature[inner]]
         texts = [
-            (node, f"{_name(feature_names, int(tree.feature[node]))} ≤ {tree.threshold[node]:.4g}")
-            for node in inner
+            (node, f"{name} ≤ {tree.threshold[node]:.4g}")
+            for node, name in zip(inner, features, strict=True)
         ]
         texts += [
             (node, tree.describe(int(node), class_names).replace(" (", "\n("))
@@ -425,8 +426,8 @@ def plot_disagreement(
     ax.scatter(rows[:, a], rows[:, b], s=6, color="tab:cyan", linewidths=0)
     names = getattr(model, "feature_names_in_", None)
     ax.set(
-        xlabel=_name(names, a),
-        ylabel=_name(names, b),
+        xlabel=feature_name(names, a),
+        ylabel=feature_name(names, b),
         xlim=(across[0], across[-1]),
         ylim=(up[0], up[-1]),
     )
@@ -488,7 +489,7 @@ def plot_effect(
     ax.fill_between(grid, *np.quantile(mean, ends, axis=0), color="C0", alpha=0.3, linewidth=0)
     ax.plot(grid, mean.mean(axis=0), color="C0", linewidth=2.0)
     names = getattr(model, "feature_names_in_", None)
-    ax.set_xlabel(feature if isinstance(feature, str) else _name(names, feature))
+    ax.set_xlabel(feature if isinstance(feature, str) else feature_name(names, feature))
     ax.set_ylabel(what)
     return ax
 
@@ -578,15 +579,11 @@ def _describe(
     text = f"n = {tree.n_rows[node]}"
     if tree.counts is not None and tree.counts.shape[1]:
         most = int(tree.counts[node].argmax())
-        name = str(most) if class_names is None else str(class_names[most])
+        name = class_name(class_names, most)
         return f"{text}\n{name}"
     if tree.mean is not None:
         return f"{text}\n{tree.mean[node]:.3g}"
     return text
-
-
-def _name(names: Sequence[str] | AnyArray | None, feature: int) -> str:
-    return f"x{feature}" if names is None else str(names[feature])
 
 
 def _diagonal(ax: Axes) -> None:

@@ -66,12 +66,17 @@ const ISLANDS: [(&str, IslandWeights); 2] =
     [("uniform", IslandWeights::Uniform), ("evidence", IslandWeights::Evidence)];
 
 fn proposal(name: &str, n_dimensions: Option<usize>) -> PyResult<Proposal> {
-    const NAMES: [(&str, Proposal); 3] =
-        [("prior", Proposal::Prior), ("empirical", Proposal::Empirical), ("optimal", Proposal::Optimal)];
+    const NAMES: [(&str, Proposal); 4] = [
+        ("prior", Proposal::Prior),
+        ("empirical", Proposal::Empirical),
+        ("optimal", Proposal::Optimal),
+        ("exploring", Proposal::Exploring(usize::MAX)),
+    ];
     match (option("proposal", name, &NAMES)?, n_dimensions) {
         (proposal, None) => Ok(proposal),
         (Proposal::Optimal, Some(n)) => Ok(Proposal::OptimalSubset(n)),
-        _ => Err(PyValueError::new_err("n_dimensions is for the optimal proposal")),
+        (Proposal::Exploring(_), Some(n)) => Ok(Proposal::Exploring(n)),
+        _ => Err(PyValueError::new_err("n_dimensions is for the optimal and the exploring proposal")),
     }
 }
 

@@ -20,7 +20,7 @@ fn main() -> boscage::Result<()> {
     let (x, classes) = data();
     let rows = Rows::from_f64(&x, 2)?;
     let labels = [Label::Text("outside".into()), Label::Text("inside".into())];
-    let sampler = Sampler::Smc(SmcSettings { n_particles: 50, n_islands: 4, ..SmcSettings::default() });
+    let sampler = Sampler::Smc(SmcSettings { n_particles: 1000, n_islands: 10, ..SmcSettings::default() });
     let run = Run::default();
     for alpha_s in [0.1, 0.95] {
         let prior = ChipmanPrior::new(alpha_s, 0.5)?;
