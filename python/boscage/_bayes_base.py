@@ -147,6 +147,7 @@ class BayesianTree(SampledModel):
         share of the gap in the extent of the node's rows. So features may be in any units, and
         trees of both samplers can be compared (``trace_`` has densities of thresholds instead).
         With `log_marginal_likelihood_` subtracted these are logarithms of probabilities.
+        A node that `max_stages` left undecided counts as one that stopped.
         """
         logs: FloatArray = self._require_model().log_posteriors
         return logs
