@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -98,6 +101,13 @@ def new_peak() -> float:
     """Begin a new peak of this process' memory (VmHWM), and return what it holds, in MB (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
     return status("VmRSS")
+
+
+def alone(script: str, *words: object) -> Any:
+    """Run a script with some words in a process of its own, and return the JSON that it prints."""
+    command = [sys.executable, script, *map(str, words)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output)
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -21,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from _bart_peers import DBARTS, PEERS, Draws, Fit, Run
-from _common import Array, Table, arguments, load, new_peak, status, verdict
+from _common import Array, Table, alone, arguments, load, new_peak, status, verdict
 from boscage import BARTRegressor, GaussianMixture
 from boscage._mixing import effective_size, r_hat, spectral_size
 from boscage.metrics import interval_coverage, nlpd
@@ -246,20 +245,13 @@ def threads(n_trees: int, draws: int) -> dict[str, float]:
 ALONE = {"prediction": prediction, "many_rows": many_rows, "threads": threads}
 
 
-def alone(name: str, n_trees: int, draws: int) -> dict[str, float]:
-    """Measure in a process of its own, with memory and threads of its own."""
-    command = [sys.executable, __file__, name, str(n_trees), str(draws)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return dict(json.loads(output))
-
-
 def memory(n_trees: int, draws: int) -> None:
     """Print time and memory of predictions and of draws."""
-    found = alone("prediction", n_trees, draws)
+    found = alone(__file__, "prediction", n_trees, draws)
     print(f"\n1000 rows, {draws} draws of {n_trees} trees")
     verdict("seconds of a prediction", found["seconds"], 0.3)
     verdict("peak of fit and prediction above Python, MB", found["peak"], 100.0)
-    found = alone("many_rows", n_trees, draws)
+    found = alone(__file__, "many_rows", n_trees, draws)
     print(f"\n100,000 rows, {draws} draws of {n_trees} trees")
     verdict("peak of the fit above the data, MB", found["peak"], 1000.0)
     print(f"kept: {found['kept']:.0f} MB")
@@ -270,7 +262,7 @@ def two_threads(n_trees: int, sweeps: int, cores: set[int]) -> None:
     if len(cores) < 2:
         return print("\ntwo chains on two threads: no second core")
     os.sched_setaffinity(0, cores)
-    ratio = alone("threads", n_trees, sweeps)["ratio"]
+    ratio = alone(__file__, "threads", n_trees, sweeps)["ratio"]
     print()
     return verdict("two chains, times as fast on two threads", ratio, 1.8, most=False)
 

@@ -6,10 +6,9 @@ Every model in a process of its own (Linux), one thread.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
-from _common import Table, arguments, load, new_peak, status
+from _common import Table, alone, arguments, load, new_peak, status
 
 MODELS = ["averaged", "realised", "scikit ERT", "scikit RF"]
 #: What the averaged and the realised forest may take at most, in MB.
@@ -51,9 +50,7 @@ def main() -> None:
     )
     for name in ("letter", "usps"):
         for which in MODELS:
-            command = [sys.executable, __file__, name, which, str(trees)]
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            figures = [round(figure, 1) for figure in json.loads(output)]
+            figures = [round(figure, 1) for figure in alone(__file__, name, which, trees)]
             table.add(which, name, *figures, BOUNDS.get((name, which), "") if trees == 100 else "")
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -80,11 +80,15 @@ def _as_table(X: Any) -> Any:
     return X
 
 
+def column_names(X: Any) -> Sequence[Any] | None:
+    """The names of a table's columns; None for a matrix."""
+    names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
+    return names
+
+
 def _name_text(X: Any, error: ValueError) -> None:
     """Say which entry is text, rather than only that one is."""
-    names = getattr(X, "columns", None)
-    if hasattr(X, "column_names"):
-        names = X.column_names
+    names = column_names(X)
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2:
         return

@@ -133,7 +133,8 @@ def compare_features(
     """
     _check_sampler(model)
     # All columns first: a wrong one should not be found after long fits.
-    parts = [_columns(X, name, columns) for name, columns in subsets.items()]
+    names, rows = _inputs.column_names(X), np.asarray(X)
+    parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [
         _fitted(one, part, y) for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
     ]
@@ -147,12 +148,14 @@ def _check_sampler(model: BayesianTree) -> None:
         raise ValueError("only sampler='smc' estimates the marginal likelihood")
 
 
-def _columns(X: Any, name: str, columns: Sequence[int | str]) -> AnyArray:
+def _columns(
+    rows: AnyArray, names: Sequence[Any] | None, name: str, columns: Sequence[int | str]
+) -> AnyArray:
     """Some columns of a matrix or of a table, by number or by name."""
-    names = getattr(X, "column_names", getattr(X, "columns", ()))
-    numbers: dict[Any, Any] = {own: i for i, own in enumerate(names) if isinstance(own, str)}
+    own_names = enumerate(() if names is None else names)
+    numbers: dict[Any, Any] = {own: i for i, own in own_names if isinstance(own, str)}
     try:
-        part: AnyArray = np.asarray(X)[:, [numbers.get(one, one) for one in columns]]
+        part: AnyArray = rows[:, [numbers.get(one, one) for one in columns]]
     except (IndexError, TypeError) as error:
         raise ValueError(f"{name!r}: X has no columns {columns!r}") from error
     return part

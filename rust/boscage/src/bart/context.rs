@@ -55,10 +55,3 @@ pub(super) struct Context<'a> {
     pub(super) odds: &'a Odds,
     pub(super) leaf: LeafPosterior,
 }
-
-impl Context<'_> {
-    /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
-    pub(super) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
-        self.odds.log_split_stop(depth)
-    }
-}

@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::passes::{extent, split_labels};
 use super::random::accept;
 use super::tree_state::{Kind, Label, Node, TreeState, differ};
-use crate::bayes::{Cut, Rule};
+use crate::bayes::{Cut, Rule, TreePrior};
 use crate::mondrian::Stream;
 
 /// What a step works on.
@@ -49,11 +49,11 @@ fn log_ratio<E: Evidence>(
 ) -> f64 {
     let node = tree.get(id);
     let likelihood = |n, sum| evidence.log_likelihood(n, sum);
-    let (log_split, log_stop) = context.log_split_stop(node.depth);
+    let (log_split, log_stop) = context.odds.log_split_stop(node.depth);
     let mut ratio = log_split - log_stop - likelihood(node.n_rows, sum);
     for (child, sum) in children {
         if child.splittable {
-            ratio += context.log_split_stop(child.depth).1;
+            ratio += context.odds.log_split_stop(child.depth).1;
         }
         ratio += likelihood(child.n_rows, *sum);
     }

@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::growprune::{Work, cell, pick};
 use super::random::accept;
 use super::tree_state::{Kind, Label, Node, TreeState, differ};
-use crate::bayes::{Cut, Rule};
+use crate::bayes::{Cut, Rule, TreePrior};
 use crate::mondrian::Stream;
 
 /// The widest step over the narrowest, in logarithms: what is right for a cut depends on how many rows feel it.
@@ -59,7 +59,7 @@ pub(super) fn shift<E: Evidence>(
     ];
     let joined = E::join(work.evidence.sum(to), moved);
     let weight = |node: &Node, sum| {
-        let stop = if node.splittable { context.log_split_stop(node.depth).1 } else { 0.0 };
+        let stop = if node.splittable { context.odds.log_split_stop(node.depth).1 } else { 0.0 };
         stop + work.evidence.log_likelihood(node.n_rows, sum)
     };
     let ratio = weight(&after[0], rest) + weight(&after[1], joined)

@@ -157,9 +157,9 @@ impl<'a> Sorter<'a> {
     fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
         let column = self.table.column(extent.dimension);
         let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
-        let places = column.places(extent.low, extent.high);
-        match &self.members {
-            Some(bits) if places.len() <= self.rows.len() * Self::SPARSE => {
+        let marked = self.members.as_ref().map(|bits| (bits, column.places(extent.low, extent.high)));
+        match marked {
+            Some((bits, places)) if places.len() <= self.rows.len() * Self::SPARSE => {
                 pick(&mut self.sorted, bits, column.order(), places);
                 if column.has_ties() {
                     self.sorted.iter_mut().for_each(|at| *at = pack(column.rank(*at as u32), *at as u32));

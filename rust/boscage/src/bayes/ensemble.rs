@@ -6,7 +6,7 @@ use super::mcmc::{self, Acceptance, Draw, McmcSettings};
 use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
-use super::weights::{log_mean_exp, log_sum_exp, normalised};
+use super::weights::{greatest, log_mean_exp, log_sum_exp, normalised};
 use crate::control::{Control, Threads, try_for_each_mut};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -69,7 +69,7 @@ impl Report {
 /// where one outweighs the rest that would be one at the most, however far the logarithms lie apart.
 fn log_mean_error(logs: &[f64]) -> f64 {
     let (n, total) = (logs.len() as f64, log_sum_exp(logs));
-    let first = (1..logs.len()).fold(0, |first, i| if logs[i] > logs[first] { i } else { first });
+    let first = greatest(logs);
     let without = |i: usize| {
         if i == first {
             // The sum may be no more than this number to the last bit.

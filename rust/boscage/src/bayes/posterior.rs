@@ -8,6 +8,7 @@ use super::prior::{ChipmanPrior, TreePrior, check_prior};
 use super::table::Table;
 use super::target::Target;
 use super::tree::Tree;
+use super::weights::greatest;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -78,9 +79,7 @@ impl<L: Leaf> BayesianTrees<L> {
     /// The tree of the greatest of [`log_posteriors`](Self::log_posteriors), the first of equals.
     #[must_use]
     pub fn best_tree(&self) -> PosteriorTree {
-        let logs = self.log_posteriors();
-        let best = (1..logs.len()).fold(0, |best, i| if logs[i] > logs[best] { i } else { best });
-        self.export(&self.ensemble.trees[best])
+        self.export(&self.ensemble.trees[greatest(self.log_posteriors())])
     }
 
     /// Logarithm of each tree's posterior probability, but for the marginal likelihood of the data: prior times

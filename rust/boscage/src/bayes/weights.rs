@@ -28,6 +28,11 @@ pub(crate) fn normalised(logs: &[f64]) -> Vec<f64> {
     weights.into_iter().map(|w| w / total).collect()
 }
 
+/// Where the greatest of some numbers is, the first of equals.
+pub(crate) fn greatest(numbers: &[f64]) -> usize {
+    (1..numbers.len()).fold(0, |best, i| if numbers[i] > numbers[best] { i } else { best })
+}
+
 /// The effective sample size of normalised weights, `1 / sum w^2`.
 pub(crate) fn effective_size(weights: &[f64]) -> f64 {
     1.0 / weights.iter().map(|w| w * w).sum::<f64>()

@@ -92,20 +92,10 @@ impl<R: Real> Messages<R> {
         nodes: impl Iterator<Item = NodeId>,
         lifetime: f64,
         hyper: &Hyperparameters<R>,
-        mut gather: impl FnMut(R),
+        gather: impl FnMut(R),
     ) {
-        let zero = R::constant(0.0);
-        if self.messages.len() < tree.arena.n_indices() {
-            self.messages.resize(tree.arena.n_indices(), Message { precision: zero, mean: zero });
-        }
-        for node in nodes {
-            let (message, term) = match tree.arena.kind(node) {
-                Kind::Split(left, right) => self.joined(tree, node, [left, right], lifetime, hyper),
-                Kind::Leaf => leaf_message(tree, node, hyper.noise_variance),
-            };
-            self.messages[node.index()] = message;
-            gather(term);
-        }
+        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        self.pass(tree, nodes, lifetime, hyper, leaf, gather);
     }
 
     /// The upward pass where leaves say something else than all of their rows.
@@ -114,33 +104,41 @@ impl<R: Real> Messages<R> {
         preorder: &[NodeId],
         lifetime: f64,
         hyper: &Hyperparameters<R>,
-        leaf: impl Fn(NodeId) -> Message<R>,
+        mut leaf: impl FnMut(NodeId) -> Message<R>,
     ) -> Self {
-        let zero = R::constant(0.0);
-        let none = Message { precision: zero, mean: zero };
-        let mut this = Self { messages: vec![none; tree.arena.n_indices()] };
-        for &node in preorder.iter().rev() {
-            this.messages[node.index()] = match tree.arena.kind(node) {
-                Kind::Split(left, right) => this.joined(tree, node, [left, right], lifetime, hyper).0,
-                Kind::Leaf => leaf(node),
-            };
-        }
+        let mut this = Self::default();
+        let leaf = |node| (leaf(node), R::constant(0.0));
+        this.pass(tree, preorder.iter().rev().copied(), lifetime, hyper, leaf, |_| {});
         this
     }
 
-    /// What both children of a node say together.
-    fn joined<S: Scalar>(
-        &self,
+    /// What both have in common: `leaf` gives a leaf's message and what it adds.
+    fn pass<S: Scalar>(
+        &mut self,
         tree: &Tree<S, Numbers>,
-        node: NodeId,
-        children: [NodeId; 2],
+        nodes: impl Iterator<Item = NodeId>,
         lifetime: f64,
         hyper: &Hyperparameters<R>,
-    ) -> (Message<R>, R) {
-        let clock = hyper.clock(tree.arena.time(node));
-        let [left, right] =
-            children.map(|child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock));
-        join(left, right)
+        mut leaf: impl FnMut(NodeId) -> (Message<R>, R),
+        mut gather: impl FnMut(R),
+    ) {
+        let zero = R::constant(0.0);
+        if self.messages.len() < tree.arena.n_indices() {
+            self.messages.resize(tree.arena.n_indices(), Message { precision: zero, mean: zero });
+        }
+        for node in nodes {
+            let (message, term) = match tree.arena.kind(node) {
+                Kind::Split(left, right) => {
+                    let clock = hyper.clock(tree.arena.time(node));
+                    let side =
+                        |child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock);
+                    join(side(left), side(right))
+                }
+                Kind::Leaf => leaf(node),
+            };
+            self.messages[node.index()] = message;
+            gather(term);
+        }
     }
 }
 

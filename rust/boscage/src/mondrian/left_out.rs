@@ -218,18 +218,17 @@ struct Trial<'a, S> {
     places: Vec<Vec<Place>>,
     targets: Vec<f64>,
     forest: &'a Forest<Numbers>,
-    /// All rows in an order of their own, and which of them are chosen.
+    /// All rows in an order of their own.
     order: Vec<RowId>,
+    /// By row, which of the chosen it is.
     numbers: Vec<Option<u32>>,
-    /// The latter by row.
-    parts: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
 }
 
-/// Some of the rows, and which of the chosen a row is. A row that is there twice is not chosen, unless all are:
+/// Some of the rows. A row that is there twice is not chosen, unless all are:
 /// that its copy predicts it says nothing of others.
-fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> (Vec<RowId>, Vec<Option<u32>>) {
+fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
     let is_single = |place: usize| {
         let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
         !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
@@ -239,13 +238,7 @@ fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> (Vec<RowId>, 
         single = (0..order.len()).collect();
     }
     let every = single.len().div_ceil(ROWS);
-    let mut numbers = vec![None; order.len()];
-    let mut chosen = Vec::new();
-    for place in single.into_iter().step_by(every) {
-        numbers[place] = Some(chosen.len() as u32);
-        chosen.push(order[place]);
-    }
-    (chosen, numbers)
+    single.into_iter().step_by(every).map(|place| order[place]).collect()
 }
 
 /// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
@@ -311,7 +304,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let preorders: Vec<Vec<NodeId>> = trees.iter().map(|tree| tree.arena.preorder()).collect();
         let table = Table::new(&kept.values, n_features);
         let order = in_order(forest, kept);
-        let (chosen, numbers) = choose(&order, |a, b| {
+        let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
         let places = run.map(trees.len(), |i| {
@@ -320,12 +313,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
             Ok(chosen.iter().map(place).collect())
         })?;
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
-        let mut parts = vec![None; forest.targets.len()];
-        for (&row, &number) in order.iter().zip(&numbers) {
-            parts[row as usize] = number;
+        let mut numbers = vec![None; forest.targets.len()];
+        for (number, &row) in chosen.iter().enumerate() {
+            numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        Ok(Self { trees, preorders, places, targets, forest, order, numbers, parts, noise, run })
+        Ok(Self { trees, preorders, places, targets, forest, order, numbers, noise, run })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -362,10 +355,11 @@ impl<'a, S: Scalar> Trial<'a, S> {
     /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
     fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
         let left_out = |place: usize, part: usize| {
-            part >= n_parts || self.numbers[place].is_some_and(|row| row as usize % n_parts == part)
+            part >= n_parts || self.is_left_out(self.order[place], (part, n_parts))
         };
         let sums = joint.sums(&joint.weights::<L>(targets, left_out, TOLERANCE)?)?;
-        let chosen = self.numbers.iter().zip(targets).filter_map(|(row, &y)| Some(((*row)? as usize, y)));
+        let numbers = self.order.iter().map(|&row| self.numbers[row as usize]);
+        let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
         let rows = chosen.map(|(row, target)| {
             let means = (0..sums.len()).map(|tree| {
                 let Place { path, branch } = &self.places[tree][row];
@@ -411,16 +405,19 @@ impl<'a, S: Scalar> Trial<'a, S> {
         (self.targets.len() * PARTS).div_ceil(self.order.len()).max(1)
     }
 
+    /// Whether a row is one of a part, of so many.
+    fn is_left_out(&self, row: RowId, (part, n_parts): (usize, usize)) -> bool {
+        self.numbers[row as usize].is_some_and(|number| number as usize % n_parts == part)
+    }
+
     /// How far a tree without a part of the chosen rows misses its other rows.
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters) -> Sizes {
         /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
         const NOTHING: f64 = 1e-12;
         let (tree, preorder) = (&self.trees[tree], &self.preorders[tree]);
-        let (n_parts, lifetime) = (self.n_parts(), self.forest.settings.lifetime);
-        let is_left_out =
-            |row: RowId| self.parts[row as usize].is_some_and(|number| number as usize % n_parts == part);
+        let (part, lifetime) = ((part, self.n_parts()), self.forest.settings.lifetime);
         let rows = |leaf, targets: &mut Vec<f64>| {
-            let others = tree.arena.leaf_rows(leaf).filter(|&row| !is_left_out(row));
+            let others = tree.arena.leaf_rows(leaf).filter(|&row| !self.is_left_out(row, part));
             targets.extend(others.map(|row| self.forest.targets[row as usize]));
             targets.sort_unstable_by(f64::total_cmp);
             let n = targets.len() as f64;
@@ -428,8 +425,9 @@ impl<'a, S: Scalar> Trial<'a, S> {
                 .first()
                 .map_or(hyper.mu, |first| first + targets.iter().map(|y| (y - first) / n).sum::<f64>())
         };
+        let mut targets = Vec::new();
         let messages = Messages::of_leaves(tree, preorder, lifetime, hyper, |leaf| {
-            let mut targets = Vec::new();
+            targets.clear();
             let mean = rows(leaf, &mut targets);
             Message { precision: (targets.len() as f64).max(NOTHING) / hyper.noise_variance, mean }
         });
@@ -519,8 +517,7 @@ mod tests {
         let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
         for part in 0..PARTS {
-            let is_left_out =
-                |row: &RowId| trial.parts[*row as usize].is_some_and(|n| n as usize % PARTS == part);
+            let is_left_out = |row: &RowId| trial.is_left_out(*row, (part, PARTS));
             let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
             let mut smaller = forest.clone();
             let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
@@ -535,7 +532,7 @@ mod tests {
             for (i, tree) in others.trees.iter().enumerate() {
                 let sizes = trial.sizes_without(part, i, &hyper);
                 for &row in &rows {
-                    let number = trial.parts[row as usize].unwrap() as usize;
+                    let number = trial.numbers[row as usize].unwrap() as usize;
                     let path = &trial.places[i][number].path;
                     let there = |node: &NodeId| {
                         let mut all = Vec::new();
