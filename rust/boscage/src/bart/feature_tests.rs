@@ -4,15 +4,10 @@ use std::collections::HashMap;
 use std::ops::{Add, Sub};
 
 use super::context::Odds;
+use super::joint_tests::poisson_draw;
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::leaf_model::{LeafModel, RowStats};
-use super::log_linear::LogGamma;
 use super::model_forest::ModelForest;
-use super::multinomial::{Multinomial, OneClass};
-use super::noise::NoisePrior;
-use super::random::normal;
-use super::response::Numbers;
-use super::sampler::{NormalSampler, Sampler};
 use super::settings::{BartSettings, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
@@ -30,9 +25,9 @@ use crate::model_file::AnyModel;
 use crate::mondrian::{Label, Run, Stream};
 
 const COUNTS: [f64; 5] = [0.0, 3.0, 7.0, 1.0, 4.0];
-const EXPOSURE: [f64; 5] = [1.0, 0.5, 2.0, 1.5, 1.0];
+pub(super) const EXPOSURE: [f64; 5] = [1.0, 0.5, 2.0, 1.5, 1.0];
 
-fn poisson(counts: &[f64], exposure: &[f64], settings: &BartSettings) -> PoissonLeaves {
+pub(super) fn poisson(counts: &[f64], exposure: &[f64], settings: &BartSettings) -> PoissonLeaves {
     PoissonLeaves::new(counts, exposure, settings).unwrap()
 }
 
@@ -166,139 +161,6 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     }
 }
 
-/// Geweke (2004): redrawing the data given the state, and the state given the data, in turn, leaves their joint
-/// distribution as it is when both come from the prior.
-fn getting_it_right<S, const K: usize>(
-    start: impl Fn(&mut Stream) -> S,
-    redraw: impl Fn(&mut S, &mut Stream),
-    sweep: impl Fn(&mut S, &mut Stream),
-    statistics: impl Fn(&S) -> [f64; K],
-) {
-    let mut stream = Stream::new(23, 0);
-    let mut independent: [Mean; K] = std::array::from_fn(|_| Mean::new());
-    for _ in 0..20_000 {
-        let mut state = start(&mut stream);
-        redraw(&mut state, &mut stream);
-        independent.iter_mut().zip(statistics(&state)).for_each(|(mean, x)| mean.add(x));
-    }
-    let mut state = start(&mut stream);
-    let mut batches: [Mean; K] = std::array::from_fn(|_| Mean::new());
-    for _ in 0..200 {
-        let mut sums = [0.0; K];
-        for _ in 0..300 {
-            redraw(&mut state, &mut stream);
-            sums.iter_mut().zip(statistics(&state)).for_each(|(sum, x)| *sum += x / 300.0);
-            sweep(&mut state, &mut stream);
-        }
-        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
-    }
-    for (i, (alone, chained)) in independent.iter().zip(&batches).enumerate() {
-        let [a, b] =
-            [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
-        let error = (a.1 + b.1).sqrt();
-        assert!((a.0 - b.0).abs() <= 4.5 * error + 1e-12, "{i}: {} and {} +- {error}", a.0, b.0);
-    }
-}
-
-/// A Poisson draw of a small mean: arrivals within a unit of time.
-fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
-    let (mut n, mut time) = (0.0, 0.0);
-    loop {
-        time -= (1.0 - stream.unit()).ln();
-        if time > mean {
-            return n;
-        }
-        n += 1.0;
-    }
-}
-
-#[test]
-fn sweeps_over_counts_get_it_right() {
-    let table = table();
-    for kernels in [GROWPRUNE, MIXED] {
-        // A narrow prior: rates stay small.
-        let settings = BartSettings { k: 3.0, ..settings(kernels, 2) };
-        let odds = Odds::new(settings.prior);
-        getting_it_right(
-            |stream| {
-                let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
-                let forest = ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream);
-                (forest, [0.0; 5])
-            },
-            |(forest, counts), stream| {
-                for (i, count) in counts.iter_mut().enumerate() {
-                    *count = poisson_draw(EXPOSURE[i] * forest.sums[i].exp(), stream);
-                }
-            },
-            |(forest, counts), stream| forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream),
-            |(forest, counts)| {
-                let leaves = |tree: usize| forest.trees[tree].leaves().count() as f64;
-                let f = &forest.sums;
-                [
-                    leaves(0) + leaves(1),
-                    leaves(0).powi(2),
-                    f[0],
-                    f[0] * f[0],
-                    f[0] * f[2],
-                    f[1] * counts[1],
-                    counts[3],
-                ]
-            },
-        );
-    }
-}
-
-#[test]
-fn sweeps_over_several_classes_get_it_right() {
-    let table = table();
-    for kernels in [GROWPRUNE, MIXED] {
-        let settings = settings(kernels, 2);
-        let odds = Odds::new(settings.prior);
-        let centres = [0.0, 0.5, -0.5];
-        getting_it_right(
-            |stream| {
-                let class =
-                    OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
-                let forests = centres.map(|centre| {
-                    ModelForest::from_prior((&table, &settings, &odds), &class, centre, stream)
-                });
-                Multinomial { forests: forests.into(), classes: vec![class; 3] }
-            },
-            |state, stream| {
-                for row in 0..5 {
-                    let weights: Vec<f64> =
-                        state.forests.iter().map(|forest| forest.sums[row].exp()).collect();
-                    let mut rest = stream.unit() * weights.iter().sum::<f64>();
-                    let drawn = weights.iter().position(|weight| {
-                        rest -= weight;
-                        rest < 0.0
-                    });
-                    for (class, own) in state.classes.iter_mut().enumerate() {
-                        own.is_in[row] = class == drawn.unwrap_or(2);
-                    }
-                }
-            },
-            Sampler::sweep,
-            |state| {
-                let f = |class: usize, row: usize| state.forests[class].sums[row];
-                let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
-                let leaves: usize = state.trees().iter().map(|tree| tree.leaves().count()).sum();
-                [
-                    leaves as f64,
-                    f(0, 0),
-                    f(0, 0).powi(2),
-                    f(1, 0) * f(1, 2),
-                    f(2, 1).powi(2),
-                    f(0, 0) * f(1, 0),
-                    f(0, 0) * is_in(0, 0),
-                    f(2, 3) * is_in(1, 3),
-                    is_in(1, 2),
-                ]
-            },
-        );
-    }
-}
-
 /// Kernels of [`samplers`], and the proposal on a subset of dimensions.
 fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     let mut all = samplers(1);
@@ -376,99 +238,6 @@ fn learnt_split_probabilities_have_their_posterior() {
         }
         check_visits(name, &visits, &expected, n as u32, 60.0);
         found.check(mean / total, 5.0, name);
-    }
-}
-
-/// The same with the concentration learnt too.
-#[test]
-fn sweeps_with_learnt_split_probabilities_get_it_right() {
-    let table = table();
-    let settings = settings(MIXED, 2);
-    let odds = Odds::new(settings.prior);
-    getting_it_right(
-        |stream| {
-            let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
-            // The concentration from its prior; the rest follows, and leaves the joint prior as it is.
-            let weight = |i: u32| f64::from(i).powf(-0.5);
-            let mut rest = stream.unit() * (1..1000).map(weight).sum::<f64>();
-            let found = (1..1000).find(|&i| {
-                rest -= weight(i);
-                rest < 0.0
-            });
-            let share = f64::from(found.unwrap_or(999)) / 1000.0;
-            weights.alpha = 2.0 * share / (1.0 - share);
-            weights.draw(std::iter::empty(), &table, stream);
-            let mut own = odds.clone();
-            own.log_weights = Some(weights.log_s.clone());
-            let forest = Forest::from_prior((&table, &settings, &own), &[0.0; 5], (SIGMA, SIGMA_MU), stream);
-            (forest, weights)
-        },
-        |(forest, _), stream| forest.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
-        |(forest, weights), stream| {
-            forest.sweep(stream);
-            weights.draw(forest.trees.iter(), &table, stream);
-            Odds::set_log_weights(&mut forest.odds, &weights.log_s);
-        },
-        |(forest, weights)| {
-            let s = weights.log_s[0].exp();
-            let share = weights.alpha / (weights.alpha + 2.0);
-            let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
-            let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
-            let first = f64::from(u8::from(root.is_some_and(|split| split.dimension == 0)));
-            [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
-        },
-    );
-}
-
-/// Simulation-based calibration (Talts et al. 2018): where trees, values and noise come from the prior, the ranks of
-/// the truths among draws of their posterior are uniform, and so intervals hold as many truths as they say: for the
-/// sum of trees at a row, for `sigma`, and for a new target.
-#[test]
-fn ranks_of_truths_are_uniform() {
-    const N_DRAWS: usize = 19;
-    const TRIALS: usize = 400;
-    let table = table();
-    let prior = NoisePrior { nu: 8.0, lambda: 0.1 };
-    for kernels in [GROWPRUNE, MIXED] {
-        let settings = settings(kernels, 2);
-        let odds = Odds::new(settings.prior);
-        let mut stream = Stream::new(41, 0);
-        let mut counts = [[0.0; 5]; 3];
-        let summaries = |forest: &Forest<'_>, targets: &[f64], stream: &mut Stream| {
-            let f = targets[4] - forest.residuals[4];
-            [f, forest.sigma, f + forest.sigma * normal(stream)]
-        };
-        for _ in 0..TRIALS {
-            let sigma = prior.draw(0, 0.0, &mut stream);
-            let start = |sigma, targets: &[f64], stream: &mut Stream| {
-                Forest::from_prior((&table, &settings, &odds), targets, (sigma, SIGMA_MU), stream)
-            };
-            let truth = start(sigma, &[0.0; 5], &mut stream);
-            let truths = summaries(&truth, &[0.0; 5], &mut stream);
-            let targets: Vec<f64> =
-                truth.residuals.iter().map(|r| -r + sigma * normal(&mut stream)).collect();
-            let forest = start(0.4, &targets, &mut stream);
-            let mut chain = NormalSampler { forest, response: Numbers { prior: Some(prior) }, scale: 1.0 };
-            let mut ranks = [0; 3];
-            for sweep in 1..=200 + 15 * N_DRAWS {
-                chain.sweep(&mut stream);
-                if sweep > 200 && sweep % 15 == 0 {
-                    let drawn = summaries(&chain.forest, &targets, &mut stream);
-                    for (rank, (drawn, truth)) in ranks.iter_mut().zip(drawn.iter().zip(&truths)) {
-                        *rank += usize::from(drawn < truth);
-                    }
-                }
-            }
-            for (counts, rank) in counts.iter_mut().zip(ranks) {
-                counts[rank * 5 / (N_DRAWS + 1)] += 1.0;
-            }
-        }
-        // Four degrees of freedom: above 25 once in 20,000.
-        let expected = TRIALS as f64 / 5.0;
-        for counts in counts {
-            let chi_square: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
-            assert!(chi_square < 25.0, "{counts:?}");
-        }
     }
 }
 

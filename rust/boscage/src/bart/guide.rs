@@ -191,9 +191,8 @@ pub(super) fn draw<'a, L: LeafModel>(
 
 /// A rule along the same dimension, uniformly between two ranks.
 fn rule_in(table: &Table, Rule { cut, .. }: Rule, ends: (u32, u32), stream: &mut Stream) -> Rule {
-    let column = table.column(cut.dimension);
-    let threshold = column.threshold(ends, stream.unit());
-    Rule { cut: Cut { rank: column.last_rank_below(threshold), ..cut }, threshold }
+    let (rank, threshold) = table.column(cut.dimension).cut(ends, stream.unit());
+    Rule { cut: Cut { rank, ..cut }, threshold }
 }
 
 /// Logarithm of the probability that [`draw`] makes one subtree of another: for every node of the new one, and every

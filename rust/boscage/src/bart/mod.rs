@@ -44,6 +44,8 @@ mod whole_tree;
 #[cfg(test)]
 mod feature_tests;
 #[cfg(test)]
+mod joint_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use chain::{ChainEnd, SumsOfTrees};

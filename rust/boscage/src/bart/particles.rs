@@ -171,11 +171,8 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
                 ranks.fold((u32::MAX, 0), |(low, high), rank| (low.min(rank), high.max(rank)))
             };
             if low < high {
-                let threshold = column.threshold((low, high), stream.unit());
-                return Some(Rule {
-                    cut: Cut { dimension, rank: column.last_rank_below(threshold) },
-                    threshold,
-                });
+                let (rank, threshold) = column.cut((low, high), stream.unit());
+                return Some(Rule { cut: Cut { dimension, rank }, threshold });
             }
         }
         None
@@ -183,25 +180,39 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// Cuts a node: its left child, and by how much that raises the logarithm of the likelihood.
     fn split(&mut self, id: u32, rule: Rule) -> (u32, f64) {
-        let rows = self.rows_of(id);
-        let ranks = self.context.table.column(rule.cut.dimension).ranks();
-        let mut n_left = 0;
-        for &row in &self.rows[rows] {
-            // Without a branch that nobody could predict.
-            self.left[n_left] = row;
-            n_left += usize::from(ranks[row as usize] <= rule.cut.rank);
-        }
+        let (n_left, left) = self.left_of(id, rule.cut);
         let node = &self.all[id as usize];
-        let left = self.leaf.of_rows(self.left[..n_left].iter().copied());
         let right = self.leaf.rest(&node.stats, &left);
-        let (depth, n_right) = (node.depth + 1, node.n_rows - n_left as u32);
+        let (depth, n_right) = (node.depth + 1, node.n_rows - n_left);
         let mut gain = -node.log_likelihood;
-        for (n_rows, stats) in [(n_left as u32, left), (n_right, right)] {
+        for (n_rows, stats) in [(n_left, left), (n_right, right)] {
             let log_likelihood = self.leaf.log_likelihood(&stats);
             gain += log_likelihood;
             self.all.push(Node { parent: id, rule, depth, n_rows, stats, log_likelihood, rows: None });
         }
         (self.all.len() as u32 - 2, gain)
+    }
+
+    /// What a cut sends to the left: number of rows and statistics.
+    fn left_of(&mut self, id: u32, cut: Cut) -> (u32, L::Stats) {
+        let column = self.context.table.column(cut.dimension);
+        if id == 0 {
+            let (left, right) = column.order().split_at(column.places(0, cut.rank).end);
+            let of_rows = |rows: &[u32]| self.leaf.of_rows(rows.iter().copied());
+            let few_left = left.len() < right.len();
+            let stats =
+                if few_left { of_rows(left) } else { self.leaf.rest(&self.all[0].stats, &of_rows(right)) };
+            return (left.len() as u32, stats);
+        }
+        let rows = self.rows_of(id);
+        let ranks = column.ranks();
+        let mut n_left = 0;
+        for &row in &self.rows[rows] {
+            // Without a branch that nobody could predict.
+            self.left[n_left] = row;
+            n_left += usize::from(ranks[row as usize] <= cut.rank);
+        }
+        (n_left as u32, self.leaf.of_rows(self.left[..n_left].iter().copied()))
     }
 
     /// Where the rows of a node are, that was cut or whose parent's rows were asked for when it was.

@@ -10,7 +10,7 @@ use super::noise::NoisePrior;
 use super::passes::carry;
 use super::random::normal;
 use super::regressor;
-use super::response::{Numbers, Response, Signs};
+use super::response::Numbers;
 use super::settings::{BartSettings, Kernels};
 use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
@@ -28,7 +28,7 @@ pub(super) const SIGMA_MU: f64 = 0.5;
 
 pub(super) const NONE: Kernels =
     Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
-const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
+pub(super) const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
 pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
 const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
 pub(super) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
@@ -67,7 +67,7 @@ pub(super) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
 }
 
 /// The sum of trees at the training rows, from their values.
-fn sums(forest: &Forest<'_>) -> Vec<f64> {
+pub(super) fn sums(forest: &Forest<'_>) -> Vec<f64> {
     let mut sums = vec![0.0; forest.residuals.len()];
     for tree in &forest.trees {
         let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
@@ -195,97 +195,6 @@ fn a_flat_likelihood_gives_back_the_prior() {
 }
 
 /// What the joint distribution tests compare: trees, their sum, noise, and the bonds between these.
-fn statistics(forest: &Forest<'_>) -> [f64; 8] {
-    let f = sums(forest);
-    let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
-    let first = forest.trees[0].leaves().count() as f64;
-    let squares: f64 = forest.residuals.iter().map(|r| r * r).sum();
-    [
-        leaves as f64,
-        first * first,
-        forest.sigma,
-        squares,
-        f[0],
-        f[0] * f[0],
-        f[0] * f[2],
-        (f[0] + forest.residuals[0]).powi(2),
-    ]
-}
-
-/// Geweke (2004): redrawing the data given the state, and the state given the data by a sweep, in turn, leaves their
-/// joint distribution as it is when both come from the prior.
-fn getting_it_right<R: Response + Clone>(
-    settings: &BartSettings,
-    response: &R,
-    sigma: impl Fn(&mut Stream) -> f64,
-    redraw: impl Fn(&mut Forest<'_>, &mut R, &mut Stream),
-) {
-    let (table, odds) = (table(), Odds::new(settings.prior));
-    let mut stream = Stream::new(17, 0);
-    let draw = |stream: &mut Stream| {
-        let start = (sigma(stream), SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream);
-        redraw(&mut forest, &mut response.clone(), stream);
-        forest
-    };
-    let mut independent: [Mean; 8] = std::array::from_fn(|_| Mean::new());
-    for _ in 0..40_000 {
-        independent.iter_mut().zip(statistics(&draw(&mut stream))).for_each(|(mean, x)| mean.add(x));
-    }
-    let (mut forest, mut response) = (draw(&mut stream), response.clone());
-    let mut batches: [Mean; 8] = std::array::from_fn(|_| Mean::new());
-    for _ in 0..300 {
-        let mut sums = [0.0; 8];
-        for _ in 0..400 {
-            redraw(&mut forest, &mut response, &mut stream);
-            sums.iter_mut().zip(statistics(&forest)).for_each(|(sum, x)| *sum += x / 400.0);
-            forest.sigma = response.draw(&mut forest.residuals, forest.sigma, &mut stream);
-            forest.sweep(&mut stream);
-        }
-        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
-    }
-    for (i, (alone, chained)) in independent.iter().zip(&batches).enumerate() {
-        let [a, b] =
-            [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
-        let error = (a.1 + b.1).sqrt();
-        // What is constant differs by rounding alone.
-        let error = if error > 0.0 { error } else { 1e-12 };
-        assert!((a.0 - b.0).abs() <= 4.5 * error, "{i}: {} and {} +- {error}", a.0, b.0);
-    }
-}
-
-#[test]
-fn sweeps_over_numbers_get_it_right() {
-    let prior = NoisePrior { nu: 12.0, lambda: 0.2 };
-    let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
-    for kernels in [LOCAL, GROWPRUNE, MIXED] {
-        let response = Numbers { prior: Some(prior) };
-        getting_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
-            let sigma = forest.sigma;
-            forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
-        });
-    }
-}
-
-#[test]
-fn sweeps_over_signs_get_it_right() {
-    let response = Signs { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
-    getting_it_right(
-        &settings(GROWPRUNE, 2),
-        &response,
-        |_| 1.0,
-        |forest, response, stream| {
-            let f = sums(forest);
-            for (i, f) in f.into_iter().enumerate() {
-                let e = normal(stream);
-                forest.residuals[i] = e;
-                response.latent[i] = f + e;
-                response.positive[i] = response.offset + f + e > 0.0;
-            }
-        },
-    );
-}
-
 /// Two trees: all kernels agree about the mean of their sum.
 #[test]
 fn kernels_agree_about_two_trees() {

@@ -240,7 +240,6 @@ fn draw_prior<L: LeafModel>(
     }
     let extent = node.extents()[extent];
     let column = target.table.column(extent.dimension);
-    let threshold = column.threshold((extent.low, extent.high), stream.unit());
-    let cut = Cut { dimension: extent.dimension, rank: column.last_rank_below(threshold) };
-    Decision::Split { cut, threshold }
+    let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
+    Decision::Split { cut: Cut { dimension: extent.dimension, rank }, threshold }
 }

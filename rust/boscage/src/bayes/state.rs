@@ -133,8 +133,8 @@ impl<'a, L: LeafModel> State<'a, L> {
         let extents = &self.get(id).extents;
         let extent = extents[self.target.draw_extent(extents, stream)];
         let column = self.target.table.column(extent.dimension);
-        let threshold = column.threshold((extent.low, extent.high), stream.unit());
-        Rule { cut: Cut { dimension: extent.dimension, rank: column.last_rank_below(threshold) }, threshold }
+        let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
+        Rule { cut: Cut { dimension: extent.dimension, rank }, threshold }
     }
 
     /// The two leaves that a rule would make of a leaf, or of an inner node's rows.

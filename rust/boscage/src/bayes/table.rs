@@ -141,7 +141,7 @@ impl Column {
 
     /// The highest rank whose value is not above a threshold, if there is one.
     pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
-        (self.values.n_up_to(threshold) as u32).checked_sub(1)
+        (self.values.n_up_to(threshold, 0..self.values.len()) as u32).checked_sub(1)
     }
 
     /// The same for a threshold that is not below the lowest value.
@@ -179,6 +179,13 @@ impl Column {
         let at = (1.0 - u) * low + u * high;
         if at >= high || at < low { low } else { at }
     }
+
+    /// Such a threshold with the highest rank that is not above it.
+    pub(crate) fn cut(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
+        let threshold = self.threshold((left, right), u);
+        let above = self.values.n_up_to(threshold, left as usize + 1..right as usize);
+        (left + above as u32, threshold)
+    }
 }
 
 impl Values {
@@ -201,11 +208,11 @@ impl Values {
         }
     }
 
-    /// How many are not above a threshold.
-    fn n_up_to(&self, threshold: f64) -> usize {
+    /// How many of some are not above a threshold.
+    fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
         match self {
-            Self::Single(values) => values.partition_point(|&value| f64::from(value) <= threshold),
-            Self::Double(values) => values.partition_point(|&value| value <= threshold),
+            Self::Single(values) => values[among].partition_point(|&value| f64::from(value) <= threshold),
+            Self::Double(values) => values[among].partition_point(|&value| value <= threshold),
         }
     }
 }
