@@ -205,6 +205,15 @@ impl<S: Scalar> Column<'_, S> {
     }
 }
 
+/// Reads something of every line of memory that values lie on: from one end to the other memory is quick, while
+/// whoever comes upon a value here and there waits each time.
+pub(crate) fn fetch<T: Copy>(values: &[T]) {
+    const LINE: usize = 64;
+    for &value in values.iter().step_by((LINE / size_of::<T>()).max(1)) {
+        std::hint::black_box(value);
+    }
+}
+
 /// `values`, row after row, as column after column.
 pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
     /// Blocks that fit the first cache, so that neither side is read or written with a long stride.

@@ -5,13 +5,14 @@
 //! section 5.4.1): one bit a class and node says it all, and only leaves count rows.
 
 use super::statistics::Statistics;
+use crate::data::fetch;
 use crate::tree::{NodeId, RowId};
 
 /// A class's number in its forest, in order of first appearance.
 pub(crate) type Class = u32;
 
 /// Bits to a word.
-const WORD: usize = 64;
+pub(crate) const WORD: usize = 64;
 /// In `leaves`: the leaf holds several classes; the rest of the number says where their counts are.
 const MIXED: u32 = 1 << 31;
 
@@ -216,6 +217,11 @@ impl Statistics for Classes {
             self.counts[slot as usize] = Box::default();
             self.free.push(slot);
         }
+    }
+
+    fn fetch_all(&self) {
+        fetch(&self.sets);
+        fetch(&self.leaves);
     }
 
     fn shrink_to_fit(&mut self) {

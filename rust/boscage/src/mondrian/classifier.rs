@@ -7,7 +7,7 @@ use super::classes::{Class, Classes, Held, iter_bits};
 use super::domain::Domain;
 use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, MondrianSettings, Predictive, Run, Visitor};
-use super::kneser_ney::{self, Scratch};
+use super::kneser_ney::{Predictor, Room};
 use super::route::Stop;
 use super::tree::Tree;
 use crate::data::{Rows, Scalar};
@@ -259,9 +259,13 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let gather = Gather { model: self, discounts: &[self.discount] };
+        let gather = Gather::new(self, &[self.discount]);
         let chunks = self.forest.predict(rows, run, &gather)?;
-        Ok(chunks.into_iter().flat_map(|chunk| self.finish(&chunk, 0, None)).collect())
+        let mut out = Vec::new();
+        for chunk in chunks {
+            self.finish(&chunk, 0, None, &mut out);
+        }
+        Ok(out)
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
@@ -272,7 +276,7 @@ impl MondrianClassifier {
     pub fn loo_proba(&self, ids: &[u64], discounts: &[f64], run: &Run<'_>) -> Result<Vec<f64>> {
         discounts.iter().try_for_each(|&discount| check_discount(discount))?;
         let rows = self.forest.roster.find(ids)?;
-        let gather = Gather { model: self, discounts };
+        let gather = Gather::new(self, discounts);
         let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
         let mut out = Vec::new();
         for i in 0..discounts.len() {
@@ -280,7 +284,7 @@ impl MondrianClassifier {
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
                 let targets: Vec<Class> = own.iter().map(|&row| self.forest.targets[row as usize]).collect();
-                out.extend(self.finish(chunk, i, Some(&targets)));
+                self.finish(chunk, i, Some(&targets), &mut out);
                 first += chunk.n_rows;
             }
         }
@@ -384,13 +388,13 @@ impl MondrianClassifier {
         self.forest.export(&Customers { live: self.classes.live() })
     }
 
-    /// Probabilities of the live classes from what the trees gave; `left_out` are the classes of rows that
-    /// were left out, of which a class may have been the only one.
-    fn finish(&self, chunk: &Gathered, discount: usize, left_out: Option<&[Class]>) -> Vec<f64> {
+    /// Puts probabilities of the live classes, from what the trees gave, at the end of `out`; `left_out` are the
+    /// classes of rows that were left out, of which a class may have been the only one.
+    fn finish(&self, chunk: &Gathered, discount: usize, left_out: Option<&[Class]>, out: &mut Vec<f64>) {
         let live = self.classes.live();
         let n_trees = self.forest.settings.n_estimators as f64;
         let n_codes = self.classes.labels.len();
-        let mut out = Vec::with_capacity(chunk.n_rows * live.len());
+        out.reserve(chunk.n_rows * live.len());
         for row in 0..chunk.n_rows {
             let gone = left_out.map(|targets| targets[row]).filter(|&class| {
                 let class = class as usize;
@@ -404,7 +408,6 @@ impl MondrianClassifier {
                 if Some(class) == gone { 0.0 } else { (proba[class as usize] + base) / n_trees }
             }));
         }
-        out
     }
 }
 
@@ -414,43 +417,61 @@ struct Gathered {
     proba: Vec<f64>,
     /// Weight of the base measure.
     base: Vec<f64>,
-    scratch: Scratch,
+    /// One a discount.
+    rooms: Vec<Room>,
 }
 
 struct Gather<'a> {
     model: &'a MondrianClassifier,
-    discounts: &'a [f64],
+    /// The parameters `gamma`, one a discount.
+    gammas: Vec<f64>,
+}
+
+impl<'a> Gather<'a> {
+    fn new(model: &'a MondrianClassifier, discounts: &[f64]) -> Self {
+        let total_weight = model.forest.domain.total_weight();
+        Self { model, gammas: discounts.iter().map(|discount| discount * total_weight).collect() }
+    }
 }
 
 impl Visitor<Classes> for Gather<'_> {
     type Chunk = Gathered;
 
     fn start(&self, n_rows: usize) -> Gathered {
-        let n = self.discounts.len() * n_rows;
+        let n = self.gammas.len() * n_rows;
         Gathered {
             n_rows,
             proba: vec![0.0; n * self.model.classes.labels.len()],
             base: vec![0.0; n],
-            scratch: Scratch::default(),
+            rooms: self.gammas.iter().map(|_| Room::default()).collect(),
         }
     }
 
     fn visit<S: Scalar>(
         &self,
-        _: usize,
+        number: usize,
         tree: &Tree<S, Classes>,
         row: usize,
         stops: &[Stop],
         chunk: &mut Gathered,
     ) {
         let n_codes = self.model.classes.labels.len();
-        let total_weight = self.model.forest.domain.total_weight();
-        for (i, &discount) in self.discounts.iter().enumerate() {
-            let gamma = discount * total_weight;
+        for (i, (&gamma, room)) in self.gammas.iter().zip(&mut chunk.rooms).enumerate() {
+            let predictor = Predictor { number, tree, gamma };
             let at = i * chunk.n_rows + row;
             let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
-            chunk.base[at] += kneser_ney::predict(tree, stops, gamma, &mut chunk.scratch, proba);
+            chunk.base[at] += predictor.predict(stops, room, proba);
         }
+    }
+
+    fn restored<S: Scalar>(
+        &self,
+        _: usize,
+        _: &Tree<S, Classes>,
+        _: &[NodeId],
+        Gathered { rooms, .. }: &mut Gathered,
+    ) {
+        rooms.iter_mut().for_each(Room::clear);
     }
 }
 

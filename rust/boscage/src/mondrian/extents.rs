@@ -4,7 +4,7 @@
 //! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
 //! smaller node is read off its rows.
 
-use crate::data::{Scalar, Table};
+use crate::data::{Scalar, Table, fetch};
 use crate::tree::{Arena, Kind, NodeId, RowId};
 
 /// Up to so many rows a node's box is its rows.
@@ -330,6 +330,15 @@ impl<S: Scalar> Extents<S> {
         self.bounds.shrink_to_fit();
     }
 
+    /// Reads all boxes, if there is much to wait for: a wide one is read from end to end in any case.
+    pub(crate) fn fetch_all(&self) {
+        const WIDE: usize = 64;
+        fetch(&self.slots);
+        if self.n_features < WIDE {
+            fetch(&self.bounds);
+        }
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bounds.capacity() * size_of::<S>()
@@ -337,7 +346,7 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Whether a node is to have a box.
-    fn keeps(&self, arena: &Arena, node: NodeId) -> bool {
+    pub(crate) fn keeps(&self, arena: &Arena, node: NodeId) -> bool {
         (self.splits || node.is_leaf()) && arena.n_rows(node) > SMALL
     }
 

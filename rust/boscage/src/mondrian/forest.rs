@@ -556,8 +556,11 @@ impl<P: Statistics> Forest<P> {
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
+        /// A tree of so many times the points' number of nodes is still worth being read from end to end.
+        const TIMES: usize = 16;
         let n_features = self.domain.n_features();
-        let mut chunk = visitor.start(values.len() / n_features);
+        let n_points = values.len() / n_features;
+        let mut chunk = visitor.start(n_points);
         let by_column = transpose(values, n_features);
         let points = Table::new(values, n_features).with_transpose(&by_column);
         let mut walk = Walk::new(self.space(kept), points);
@@ -565,6 +568,9 @@ impl<P: Statistics> Forest<P> {
         let (mut inside, outside) = self.places(values);
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
+            if n_points * TIMES > tree.arena.n_nodes() {
+                tree.fetch_all();
+            }
             let mut visit = |row: RowId, stops: &[Stop]| {
                 visitor.visit(i, tree, row as usize, stops, &mut chunk);
             };

@@ -273,7 +273,7 @@ fn place<S: Scalar>(
     table: Table<'_, S>,
     row: RowId,
     lifetime: f64,
-    outside: &mut Outside<S>,
+    outside: &mut Outside<'_, S>,
 ) -> Place {
     let x = table.row(row);
     let mut node = tree.arena.root().expect("a forest of rows has roots");
@@ -284,7 +284,7 @@ fn place<S: Scalar>(
         node = tree.arena.follow(node, |d| x[d as usize].into()).1;
         path.push(node);
     }
-    let rate = outside.of_rows(table, tree.arena.leaf_rows(node).filter(|&other| other != row), x);
+    let rate = outside.of_rows(tree.arena.leaf_rows(node).filter(|&other| other != row), x);
     let mut stop = Stop { node, after, time: lifetime, branch: Branch::Never };
     stop.set_rate(rate);
     Place { path, branch: (stop.branch != Branch::Never).then_some(stop) }
@@ -308,7 +308,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
         let places = run.map(trees.len(), |i| {
-            let mut outside = Outside::new(forest.domain.rates());
+            let mut outside = Outside::new(forest.domain.rates(), table);
             let place = |&row| place(&trees[i], table, row, forest.settings.lifetime, &mut outside);
             Ok(chosen.iter().map(place).collect())
         })?;

@@ -1,6 +1,7 @@
 //! Statistics for regression: number, mean and sum of squares of the targets at each node.
 
 use super::statistics::Statistics;
+use crate::data::fetch;
 use crate::tree::{NodeId, RowId};
 
 /// Mean and sum of squared deviations from it.
@@ -93,6 +94,10 @@ impl Statistics for Numbers {
 
     fn shrink_to_fit(&mut self) {
         self.moments.shrink_to_fit();
+    }
+
+    fn fetch_all(&self) {
+        fetch(&self.moments);
     }
 
     fn bytes(&self) -> usize {

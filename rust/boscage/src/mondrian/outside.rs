@@ -4,6 +4,8 @@
 //! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
 //! leaf up, few boxes are looked at, and few dimensions of each.
 
+use std::ops::Range;
+
 use super::extents::widen;
 use super::route::Stop;
 use super::statistics::Statistics;
@@ -17,7 +19,8 @@ const LANES: usize = 8;
 
 /// A point against a box that grows.
 #[derive(Debug)]
-pub(crate) struct Outside<S> {
+pub(crate) struct Outside<'a, S> {
+    table: Table<'a, S>,
     /// Rates of the features.
     rates: Vec<f64>,
     /// The box of a node that keeps none: up to date in the groups of features that are open.
@@ -26,51 +29,65 @@ pub(crate) struct Outside<S> {
     /// Groups of [`LANES`] features in which the point may lie outside. Features after the last whole group are
     /// always looked at.
     open: Vec<u32>,
-    /// Room for rows that a box is made of.
-    rows: Vec<RowId>,
+    /// Rows that boxes are made of: those of a node that keeps none, from left to right.
+    rows: Vec<&'a [S]>,
+    /// Room for nodes to be looked at.
+    nodes: Vec<NodeId>,
 }
 
-impl<S: Scalar> Outside<S> {
-    pub(crate) fn new(rates: &[f64]) -> Self {
+impl<'a, S: Scalar> Outside<'a, S> {
+    pub(crate) fn new(rates: &[f64], table: Table<'a, S>) -> Self {
         let box_of_none = vec![S::ZERO; rates.len()];
         Self {
+            table,
             rates: rates.to_vec(),
             low: box_of_none.clone(),
             high: box_of_none,
             open: Vec::new(),
             rows: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// Gets the rows of a node that keeps no box, for all points that come to it.
+    pub(crate) fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, node: NodeId) {
+        let Self { table, rows, nodes, .. } = self;
+        rows.clear();
+        nodes.push(node);
+        while let Some(node) = nodes.pop() {
+            match tree.arena.kind(node) {
+                Kind::Split(left, right) => nodes.extend([right, left]),
+                Kind::Leaf => rows.extend(tree.arena.leaf_rows(node).map(|row| table.row(row))),
+            }
         }
     }
 
     /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
-    /// max(l_jd - x_d, 0))` (thesis section 5.5.3).
+    /// max(l_jd - x_d, 0))` (thesis section 5.5.3). Without a box its rows are among those that were gathered, from
+    /// one on.
     pub(crate) fn of_leaf<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
-        table: Table<'_, S>,
-        leaf: NodeId,
+        (leaf, first): (NodeId, usize),
         x: &[X],
     ) -> f64 {
-        if let Some((low, high)) = tree.extents.find(leaf) {
-            self.open_all();
-            return eta(&mut self.open, &self.rates, x, low, high);
+        self.open_all();
+        match tree.extents.find(leaf) {
+            Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+            None => self.include(x, first..first + tree.arena.n_rows(leaf), true),
         }
-        self.of_rows(table, tree.arena.leaf_rows(leaf), x)
     }
 
     /// The same for a leaf of some rows; 0 if there are none.
-    pub(crate) fn of_rows<X: Scalar>(
-        &mut self,
-        table: Table<'_, S>,
-        mut rows: impl Iterator<Item = RowId>,
-        x: &[X],
-    ) -> f64 {
-        let Some(first) = rows.next() else { return 0.0 };
+    pub(crate) fn of_rows<X: Scalar>(&mut self, rows: impl Iterator<Item = RowId>, x: &[X]) -> f64 {
+        let Self { table, .. } = *self;
+        self.rows.clear();
+        self.rows.extend(rows.map(|row| table.row(row)));
+        if self.rows.is_empty() {
+            return 0.0;
+        }
         self.open_all();
-        self.low.copy_from_slice(table.row(first));
-        self.high.copy_from_slice(table.row(first));
-        rows.for_each(|row| self.include(table.row(row)));
-        eta(&mut self.open, &self.rates, x, &self.low, &self.high)
+        self.include(x, 0..self.rows.len(), true)
     }
 
     fn open_all(&mut self) {
@@ -78,110 +95,146 @@ impl<S: Scalar> Outside<S> {
         self.open.extend(0..(self.rates.len() / LANES) as u32);
     }
 
-    /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet.
+    /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet; `first`
+    /// as for a leaf.
     pub(crate) fn of_path<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
-        table: Table<'_, S>,
+        mut first: usize,
         x: &[X],
         stops: &mut [Stop],
     ) {
         let Some((leaf, splits)) = stops.split_last_mut() else { return };
-        let mut rate = self.of_leaf(tree, table, leaf.node, x);
-        leaf.set_rate(rate);
         let mut below = leaf.node;
+        let mut rate = self.of_leaf(tree, (below, first), x);
+        leaf.set_rate(rate);
         for stop in splits.iter_mut().rev() {
             if rate == 0.0 {
                 break;
             }
-            rate = self.of_parent(tree, table, x, stop.node, below);
+            rate = match tree.extents.find(stop.node) {
+                Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+                None => {
+                    let siblings = siblings(tree, stop.node, below, first);
+                    first = first.min(siblings.start);
+                    self.include(x, siblings, false)
+                }
+            };
             stop.set_rate(rate);
             below = stop.node;
         }
     }
 
-    /// Goes on from a node's box to its parent's.
-    fn of_parent<P: Statistics, X: Scalar>(
-        &mut self,
-        tree: &Tree<S, P>,
-        table: Table<'_, S>,
-        x: &[X],
-        parent: NodeId,
-        child: NodeId,
-    ) -> f64 {
-        if let Some((low, high)) = tree.extents.find(parent) {
-            return eta(&mut self.open, &self.rates, x, low, high);
-        }
-        if let Kind::Split(left, right) = tree.arena.kind(parent) {
-            let sibling = if left == child { right } else { left };
-            let mut rows = std::mem::take(&mut self.rows);
-            tree.arena.collect_rows(sibling, &mut rows);
-            rows.drain(..).for_each(|row| self.include(table.row(row)));
-            self.rows = rows;
-        }
-        eta(&mut self.open, &self.rates, x, &self.low, &self.high)
-    }
-
-    /// Makes the box hold a row.
-    fn include(&mut self, row: &[S]) {
-        let (rows, row_rest) = row.as_chunks::<LANES>();
-        let (lows, low_rest) = self.low.as_chunks_mut::<LANES>();
-        let (highs, high_rest) = self.high.as_chunks_mut::<LANES>();
-        for &group in &self.open {
-            let group = group as usize;
-            widen(&mut lows[group], &mut highs[group], &rows[group], &rows[group]);
-        }
-        widen(low_rest, high_rest, row_rest, row_rest);
+    /// Makes the box hold some of the rows, or be theirs alone, and goes on to it.
+    fn include<X: Scalar>(&mut self, x: &[X], rows: Range<usize>, alone: bool) -> f64 {
+        let Self { rates, low, high, open, .. } = self;
+        eta(open, rates, x, Grown { rows: &self.rows[rows], alone, low, high })
     }
 }
 
+/// Where the rows of a node's sibling are, if its own begin at `first`.
+fn siblings<S: Scalar, P: Statistics>(
+    tree: &Tree<S, P>,
+    parent: NodeId,
+    node: NodeId,
+    first: usize,
+) -> Range<usize> {
+    let left = tree.arena.child(parent, false);
+    let n_left = tree.arena.n_rows(left);
+    if left == node { first + n_left..first + tree.arena.n_rows(parent) } else { first - n_left..first }
+}
+
+/// A box that is read some features at a time.
+trait Bounds<S> {
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2];
+}
+
+/// A box that a node keeps.
+struct Kept<'a, S> {
+    low: &'a [S],
+    high: &'a [S],
+}
+
+impl<S: Scalar> Bounds<S> for Kept<'_, S> {
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
+        [self.low, self.high].map(|bounds| some(bounds, first))
+    }
+}
+
+/// A box that comes to hold some rows as it is read.
+struct Grown<'a, S> {
+    rows: &'a [&'a [S]],
+    /// Whether it holds no others.
+    alone: bool,
+    low: &'a mut [S],
+    high: &'a mut [S],
+}
+
+impl<S: Scalar> Bounds<S> for Grown<'_, S> {
+    #[expect(clippy::inline_always, reason = "its arrays are to stay in registers")]
+    #[inline(always)]
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
+        let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
+        if !self.alone {
+            (low, high) = (some(self.low, first), some(self.high, first));
+        }
+        for row in self.rows {
+            let x: [S; N] = some(row, first);
+            widen(&mut low, &mut high, &x, &x);
+        }
+        self.low[first..first + N].copy_from_slice(&low);
+        self.high[first..first + N].copy_from_slice(&high);
+        [low, high]
+    }
+}
+
+/// So many values from one on.
+fn some<S: Scalar, const N: usize>(values: &[S], first: usize) -> [S; N] {
+    *values[first..].first_chunk().expect("so many features follow")
+}
+
 /// The rate at which a point branches off above a box; closes the groups in which it lies inside.
-fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], low: &[S], high: &[S]) -> f64 {
-    let (xs, x_rest) = x.as_chunks::<LANES>();
-    let (lows, low_rest) = low.as_chunks::<LANES>();
-    let (highs, high_rest) = high.as_chunks::<LANES>();
-    let (rates, rates_rest) = rates.as_chunks::<LANES>();
+fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], mut bounds: impl Bounds<S>) -> f64 {
     let (mut n, mut sums) = (0, [0.0; LANES]);
     for i in 0..open.len() {
-        let group = open[i] as usize;
-        let apart = apart(&rates[group], &xs[group], &lows[group], &highs[group]);
-        let mut bits = 0;
-        for (sum, apart) in sums.iter_mut().zip(apart) {
-            *sum += apart;
-            bits |= apart.to_bits();
+        let group = open[i];
+        let first = group as usize * LANES;
+        let apart = apart::<LANES, S, X>(&some(x, first), bounds.read(first));
+        let (rates, mut bits) = (some::<f64, LANES>(rates, first), 0);
+        for i in 0..LANES {
+            sums[i] += rates[i] * apart[i];
+            bits |= apart[i].to_bits();
         }
         // Written always and counted if so, so that nothing depends on a branch.
-        open[n] = group as u32;
+        open[n] = group;
         n += usize::from(bits != 0);
     }
     open.truncate(n);
     let mut sum: f64 = sums.iter().sum();
-    for (((&rate, &x), &low), &high) in rates_rest.iter().zip(x_rest).zip(low_rest).zip(high_rest) {
-        sum += apart(&[rate], &[x], &[low], &[high])[0];
+    for d in rates.len() / LANES * LANES..rates.len() {
+        sum += rates[d] * apart(&[x[d]], bounds.read(d))[0];
     }
     sum
 }
 
-/// Weighted distances from a box, by feature: finite, not negative. Written in steps of one operation each, for
-/// all lanes at once.
-fn apart<const N: usize, S: Scalar, X: Scalar>(
-    rates: &[f64; N],
-    x: &[X; N],
-    low: &[S; N],
-    high: &[S; N],
-) -> [f64; N] {
-    let x: [f64; N] = x.map(Into::into);
-    let low: [f64; N] = low.map(Into::into);
-    let high: [f64; N] = high.map(Into::into);
-    let mut apart = [0.0; N];
+/// Distances from a box, by feature: finite, not negative. Written in steps of one operation each, for all lanes at
+/// once.
+fn apart<const N: usize, S: Scalar, X: Scalar>(x: &[X; N], [low, high]: [[S; N]; 2]) -> [f64; N] {
+    // The next point of the box. Points' type is the wider one, so that it is exact.
+    let (low, high) = (low.map(X::of), high.map(X::of));
+    let mut next = *x;
     for i in 0..N {
-        let (below, above) = (low[i] - x[i], x[i] - high[i]);
-        let farther = if below > above { below } else { above };
-        apart[i] = if farther > 0.0 { farther } else { 0.0 };
+        next[i] = if next[i] < low[i] { low[i] } else { next[i] };
     }
     for i in 0..N {
+        next[i] = if next[i] > high[i] { high[i] } else { next[i] };
+    }
+    let (x, next): ([f64; N], [f64; N]) = (x.map(Into::into), next.map(Into::into));
+    let mut apart = [0.0; N];
+    for i in 0..N {
+        let far = (x[i] - next[i]).abs();
         // So that no feature without a rate counts, however far away the point is.
-        apart[i] = rates[i] * if apart[i] < f64::MAX { apart[i] } else { f64::MAX };
+        apart[i] = if far < f64::MAX { far } else { f64::MAX };
     }
     apart
 }

@@ -53,7 +53,7 @@ pub(crate) struct Space<'a, S> {
 pub(crate) struct Walk<'a, S, X> {
     space: Space<'a, S>,
     points: Table<'a, X>,
-    outside: Outside<S>,
+    outside: Outside<'a, S>,
     /// The path to where the walk is.
     stops: Vec<Stop>,
     tasks: Vec<Task>,
@@ -69,11 +69,13 @@ struct Task {
     depth: usize,
     /// The side of the split above that they went to.
     right: bool,
+    /// Where the node's rows begin among those that were gathered.
+    first: Option<usize>,
 }
 
 impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
     pub(crate) fn new(space: Space<'a, S>, points: Table<'a, X>) -> Self {
-        let outside = Outside::new(space.domain.rates());
+        let outside = Outside::new(space.domain.rates(), space.table);
         Self { space, points, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
     }
 
@@ -86,17 +88,17 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         mut visit: impl FnMut(RowId, &[Stop]),
     ) {
         self.start(tree, points, &mut visit);
-        while let Some(task) = self.next_task() {
-            self.stop(tree, task.node, Branch::Never);
+        while let Some(mut task) = self.next_task() {
+            self.come(tree, &mut task);
             if let &mut [point] = &mut points[task.start..task.end] {
-                self.descend(tree, task.node, point);
+                self.descend(tree, &mut task, point);
             } else if !task.node.is_leaf() {
                 self.part(tree, task, points);
                 continue;
             }
             for &point in &points[task.start..task.end] {
                 let x = self.points.row(point);
-                self.outside.of_path(tree, self.space.table, x, &mut self.stops);
+                self.outside.of_path(tree, task.first.unwrap_or(0), x, &mut self.stops);
                 visit(point, &self.stops);
                 let forks = self.stops.iter_mut().rev();
                 for stop in forks.take_while(|stop| stop.branch != Branch::Never) {
@@ -121,6 +123,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         while let Some(mut task) = self.next_task() {
             let node = task.node;
             if tree.arena.is_paused(node) {
+                self.gather(tree, &mut task);
                 for &point in &points[task.start..task.end] {
                     let branch = self.paused(tree, node, key, task.right, point);
                     self.end(tree, node, branch, &[point], &mut visit);
@@ -213,7 +216,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         right: bool,
         point: RowId,
     ) -> Branch {
-        let rate = self.outside.of_leaf(tree, self.space.table, leaf, self.points.row(point));
+        let rate = self.outside.of_leaf(tree, (leaf, 0), self.points.row(point));
         if rate > 0.0 {
             let since = self.after();
             let at = since + key.of_leaf(since, right).exponential() / rate;
@@ -224,12 +227,28 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         Branch::Never
     }
 
+    /// Makes a stop of a split or leaf that points reached.
+    fn come<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task) {
+        self.stop(tree, task.node, Branch::Never);
+        self.gather(tree, task);
+    }
+
+    /// Gathers a node's rows if it has no box and those of a node above have not been gathered.
+    fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task) {
+        if task.first.is_none() && !tree.extents.keeps(&tree.arena, task.node) {
+            self.outside.gather(tree, task.node);
+            task.first = Some(0);
+        }
+    }
+
     /// Takes a point that is alone from a node to its leaf.
-    fn descend<P: Statistics>(&mut self, tree: &Tree<S, P>, mut node: NodeId, point: RowId) {
+    fn descend<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task, point: RowId) {
         let x = self.points.row(point);
-        while !node.is_leaf() {
-            node = tree.arena.follow(node, |d| x[d as usize].into()).1;
-            self.stop(tree, node, Branch::Never);
+        while !task.node.is_leaf() {
+            let (right, node) = tree.arena.follow(task.node, |d| x[d as usize].into());
+            task.first = first_of(tree, task, right);
+            task.node = node;
+            self.come(tree, task);
         }
     }
 
@@ -248,7 +267,8 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         for (right, start, end) in [(true, middle, task.end), (false, task.start, middle)] {
             if start < end {
                 let node = tree.arena.child(task.node, right);
-                self.tasks.push(Task { node, start, end, depth, right });
+                let first = first_of(tree, &task, right);
+                self.tasks.push(Task { node, start, end, depth, right, first });
                 last = right;
             }
         }
@@ -267,7 +287,8 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         }
         match tree.arena.root() {
             Some(node) if !points.is_empty() => {
-                self.tasks.push(Task { node, start: 0, end: points.len(), depth: 0, right: false });
+                let (end, first) = (points.len(), None);
+                self.tasks.push(Task { node, start: 0, end, depth: 0, right: false, first });
             }
             _ => {
                 for &point in points {
@@ -308,6 +329,12 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         }
         self.stops.pop();
     }
+}
+
+/// Where the rows of a split's child on one side begin.
+fn first_of<S: Scalar, P: Statistics>(tree: &Tree<S, P>, task: &Task, right: bool) -> Option<usize> {
+    let before = |first| first + tree.arena.n_rows(tree.arena.child(task.node, false));
+    if right { task.first.map(before) } else { task.first }
 }
 
 /// The cuts of the shells that the tree was not drawn on; all its rows lie on their inner side.

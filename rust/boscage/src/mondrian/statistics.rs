@@ -43,6 +43,9 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     /// Forgets what a freed node held.
     fn clear(&mut self, node: NodeId);
 
+    /// Reads all of it.
+    fn fetch_all(&self);
+
     /// Gives back room that growing left over.
     fn shrink_to_fit(&mut self);
 

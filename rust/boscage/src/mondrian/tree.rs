@@ -173,6 +173,13 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.extents.shrink_to_fit();
     }
 
+    /// Reads all of the tree, so that the points that go down find it in the cache.
+    pub(crate) fn fetch_all(&self) {
+        self.arena.fetch_all();
+        self.statistics.fetch_all();
+        self.extents.fetch_all();
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.arena.bytes() + self.statistics.bytes() + self.extents.bytes()

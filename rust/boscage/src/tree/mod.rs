@@ -5,6 +5,8 @@
 //! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
 //! one entry, which stays where it was; to take it out again joins the two slices around it.
 
+use crate::data::fetch;
+
 /// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
 /// at nodes can lie in arrays by [`NodeId::index`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -289,6 +291,14 @@ impl Arena {
             [first, .., last] => seen ^ first.feature ^ last.feature,
         });
         std::hint::black_box(records ^ skips);
+    }
+
+    /// Reads all of the tree.
+    pub(crate) fn fetch_all(&self) {
+        fetch(&self.splits);
+        fetch(&self.leaves);
+        fetch(&self.skips);
+        fetch(&self.next);
     }
 
     /// Opens a run for the node that is to be added next.
