@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import BayesianTreeClassifier, MondrianForestClassifier, MondrianForestRegressor
+from boscage import (
+    BARTRegressor,
+    BayesianTreeClassifier,
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+)
 from reference.arrays import Array
 
 # timing on a machine that other work shares: one second is the promise, the rest is slack
@@ -177,3 +182,12 @@ def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> 
     before = model._model.to_bytes()
     assert interrupted(lambda: model.fit(x, y), after=after) < WITHIN
     assert model._model.to_bytes() == before
+
+
+@pytest.mark.parametrize("sampler", ["cgm", "pg"])
+def test_interrupted_sums_of_trees(sampler: str) -> None:
+    """In the midst of a sweep, or of the trees that a chain starts from: either takes seconds."""
+    x, _ = data(10_000, 1000)
+    for after in (1.5, 3.0):
+        model = BARTRegressor(200, sampler=sampler, n_burn=1000, random_state=0)
+        assert interrupted(lambda model=model: model.fit(x, x[:, 0]), after=after) < WITHIN

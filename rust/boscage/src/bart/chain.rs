@@ -125,7 +125,7 @@ impl Chains<'_> {
     pub(super) fn run<S: Sampler>(
         &self,
         table: &Table,
-        sampler: impl Fn(usize, &mut Stream) -> S + Sync,
+        sampler: impl Fn(usize, &mut Stream) -> Result<S> + Sync,
         run: &Run<'_>,
     ) -> Result<SumsOfTrees> {
         let settings = self.settings;
@@ -133,7 +133,7 @@ impl Chains<'_> {
         run.control.expect((settings.n_chains * (n_sweeps(settings) - done)) as u64);
         let chains = map(run.n_threads, settings.n_chains, |number| {
             let mut stream = Stream::new(settings.seed, number);
-            let sampler = sampler(number, &mut stream);
+            let sampler = sampler(number, &mut stream)?;
             let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
             let (draws, trace) = (Draws::default(), BartTrace::default());
             let mut chain = Chain { number, sampler, stream, sweeps: 0, weights, draws, trace };
@@ -189,9 +189,8 @@ struct Chain<S> {
 
 impl<S: Sampler> Chain<S> {
     fn advance(&mut self, table: &Table, chains: &Chains<'_>, run: &Run<'_>) -> Result<()> {
-        run.control.check()?;
         let settings = chains.settings;
-        self.sampler.sweep(&mut self.stream);
+        self.sampler.sweep(&mut self.stream, run.control)?;
         self.sweeps += 1;
         // At first trees find the dimensions that matter, all being alike: any burn-in will do.
         if let Some(weights) = self.weights.as_mut().filter(|_| self.sweeps > settings.n_burn / 2) {

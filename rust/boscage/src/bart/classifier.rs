@@ -225,9 +225,10 @@ fn sample_classes(
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
         let forest = |(class, &centre): (&OneClass, &f64)| {
-            ModelForest::start(number, (&table, settings, &odds), class, centre, stream)
+            ModelForest::start(number, (&table, settings, &odds), class, centre, stream, run.control)
         };
-        Multinomial { forests: classes.iter().zip(&chains.centres).map(forest).collect(), classes }
+        let forests = classes.iter().zip(&chains.centres).map(forest).collect::<Result<_>>()?;
+        Ok(Multinomial { forests, classes })
     };
     chains.run(&table, sampler, run)
 }

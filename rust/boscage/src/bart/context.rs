@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::leaf::LeafPosterior;
 use crate::bayes::{ChipmanPrior, Table, TreePrior};
+use crate::control::Control;
 
 /// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)` by depth, and logarithms of the weights
 /// of dimensions where these are not all alike.
@@ -48,10 +49,11 @@ fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
     (prior.split_probability(depth), prior.log_split_stop(depth))
 }
 
-/// Training rows, the prior of trees, and the law of leaves.
+/// Training rows, the prior of trees, the law of leaves, and who may stop the chain.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     pub(super) table: &'a Table,
     pub(super) odds: &'a Odds,
     pub(super) leaf: LeafPosterior,
+    pub(super) control: &'a Control,
 }

@@ -10,6 +10,7 @@ use super::subtree;
 use super::tree_state::TreeState;
 use super::whole_tree::{bare, fits};
 use crate::bayes::{LeafModel, State, Target, Tree};
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// Nodes below which edits are tried, one after the other: each costs little beside a subtree drawn anew. Fewer rows
@@ -22,17 +23,18 @@ pub(super) fn edit<L: LeafModel>(
     leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Result<Option<Tree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
     let mut tree = bare(tree, leaf);
     let mut made = false;
     for _ in 0..TOPS.min(context.table.n_rows()) {
+        context.control.check()?;
         let top = stream.below(tree.nodes.len());
         if let Some(new) = edit_below(&target, (&tree, top), stream) {
             (tree, made) = (new, true);
         }
     }
-    made.then_some(tree)
+    Ok(made.then_some(tree))
 }
 
 /// One Metropolis-Hastings step on the subtree of a node, drawn uniformly from all nodes.

@@ -41,13 +41,14 @@ fn visits<M: LeafModel>(
     const BATCH: u32 = 250;
     let (table, odds) = (table(), Odds::new(settings.prior));
     let mut stream = Stream::new(11, 0);
-    let mut forest = ModelForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream);
+    let mut forest =
+        ModelForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new()).unwrap();
     let mut visits: HashMap<String, f64> = HashMap::new();
     let mut means: Vec<Mean> = (0..5).map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = [0.0; 5];
         for _ in 0..BATCH {
-            forest.sweep(model, &mut stream);
+            forest.sweep(model, &mut stream, &Control::new()).unwrap();
             *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n_sweeps);
             batch.iter_mut().zip(&forest.sums).for_each(|(mean, &sum)| *mean += f(sum) / f64::from(BATCH));
         }
@@ -179,11 +180,13 @@ fn weights_of_dimensions_are_those_of_the_posterior() {
     for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
         let mut stream = Stream::new(seed as u64, 7);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
         let n = 60_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
         for _ in 0..n {
-            forest.sweep(&mut stream);
+            forest.sweep(&mut stream, &Control::new()).unwrap();
             *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
         }
         check_visits(name, &visits, &expected, n, 40.0);
@@ -220,7 +223,9 @@ fn learnt_split_probabilities_have_their_posterior() {
         let mut stream = Stream::new(31, 0);
         let odds = Odds::new(settings.prior);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
         let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
         let n = 100_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
@@ -228,7 +233,7 @@ fn learnt_split_probabilities_have_their_posterior() {
         for _ in 0..n / 400 {
             let mut batch = 0.0;
             for _ in 0..400 {
-                forest.sweep(&mut stream);
+                forest.sweep(&mut stream, &Control::new()).unwrap();
                 weights.draw(forest.trees.iter(), &table, &mut stream);
                 Odds::set_log_weights(&mut forest.odds, &weights.log_s);
                 *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
@@ -321,14 +326,16 @@ fn two_trees_have_their_posterior() {
     for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
         let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
         let n = 60_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
         let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());
         for _ in 0..n / 300 {
             let mut batch = [0.0; 5];
             for _ in 0..300 {
-                forest.sweep(&mut stream);
+                forest.sweep(&mut stream, &Control::new()).unwrap();
                 *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
                 for (i, f) in batch.iter_mut().enumerate() {
                     *f += (TARGETS[i] - forest.residuals[i]) / 300.0;

@@ -16,6 +16,7 @@ use super::sweep::Forest;
 use super::tests::{GROWPRUNE, LOCAL, MIXED, SIGMA, SIGMA_MU, settings, sums, table};
 use crate::bayes::Table;
 use crate::bayes::exact::Mean;
+use crate::control::Control;
 use crate::mondrian::Stream;
 
 /// Geweke (2004): redrawing the data given the state, and the state given the data, in turn, leaves their joint
@@ -121,12 +122,16 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
     getting_it_right(
         |stream| {
             let start = (sigma(stream), SIGMA_MU);
-            (Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream), response.clone())
+            (
+                Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream, &Control::new())
+                    .unwrap(),
+                response.clone(),
+            )
         },
         |(forest, response), stream| redraw(forest, response, stream),
         |(forest, response), stream| {
             forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
-            forest.sweep(stream);
+            forest.sweep(stream, &Control::new()).unwrap();
         },
         |(forest, _)| statistics(forest),
     );
@@ -186,7 +191,9 @@ fn sweeps_over_counts_get_it_right() {
         getting_it_right(
             |stream| {
                 let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
-                let forest = ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream);
+                let forest =
+                    ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream, &Control::new())
+                        .unwrap();
                 (forest, [0.0; 5])
             },
             |(forest, counts), stream| {
@@ -194,7 +201,9 @@ fn sweeps_over_counts_get_it_right() {
                     *count = poisson_draw(EXPOSURE[i] * forest.sums[i].exp(), stream);
                 }
             },
-            |(forest, counts), stream| forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream),
+            |(forest, counts), stream| {
+                forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream, &Control::new()).unwrap();
+            },
             |(forest, counts)| {
                 let leaves = |tree: usize| forest.trees[tree].leaves().count() as f64;
                 let f = &forest.sums;
@@ -215,7 +224,8 @@ fn sweeps_over_counts_get_it_right() {
 /// Sums of two trees for each of three classes, from the prior.
 fn three_classes<'a>(setting: (&'a Table, &'a BartSettings, &Odds), stream: &mut Stream) -> Multinomial<'a> {
     let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
-    let forests = [0.0, 0.5, -0.5].map(|centre| ModelForest::from_prior(setting, &class, centre, stream));
+    let forests = [0.0, 0.5, -0.5]
+        .map(|centre| ModelForest::from_prior(setting, &class, centre, stream, &Control::new()).unwrap());
     Multinomial { forests: forests.into(), classes: vec![class; 3] }
 }
 
@@ -243,7 +253,7 @@ fn sweeps_over_several_classes_get_it_right() {
         getting_it_right(
             |stream| three_classes((&table, &settings, &odds), stream),
             redraw_classes,
-            Sampler::sweep,
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |state| {
                 let f = |class: usize, row: usize| state.forests[class].sums[row];
                 let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
@@ -285,12 +295,19 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
             weights.draw(std::iter::empty(), &table, stream);
             let mut own = odds.clone();
             own.log_weights = Some(weights.log_s.clone());
-            let forest = Forest::from_prior((&table, &settings, &own), &[0.0; 5], (SIGMA, SIGMA_MU), stream);
+            let forest = Forest::from_prior(
+                (&table, &settings, &own),
+                &[0.0; 5],
+                (SIGMA, SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap();
             (forest, weights)
         },
         |(forest, _), stream| forest.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
         |(forest, weights), stream| {
-            forest.sweep(stream);
+            forest.sweep(stream, &Control::new()).unwrap();
             weights.draw(forest.trees.iter(), &table, stream);
             Odds::set_log_weights(&mut forest.odds, &weights.log_s);
         },
@@ -314,7 +331,14 @@ fn ranks_of_numbers_are_uniform() {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
         let forest = |sigma, targets: &[f64], stream: &mut Stream| {
-            Forest::from_prior((&table, &settings, &odds), targets, (sigma, SIGMA_MU), stream)
+            Forest::from_prior(
+                (&table, &settings, &odds),
+                targets,
+                (sigma, SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap()
         };
         let summaries = |f: f64, sigma: f64, stream: &mut Stream| [f, sigma, f + sigma * normal(stream)];
         ranks_are_uniform(
@@ -329,7 +353,7 @@ fn ranks_of_numbers_are_uniform() {
                 };
                 (chain, summaries(truth[4], sigma, stream))
             },
-            Sampler::sweep,
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |chain, stream| summaries(sums(&chain.forest)[4], chain.forest.sigma, stream),
         );
     }
@@ -344,7 +368,14 @@ fn ranks_of_two_classes_are_uniform() {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
         let forest = |stream: &mut Stream| {
-            Forest::from_prior((&table, &settings, &odds), &[0.0; 5], (1.0, 2.0 * SIGMA_MU), stream)
+            Forest::from_prior(
+                (&table, &settings, &odds),
+                &[0.0; 5],
+                (1.0, 2.0 * SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap()
         };
         let summaries = |f: &[f64]| [f[0], f[4], f[0] - f[2]];
         ranks_are_uniform(
@@ -354,7 +385,7 @@ fn ranks_of_two_classes_are_uniform() {
                 let response = Signs { positive, offset: OFFSET, latent: vec![0.0; 5] };
                 (NormalSampler { forest: forest(stream), response, scale: 1.0 }, summaries(&truth))
             },
-            Sampler::sweep,
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |chain, _| summaries(&sums(&chain.forest)),
         );
     }
@@ -382,7 +413,7 @@ fn ranks_of_several_classes_are_uniform() {
                 }
                 (chain, summaries(&truth))
             },
-            Sampler::sweep,
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |chain, _| summaries(chain),
         );
     }

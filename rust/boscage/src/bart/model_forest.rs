@@ -10,9 +10,14 @@ use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
 use super::sweep::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
 use super::tree_state::TreeState;
-use super::whole_tree;
-use crate::bayes::{Acceptance, Table, Target};
+use super::{particles, whole_tree};
+use crate::bayes::{Acceptance, Table};
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
+
+/// Only kernels of normal leaves look at the context's.
+const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
 /// The trees of a sum, and the sum at every row.
 #[derive(Debug)]
@@ -31,23 +36,31 @@ pub(super) struct ModelForest<'a, M: LeafModel> {
 
 impl<'a, M: LeafModel> ModelForest<'a, M> {
     /// Trees with their values, drawn from the prior, to be added to `centre`.
+    ///
+    /// # Errors
+    /// An interrupt, here and below.
     pub(super) fn from_prior(
         (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
         model: &M,
         centre: f64,
         stream: &mut Stream,
-    ) -> Self {
+        control: &Control,
+    ) -> Result<Self> {
         let mut forest = Self::from_stumps((table, settings, odds), centre);
         let nothing = RowStats { model, stats: &forest.stats };
-        let target = Target { table, prior: odds, leaf: &nothing };
+        let context = Context { table, odds, leaf: NO_LEAF, control };
         for tree in &mut forest.trees {
-            tree.replace(&whole_tree::from_prior(&target, stream), table);
+            control.check()?;
+            // One that is too large stays without cuts, as in the other forest.
+            if let Some(drawn) = particles::from_prior(&nothing, &context, stream) {
+                tree.replace(&drawn, table);
+            }
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }
             add_values(tree, &mut forest.sums);
         }
-        forest
+        Ok(forest)
     }
 
     /// Where a chain starts: the first from trees without cuts, others from the prior.
@@ -57,10 +70,11 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         model: &M,
         centre: f64,
         stream: &mut Stream,
-    ) -> Self {
+        control: &Control,
+    ) -> Result<Self> {
         match number {
-            0 => Self::from_stumps(setting, centre),
-            _ => Self::from_prior(setting, model, centre, stream),
+            0 => Ok(Self::from_stumps(setting, centre)),
+            _ => Self::from_prior(setting, model, centre, stream, control),
         }
     }
 
@@ -82,16 +96,16 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     }
 
     /// Changes every tree and draws its values, given the others.
-    pub(super) fn sweep(&mut self, model: &M, stream: &mut Stream) {
+    pub(super) fn sweep(&mut self, model: &M, stream: &mut Stream, control: &Control) -> Result<()> {
         let odds = Arc::clone(&self.odds);
-        // Only kernels of normal leaves look at the context's.
-        let context = Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(1.0, 1.0) };
+        let context = Context { table: self.table, odds: &odds, leaf: NO_LEAF, control };
         for m in 0..self.trees.len() {
+            control.check()?;
             self.take_out(m, model);
             match self.settings.kernels.draw(stream) {
                 Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream),
                 Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream),
-                kernel => self.whole_tree(m, model, &context, kernel, stream),
+                kernel => self.whole_tree(m, model, &context, kernel, stream)?,
             }
             self.gather(m);
             let tree = &mut self.trees[m];
@@ -101,6 +115,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
             }
             add_values(tree, &mut self.sums);
         }
+        Ok(())
     }
 
     /// Takes a tree out of the sums, and finds what rows say about it.
@@ -144,11 +159,12 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         context: &Context<'_>,
         kernel: Kernel,
         stream: &mut Stream,
-    ) {
+    ) -> Result<()> {
         let rows = RowStats { model, stats: &self.stats };
         let tree = &mut self.trees[m];
-        let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream);
+        let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream)?;
         self.acceptance[which].note(made);
+        Ok(())
     }
 }
 

@@ -12,6 +12,8 @@ use super::sampler::Sampler;
 use super::sweep::N_MOVES;
 use super::tree_state::TreeState;
 use crate::bayes::{Acceptance, log_sum_exp};
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// What is observed of one class's sum.
@@ -68,16 +70,17 @@ impl Multinomial<'_> {
 }
 
 impl Sampler for Multinomial<'_> {
-    fn sweep(&mut self, stream: &mut Stream) {
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         for row in 0..self.n_rows() {
             let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));
             for class in &mut self.classes {
                 class.log_phi[row] = log_phi;
             }
         }
-        for (forest, class) in self.forests.iter_mut().zip(&self.classes) {
-            forest.sweep(class, stream);
-        }
+        self.forests
+            .iter_mut()
+            .zip(&self.classes)
+            .try_for_each(|(forest, class)| forest.sweep(class, stream, control))
     }
 
     fn trees(&self) -> Vec<&TreeState> {

@@ -1,7 +1,8 @@
 //! Particle Gibbs with proposals from the prior (Algorithm 4.2): conditional SMC, the old tree being retained.
 //!
 //! `bayes/smc` does the same for any proposal. The prior needs to know nothing of a node before it cuts it: a node that
-//! stops costs nothing, and of one that is cut rows are looked up along a single dimension.
+//! stops costs nothing, and of one that is cut rows are looked up along a single dimension. So a draw of the prior alone
+//! is one, too.
 
 use std::mem::swap;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::growprune::DimensionOrder;
-use super::tree_state::{Kind, Label, TreeState};
+use super::tree_state::{Kind, Label, MOST_NODES, TreeState};
 use crate::bayes::{Cut, LeafModel, Rule, Split, Tree, TreeNode, TreePrior, multinomial, normalised};
 use crate::mondrian::Stream;
 
@@ -22,8 +23,7 @@ pub(super) fn draw<L: LeafModel>(
     stream: &mut Stream,
 ) -> Option<Tree<L::Stats>> {
     let mut nodes = Nodes::new(leaf, context);
-    let start = Particle { nodes: vec![0], next: 0, log_weight: 0.0 };
-    let mut particles = vec![start; n_particles];
+    let mut particles = vec![Particle::new(); n_particles];
     let mut resampled = particles.clone();
     // The old tree's nodes by number in the first particle's tree.
     let mut retained = vec![TreeState::ROOT];
@@ -36,9 +36,7 @@ pub(super) fn draw<L: LeafModel>(
             let rule =
                 if k == 0 { retained_rule(tree, slot, &mut retained) } else { nodes.draw_rule(id, stream) };
             if let Some(rule) = rule {
-                let (left, gain) = nodes.split(id, rule);
-                particle.nodes.extend([left, left + 1]);
-                particle.log_weight += gain;
+                particle.split(id, rule, &mut nodes);
             }
         }
         if is_done {
@@ -49,6 +47,26 @@ pub(super) fn draw<L: LeafModel>(
     let drawn = multinomial(&weights(&particles), 1, stream)[0];
     let drawn = &particles[drawn as usize];
     (drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn))
+}
+
+/// A tree drawn from the prior (eq. 3.4); None if it has more nodes than there are numbers for.
+pub(super) fn from_prior<L: LeafModel>(
+    leaf: &L,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> Option<Tree<L::Stats>> {
+    let mut nodes = Nodes::new(leaf, context);
+    let mut tree = Particle::new();
+    while let Some(slot) = tree.next(&nodes) {
+        let id = tree.nodes[slot];
+        if let Some(rule) = nodes.draw_rule(id, stream) {
+            tree.split(id, rule, &mut nodes);
+        }
+        if tree.nodes.len() > MOST_NODES {
+            return None;
+        }
+    }
+    Some(nodes.tree(&tree))
 }
 
 /// What the old tree does at a node, whose children are numbered next.
@@ -84,6 +102,17 @@ impl Clone for Particle {
 }
 
 impl Particle {
+    /// The root alone.
+    fn new() -> Self {
+        Self { nodes: vec![0], next: 0, log_weight: 0.0 }
+    }
+
+    fn split<L: LeafModel>(&mut self, id: u32, rule: Rule, nodes: &mut Nodes<'_, L>) {
+        let (left, gain) = nodes.split(id, rule);
+        self.nodes.extend([left, left + 1]);
+        self.log_weight += gain;
+    }
+
     /// The place of the node to decide about. One of a single row stops, with certainty.
     fn next<L: LeafModel>(&mut self, nodes: &Nodes<'_, L>) -> Option<usize> {
         let found = (self.next..self.nodes.len()).find(|&i| nodes.all[self.nodes[i] as usize].n_rows > 1);

@@ -160,9 +160,9 @@ pub(super) fn sample<R: Response + Clone + Sync>(
         let setting = (&table, chains.settings, &odds);
         let forest = match number {
             0 => Forest::from_stumps(setting, &problem.targets, start),
-            _ => Forest::from_prior(setting, &problem.targets, start, stream),
+            _ => Forest::from_prior(setting, &problem.targets, start, stream, run.control)?,
         };
-        NormalSampler::new(forest, problem)
+        Ok(NormalSampler::new(forest, problem))
     };
     chains.run(&table, sampler, run)
 }

@@ -10,6 +10,8 @@ use super::subtree;
 use super::tree_state::TreeState;
 use super::whole_tree::{alone, bare, fits, same_cuts};
 use crate::bayes::{Expansion, LeafModel, Proposal, SmcSettings, Target, Tree};
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// Dimensions that are looked at in a node: enough for what is in most data, few enough not to depend on `p`.
@@ -25,26 +27,26 @@ pub(super) fn regrow<L: LeafModel>(
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Result<Option<Tree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
     let old = bare(tree, leaf);
     let mut new = old.clone();
     for _ in 0..NODES {
         let top = stream.below(new.nodes.len());
-        let drawn = below(&target, (&new, top), settings.n_particles, stream);
+        let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
         // Reversible: to refuse what is too large keeps it so.
         new = Some(drawn).filter(fits).unwrap_or(new);
     }
-    Some(new).filter(|new| !same_cuts(new, &old))
+    Ok(Some(new).filter(|new| !same_cuts(new, &old)))
 }
 
 /// The tree with the subtree of a node drawn anew.
 fn below<L: LeafModel>(
-    target: &Target<'_, L>,
+    (target, control): (&Target<'_, L>, &Control),
     (tree, top): (&Tree<L::Stats>, usize),
     n_particles: usize,
     stream: &mut Stream,
-) -> Tree<L::Stats> {
+) -> Result<Tree<L::Stats>> {
     let smc = SmcSettings {
         n_particles,
         proposal: Proposal::Exploring(DIMENSIONS),
@@ -58,10 +60,10 @@ fn below<L: LeafModel>(
     let own = top..subtree::end(tree, top);
     let retained = subtree::cut_out(tree, &own);
     let at = (subtree::root(tree, top, target.table), &retained);
-    let mut island = alone(target, &smc, at);
+    let mut island = alone(target, &smc, at, control)?;
     let others = tree.nodes.len() - own.len();
     for (weight, tree) in island.weights.iter_mut().zip(&island.trees) {
         *weight /= (others + tree.nodes.len()) as f64;
     }
-    subtree::graft(tree, own, &island.draw(stream))
+    Ok(subtree::graft(tree, own, &island.draw(stream)))
 }

@@ -8,12 +8,17 @@ use super::response::Response;
 use super::sweep::{Forest, N_MOVES};
 use super::tree_state::TreeState;
 use crate::bayes::Acceptance;
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// The state of a chain, and how it goes on.
 pub(super) trait Sampler {
     /// Draws everything once.
-    fn sweep(&mut self, stream: &mut Stream);
+    ///
+    /// # Errors
+    /// An interrupt, after which the state is of no use.
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()>;
 
     /// All trees, those of the first sum first.
     fn trees(&self) -> Vec<&TreeState>;
@@ -59,10 +64,10 @@ impl<'a, R: Response + Clone> NormalSampler<'a, R> {
 }
 
 impl<R: Response> Sampler for NormalSampler<'_, R> {
-    fn sweep(&mut self, stream: &mut Stream) {
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let forest = &mut self.forest;
         forest.sigma = self.response.draw(&mut forest.residuals, forest.sigma, stream);
-        forest.sweep(stream);
+        forest.sweep(stream, control)
     }
 
     fn trees(&self) -> Vec<&TreeState> {
@@ -120,9 +125,9 @@ pub(super) struct ModelSampler<'a, M: LeafModel> {
 }
 
 impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
-    fn sweep(&mut self, stream: &mut Stream) {
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         self.model.update(&self.forest.sums, stream);
-        self.forest.sweep(&self.model, stream);
+        self.forest.sweep(&self.model, stream, control)
     }
 
     fn trees(&self) -> Vec<&TreeState> {

@@ -51,9 +51,10 @@ impl SumOfTrees {
         let odds = Odds::new(settings.prior);
         // Nothing goes on from these chains.
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
-        let sampler = |number: usize, stream: &mut Stream| ModelSampler {
-            forest: ModelForest::start(number, (&table, settings, &odds), model, 0.0, stream),
-            model: model.clone(),
+        let sampler = |number: usize, stream: &mut Stream| {
+            let setting = (&table, settings, &odds);
+            let forest = ModelForest::start(number, setting, model, 0.0, stream, run.control)?;
+            Ok(ModelSampler { forest, model: model.clone() })
         };
         Ok(Self { posterior: chains.run(&table, sampler, run)? })
     }

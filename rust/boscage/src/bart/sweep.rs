@@ -10,8 +10,10 @@ use super::passes::{Sums, carry};
 use super::settings::{BartSettings, Kernel};
 use super::shift::shift;
 use super::tree_state::TreeState;
-use super::whole_tree;
-use crate::bayes::{Acceptance, Table, Target};
+use super::{particles, whole_tree};
+use crate::bayes::{Acceptance, Table};
+use crate::control::Control;
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// A sum of trees, and what it leaves of the targets.
@@ -50,18 +52,27 @@ pub(super) const SHIFTS: usize = 3;
 
 impl<'a> Forest<'a> {
     /// Trees with their values, drawn from the prior.
+    ///
+    /// # Errors
+    /// An interrupt.
     pub(super) fn from_prior(
         (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
         targets: &[f64],
         (sigma, sigma_mu): (f64, f64),
         stream: &mut Stream,
-    ) -> Self {
+        control: &Control,
+    ) -> Result<Self> {
         let mut forest = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
         let leaf = LeafPosterior::new(sigma, sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
-        let target = Target { table, prior: odds, leaf: &no_residuals };
+        let context = Context { table, odds, leaf, control };
         for tree in &mut forest.trees {
-            tree.replace(&whole_tree::from_prior(&target, stream), table);
+            control.check()?;
+            // A tree that is too large would be drawn again and again under a prior that hardly ever gives others; a
+            // chain may start anywhere, so this one starts without cuts.
+            if let Some(drawn) = particles::from_prior(&no_residuals, &context, stream) {
+                tree.replace(&drawn, table);
+            }
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
@@ -69,7 +80,7 @@ impl<'a> Forest<'a> {
             let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
             carry(&mut forest.residuals, &tree.labels, &values);
         }
-        forest
+        Ok(forest)
     }
 
     /// Trees without cuts, of value zero.
@@ -94,11 +105,15 @@ impl<'a> Forest<'a> {
     }
 
     /// Changes every tree and draws its values, given the others.
-    pub(super) fn sweep(&mut self, stream: &mut Stream) {
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let odds = Arc::clone(&self.odds);
-        let context =
-            Context { table: self.table, odds: &odds, leaf: LeafPosterior::new(self.sigma, self.sigma_mu) };
+        let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
+        let context = Context { table: self.table, odds: &odds, leaf, control };
         for m in 0..self.trees.len() {
+            control.check()?;
             match self.settings.kernels.draw(stream) {
                 Kernel::Local => {
                     self.gather(m);
@@ -108,12 +123,13 @@ impl<'a> Forest<'a> {
                     self.gather(m);
                     self.grow_or_prune(m, &context, stream);
                 }
-                kernel => self.whole_tree(m, &context, kernel, stream),
+                kernel => self.whole_tree(m, &context, kernel, stream)?,
             }
             self.draw_values(m, &context, stream);
         }
         carry(&mut self.residuals, &self.trees[self.trees.len() - 1].labels, &self.changes);
         self.changes.clear();
+        Ok(())
     }
 
     /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
@@ -158,7 +174,13 @@ impl<'a> Forest<'a> {
     }
 
     /// Takes a tree out of the residuals, and changes it by one of the kernels that see rows.
-    fn whole_tree(&mut self, m: usize, context: &Context<'_>, kernel: Kernel, stream: &mut Stream) {
+    fn whole_tree(
+        &mut self,
+        m: usize,
+        context: &Context<'_>,
+        kernel: Kernel,
+        stream: &mut Stream,
+    ) -> Result<()> {
         if m > 0 {
             carry(&mut self.residuals, &self.trees[m - 1].labels, &self.changes);
         }
@@ -167,11 +189,12 @@ impl<'a> Forest<'a> {
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
         let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
-        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream);
+        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream)?;
         self.acceptance[which].note(made);
         self.counted.clear();
         self.counted.resize(tree.nodes.len(), 0.0);
         self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
+        Ok(())
     }
 
     /// Line 8 of Algorithm 4.1.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::chain::{Chains, Problem, SumsOfTrees};
 use super::context::Odds;
 use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::log_linear::PoissonLeaves;
+use super::model_forest::ModelForest;
 use super::noise::NoisePrior;
 use super::passes::carry;
 use super::random::normal;
@@ -18,6 +20,7 @@ use crate::bayes::exact::{Exact, Flat, Mean, name_of};
 use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
 use crate::control::{Control, Threads};
 use crate::data::Rows;
+use crate::error::Error;
 use crate::mondrian::{Run, Stream};
 
 /// Five rows of two features, with ties, and two rows that coincide.
@@ -93,13 +96,20 @@ fn run(
 ) -> (HashMap<String, f64>, Vec<Mean>) {
     let odds = Odds::new(settings.prior);
     let mut stream = Stream::new(seed, 0);
-    let mut forest = Forest::from_prior((table, settings, &odds), targets, (sigma, SIGMA_MU), &mut stream);
+    let mut forest = Forest::from_prior(
+        (table, settings, &odds),
+        targets,
+        (sigma, SIGMA_MU),
+        &mut stream,
+        &Control::new(),
+    )
+    .unwrap();
     let mut visits: HashMap<String, f64> = HashMap::new();
     let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = vec![0.0; targets.len()];
         for _ in 0..BATCH {
-            forest.sweep(&mut stream);
+            forest.sweep(&mut stream, &Control::new()).unwrap();
             *visits.entry(tree_name(&forest.trees[0], table)).or_default() += 1.0 / f64::from(n_sweeps);
             let sums = sums(&forest);
             batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
@@ -176,12 +186,14 @@ fn a_flat_likelihood_gives_back_the_prior() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(seed as u64, 1);
         let start = (1e6, SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
         let n = 100_000;
         let mut visits: HashMap<String, f64> = HashMap::new();
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
         for _ in 0..n {
-            forest.sweep(&mut stream);
+            forest.sweep(&mut stream, &Control::new()).unwrap();
             *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
             // Values are drawn anew in every sweep.
             let f = sums(&forest)[0] / SIGMA_MU;
@@ -231,9 +243,11 @@ fn states_stay_true() {
     let table = Table::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream, &Control::new())
+                .unwrap();
         for _ in 0..40 {
-            forest.sweep(&mut stream);
+            forest.sweep(&mut stream, &Control::new()).unwrap();
             forest.trees.iter().for_each(|tree| tree.check(&table));
             for ((f, r), y) in sums(&forest).iter().zip(&forest.residuals).zip(&y) {
                 assert!((f + r - y).abs() < 1e-10, "{name}: {f} + {r} for {y}");
@@ -260,9 +274,11 @@ fn a_single_particle_stays() {
     for seed in 0..20 {
         let mut stream = Stream::new(seed, 0);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
         let before = tree_name(&forest.trees[0], &table);
-        (0..5).for_each(|_| forest.sweep(&mut stream));
+        (0..5).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
         assert_eq!(tree_name(&forest.trees[0], &table), before);
         assert_eq!(forest.acceptance[3].made, 0);
     }
@@ -332,19 +348,87 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &targets, (sigma, SIGMA_MU), &mut stream);
+        let mut forest = Forest::from_prior(
+            (&table, &settings, &odds),
+            &targets,
+            (sigma, SIGMA_MU),
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
             let has_cut = usize::from(forest.trees[0].leaves().count() == 2);
             let made = forest.acceptance[3].made;
-            forest.sweep(&mut stream);
+            forest.sweep(&mut stream, &Control::new()).unwrap();
             stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
         }
         // A peaked likelihood leaves too few trees of the other kind to count.
         for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
             stays.check(expected, 4.5, &format!("noise of {sigma}"));
         }
+    }
+}
+
+/// Other chains start from draws of the prior, of dimensions that are alike or not.
+#[test]
+fn starts_are_draws_of_the_prior() {
+    let (table, settings) = (table(), settings(LOCAL, 1));
+    for log_weights in [None, Some(vec![0.15f64.ln(), 0.85f64.ln()])] {
+        let mut odds = Odds::new(settings.prior);
+        odds.log_weights = log_weights;
+        let expected = posterior(&Target { table: &table, prior: &odds, leaf: &Flat });
+        let mut stream = Stream::new(2, 0);
+        let n = 50_000;
+        let mut visits: HashMap<String, f64> = HashMap::new();
+        for _ in 0..n {
+            let start = (SIGMA, SIGMA_MU);
+            let forest =
+                Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                    .unwrap();
+            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+        }
+        check_visits("starts", &visits, &expected, n, 1.0);
+    }
+}
+
+/// A tree of the prior that needs more numbers than there are is none to start from.
+#[test]
+fn starts_have_room() {
+    let n = 40_000;
+    let x: Vec<f64> = (0..n).map(f64::from).collect();
+    let table = Table::new(Rows::from_f64(&x, 1).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    let prior = ChipmanPrior::new(0.999, 0.0).unwrap();
+    let settings = BartSettings { prior, ..settings(LOCAL, 3) };
+    let setting = (&table, &settings, &Odds::new(prior));
+    let mut stream = Stream::new(1, 0);
+    let forest =
+        Forest::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new()).unwrap();
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+    let model = PoissonLeaves::new(&vec![1.0; x.len()], &vec![1.0; x.len()], &settings).unwrap();
+    let forest = ModelForest::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+}
+
+/// Not only between sweeps, which may be long.
+#[test]
+fn starts_and_sweeps_can_be_stopped() {
+    let table = table();
+    let (running, stopped) = (Control::new(), Control::new());
+    stopped.stop();
+    for (name, settings) in samplers(2) {
+        let setting = (&table, &settings, &Odds::new(settings.prior));
+        let mut stream = Stream::new(1, 0);
+        let mut start =
+            |control| Forest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control);
+        assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut forest = start(&running).unwrap();
+        assert_eq!(forest.sweep(&mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let model = PoissonLeaves::new(&[1.0; 5], &[1.0; 5], &settings).unwrap();
+        let mut start = |control| ModelForest::from_prior(setting, &model, 0.0, &mut stream, control);
+        assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut forest = start(&running).unwrap();
+        assert_eq!(forest.sweep(&model, &mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
     }
 }
 

@@ -16,18 +16,14 @@ use crate::bayes::{
     sample_conditionally, step,
 };
 use crate::control::{Control, Threads};
+use crate::error::Result;
 use crate::mondrian::Stream;
-
-/// A tree drawn from the prior.
-pub(super) fn from_prior<L: LeafModel>(target: &Target<'_, L>, stream: &mut Stream) -> Tree<L::Stats> {
-    State::from_prior(target, stream, &Control::new()).expect("nobody interrupts").tree()
-}
 
 /// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 
 /// Changes a tree given what the others leave to the leaves: which number of [`Forest::acceptance`] counts the step, and
-/// whether the tree is another.
+/// whether the tree is another. An interrupt is the only error.
 ///
 /// [`Forest::acceptance`]: super::sweep::Forest::acceptance
 pub(super) fn change<L: LeafModel>(
@@ -36,22 +32,22 @@ pub(super) fn change<L: LeafModel>(
     (context, settings): (&Context<'_>, &BartSettings),
     kernel: Kernel,
     stream: &mut Stream,
-) -> (usize, bool) {
+) -> Result<(usize, bool)> {
     let (which, new) = match kernel {
         Kernel::Cgm => {
             let (which, new) = cgm(tree, leaf, context, stream);
             ((which as usize).min(OTHER), new)
         }
-        Kernel::ParticleGibbs => (PARTICLES, particle_gibbs(tree, leaf, context, settings, stream)),
-        Kernel::Regrow => (REGROW, regrow(tree, leaf, context, settings, stream)),
-        Kernel::Edit => (EDIT, edit(tree, leaf, context, stream)),
+        Kernel::ParticleGibbs => (PARTICLES, particle_gibbs(tree, leaf, context, settings, stream)?),
+        Kernel::Regrow => (REGROW, regrow(tree, leaf, context, settings, stream)?),
+        Kernel::Edit => (EDIT, edit(tree, leaf, context, stream)?),
         Kernel::Local | Kernel::GrowPrune => unreachable!("they work on sums"),
     };
     let made = new.is_some();
     if let Some(new) = new {
         tree.replace(&new, context.table);
     }
-    (which, made)
+    Ok((which, made))
 }
 
 /// One step of Chipman et al. (1998) given the same: the new tree if the move was made.
@@ -74,9 +70,9 @@ fn particle_gibbs<L: LeafModel>(
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Result<Option<Tree<L::Stats>>> {
     if settings.proposal == Proposal::Prior {
-        return particles::draw(tree, leaf, context, settings.n_particles, stream).filter(fits);
+        return Ok(particles::draw(tree, leaf, context, settings.n_particles, stream).filter(fits));
     }
     let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
@@ -91,19 +87,22 @@ fn particle_gibbs<L: LeafModel>(
         ..SmcSettings::default()
     };
     let old = bare(tree, leaf);
-    let island = alone(&target, &smc, (Root::of_all(context.table), &old));
-    Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old))
+    let island = alone(&target, &smc, (Root::of_all(context.table), &old), context.control)?;
+    Ok(Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old)))
 }
 
 /// The only island of a conditional SMC run.
+///
+/// # Errors
+/// An interrupt.
 pub(super) fn alone<L: LeafModel>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
     retained: (Root, &Tree<L::Stats>),
-) -> Island<L::Stats> {
+    control: &Control,
+) -> Result<Island<L::Stats>> {
     let settings = SmcSettings { n_islands: 1, ..settings.clone() };
-    let islands = sample_conditionally(target, &settings, retained, &Threads::new(1), &Control::new());
-    islands.expect("settings were checked, and nobody stops this run").remove(0)
+    Ok(sample_conditionally(target, &settings, retained, &Threads::new(1), control)?.remove(0))
 }
 
 pub(super) fn bare<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {

@@ -258,7 +258,10 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
                 let open = self.islands.iter().flat_map(|island| &island.particles);
                 self.nodes.keep(open.flat_map(|particle| particle.open.iter().map(|open| open.node)));
             }
-            control.advance(1);
+            // A conditional run is a part of something else, which counts its own steps.
+            if self.retained.is_none() {
+                control.advance(1);
+            }
         }
         Ok(())
     }
