@@ -162,10 +162,12 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     }
 }
 
-/// Kernels of [`samplers`], and the proposal on a subset of dimensions.
+/// Kernels of [`samplers`], and the proposals on a subset of dimensions.
 fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     let mut all = samplers(1);
-    all.push(("pg, subset", BartSettings { proposal: Proposal::OptimalSubset(1), ..settings(PG, 1) }));
+    let pg = |proposal| BartSettings { proposal, ..settings(PG, 1) };
+    all.push(("pg, subset", pg(Proposal::OptimalSubset(1))));
+    all.push(("pg, by weight", pg(Proposal::Exploring(1))));
     all
 }
 

@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::mondrian::Stream;
 
-/// Dimensions that are looked at in a node: enough for what is in most data, few enough not to depend on `p`.
+/// Dimensions whose cuts are weighed in a node, however many there are: enough for what is in most data.
 const DIMENSIONS: usize = 10;
 
 /// Nodes that are tried one after the other.

@@ -326,11 +326,20 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     /// Logarithms of the weights of stopping, and of splitting along each of some extents, which stand for all: with
     /// `m` of `n` extents each has `n / m` times its prior probability (section 3.3.1).
     pub(crate) fn choice_logs(&self, id: NodeId, extents: impl ExactSizeIterator<Item = usize>) -> Vec<f64> {
+        let log_shares = self.target.log_shares(self.get(id).extents());
+        let log_each = libm::log(log_shares.len() as f64 / extents.len() as f64);
+        self.choice_logs_by_share(id, extents.map(|extent| (extent, log_each + log_shares[extent])))
+    }
+
+    /// The same for extents each of which stands for a share of the prior that is given by its logarithm.
+    pub(crate) fn choice_logs_by_share(
+        &self,
+        id: NodeId,
+        extents: impl Iterator<Item = (usize, f64)>,
+    ) -> Vec<f64> {
         let node = self.get(id);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        let log_shares = self.target.log_shares(node.extents());
-        let log_each = log_split + libm::log(log_shares.len() as f64 / extents.len() as f64);
-        let splits = extents.map(|extent| log_each + log_shares[extent] + node.gaps(extent).log_total());
+        let splits = extents.map(|(extent, share)| log_split + share + node.gaps(extent).log_total());
         std::iter::once(log_stop + node.log_likelihood).chain(splits).collect()
     }
 

@@ -210,8 +210,13 @@ mod tests {
         let mut exact = Exact::new(&target);
         let all = exact.all_rows();
         let z = exact.evidence(all, 0);
-        for proposal in [Proposal::Prior, Proposal::Empirical, Proposal::Optimal, Proposal::OptimalSubset(1)]
-        {
+        for proposal in [
+            Proposal::Prior,
+            Proposal::Empirical,
+            Proposal::Optimal,
+            Proposal::OptimalSubset(1),
+            Proposal::Exploring(1),
+        ] {
             let settings =
                 SmcSettings { n_particles: 5, n_islands: 4000, proposal, ..SmcSettings::default() };
             let model = fit(&prior, &Sampler::Smc(settings)).unwrap();

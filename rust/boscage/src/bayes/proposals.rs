@@ -20,6 +20,8 @@ pub enum Proposal {
     OptimalSubset(usize),
     /// The same seven times in ten, and else the prior on these dimensions: what the optimal proposal of a node does
     /// not think of may still be best for the nodes below.
+    ///
+    /// Of dimensions that are not alike these are drawn by weight, with replacement, if they are not all.
     Exploring(usize),
 }
 
@@ -106,13 +108,16 @@ impl Proposal {
             Self::Prior | Self::Empirical => {
                 vec![first.unwrap_or_else(|| target.draw_extent(extents, stream))]
             }
-            Self::OptimalSubset(n) => subset(all(), n, first, stream),
-            Self::Exploring(n) => {
-                // The prior is drawn from too: of unequal dimensions only where all are there.
-                let n = if target.prior.log_weights().is_none() { n } else { extents.len() };
-                subset(all(), n, first, stream)
+            Self::Exploring(n) if self.considers_by_weight(target, extents.len()) => {
+                by_weight(&target.log_shares(extents), n, first, stream)
             }
+            Self::OptimalSubset(n) | Self::Exploring(n) => subset(all(), n, first, stream),
         }
+    }
+
+    /// Whether the extents considered, of so many, are independent draws from the prior.
+    fn considers_by_weight<L: LeafModel>(self, target: &Target<'_, L>, n_extents: usize) -> bool {
+        matches!(self, Self::Exploring(n) if n < n_extents) && target.prior.log_weights().is_some()
     }
 
     /// What to do at a node (or what the retained decision says), and the logarithm of `P(decision) / Q(decision)` of
@@ -154,11 +159,25 @@ impl Proposal {
                 // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
                 // those that have the dimension of the cut, n / m times as often for m of n extents. With splits
                 // weighed so, the ratio is the normaliser, whatever is decided.
-                let choices = Choices::new(nodes.choice_logs(id, considered.iter().copied()));
+                // Independent draws from the prior are one too, and the place of the cut's among them another: uniform
+                // in the target, so that the prior's share of each is one in as many as they are.
+                let by_weight = self.considers_by_weight(target, node.extents().len());
+                let extents = considered.iter().copied();
+                let choices = Choices::new(if by_weight {
+                    let log_share = -libm::log(considered.len() as f64);
+                    nodes.choice_logs_by_share(id, extents.map(|extent| (extent, log_share)))
+                } else {
+                    nodes.choice_logs(id, extents)
+                });
                 let plan = match retained {
                     Some(decision) => Plan::Made(decision),
                     None if matches!(self, Self::Exploring(_)) && stream.unit() < EXPLORES => {
-                        let extent = explored(target, nodes, id, considered, stream);
+                        let extent = if by_weight || target.prior.log_weights().is_none() {
+                            considered[stream.below(considered.len())]
+                        } else {
+                            // All of them are there.
+                            target.draw_extent(node.extents(), stream)
+                        };
                         Plan::Made(draw_prior(target, nodes, id, extent, stream))
                     }
                     None => Plan::of_choice(choices.at(stream.unit()), |i| considered[i]),
@@ -213,18 +232,19 @@ fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stre
     all
 }
 
-/// The extent for a draw from the prior, of those considered: all if they are unequal.
-fn explored<L: LeafModel>(
-    target: &Target<'_, L>,
-    nodes: &Nodes<'_, L>,
-    id: NodeId,
-    these: &[usize],
-    stream: &mut Stream,
-) -> usize {
-    if target.prior.log_weights().is_none() {
-        return these[stream.below(these.len())];
-    }
-    target.draw_extent(nodes.get(id).extents(), stream)
+/// `n` places drawn independently by the logarithms of their shares; with `first`, one of them is it.
+fn by_weight(log_shares: &[f64], n: usize, first: Option<usize>, stream: &mut Stream) -> Vec<usize> {
+    let mut sum = 0.0;
+    let add = |log: &f64| {
+        sum += libm::exp(*log);
+        sum
+    };
+    let sums: Vec<f64> = log_shares.iter().map(add).collect();
+    let draw = || {
+        let at = stream.unit() * sum;
+        sums.partition_point(|&below| below <= at).min(sums.len() - 1)
+    };
+    first.into_iter().chain(std::iter::repeat_with(draw)).take(n).collect()
 }
 
 fn draw_prior<L: LeafModel>(

@@ -132,6 +132,35 @@ fn evidence_is_unbiased_for_every_combination() {
     }
 }
 
+/// Dimensions that are not alike.
+#[derive(Debug)]
+struct Weighted([f64; 4]);
+
+impl TreePrior for Weighted {
+    fn split_probability(&self, depth: u32) -> f64 {
+        prior().split_probability(depth)
+    }
+
+    fn log_weights(&self) -> Option<&[f64]> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn evidence_is_unbiased_for_weighted_dimensions() {
+    let (table, prior) = (table(), Weighted([0.2, -1.5, 1.0, 3.0]));
+    let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
+    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    for (seed, proposal) in (0..).zip(PROPOSALS) {
+        for expansion in [Expansion::Node, Expansion::Layer] {
+            let (n_particles, n_islands) = (5, 4000);
+            let settings =
+                SmcSettings { n_particles, n_islands, proposal, expansion, seed, ..Default::default() };
+            check_unbiased(&target, &settings, &format!("{settings:?}"));
+        }
+    }
+}
+
 #[test]
 fn evidence_is_unbiased_for_numbers() {
     let (table, prior) = (table(), prior());
