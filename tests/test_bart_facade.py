@@ -457,3 +457,19 @@ def test_settings_beyond_all_bounds_are_named(
 def test_targets_whose_squares_are_too_large_are_refused() -> None:
     with pytest.raises(ValueError, match="at most 1e140"):
         BARTRegressor(**SHORT).fit(X, 1e154 * N)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"sampler": {"local": 1e308, "pg": 1e308}}, "sampler"),
+        ({"sampler": "pg", "n_particles": 1}, "n_particles must be at least 2"),
+        ({"n_particles": 1}, "n_particles must be at least 2"),
+        ({"k": 1e-200}, "k must be from"),
+        ({"sigma": 1e200}, "sigma must be from 1e-9 to 1e9 times the range of y"),
+        ({"sigma_estimate": 1e-160}, "sigma_estimate must be from"),
+    ],
+)
+def test_settings_that_would_say_nothing_are_named(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BARTRegressor(**params).fit(X, N)

@@ -289,7 +289,7 @@ macro_rules! bart_methods {
 
             /// How many cuts of each draw are along each feature.
             fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-                let cuts = py.detach(|| self.0.cuts());
+                let cuts = py.detach(|| self.0.cuts()).map_err(crate::errors::to_python)?;
                 crate::arrays::matrix(py, cuts, self.0.n_draws(), self.0.n_features())
             }
 

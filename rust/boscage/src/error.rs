@@ -103,6 +103,14 @@ pub enum Error {
     /// A file or byte string that is not a valid model.
     #[error("not a valid boscage model: {0}")]
     ModelFile(String),
+    /// There is not as much memory as an answer takes.
+    #[error("not enough memory for {what}: {n_bytes} bytes")]
+    Memory {
+        /// What it would hold.
+        what: &'static str,
+        /// How much it takes.
+        n_bytes: usize,
+    },
     /// Reading or writing a file failed.
     #[error("{path}: {message}")]
     Io {

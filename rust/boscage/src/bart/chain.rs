@@ -109,7 +109,7 @@ pub(super) fn fingerprint(
     observed: impl Iterator<Item = u64>,
 ) -> [u8; 32] {
     let mut hash = Sha256::new();
-    hash.update(format!("{:?}", BartSettings { n_draws: 0, ..settings.clone() }));
+    settings.hashed().iter().for_each(|bits| hash.update(bits.to_le_bytes()));
     for row in 0..rows.n_rows() {
         for d in 0..rows.n_features() {
             hash.update(rows.at(row, d).to_le_bytes());
@@ -323,9 +323,16 @@ impl SumsOfTrees {
     }
 
     /// How many cuts of each draw are along each dimension, one draw after the other.
-    pub(super) fn cuts(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(super) fn cuts(&self) -> Result<Vec<u32>> {
         let n_trees = self.n_trees * self.n_sums();
-        let mut cuts = vec![0; self.n_draws() * self.n_features];
+        let n = self.n_draws() * self.n_features;
+        // Asked for before it is taken, since that would end the process if it were not there.
+        let room = Vec::<u32>::new().try_reserve_exact(n);
+        room.map_err(|_| Error::Memory { what: "counts of cuts", n_bytes: n * size_of::<u32>() })?;
+        let mut cuts = vec![0; n];
         for (i, cuts) in cuts.chunks_exact_mut(self.n_features).enumerate() {
             for tree in i * n_trees..(i + 1) * n_trees {
                 for node in self.draws.tree(tree).iter().filter(|node| !node.is_leaf()) {
@@ -333,7 +340,7 @@ impl SumsOfTrees {
                 }
             }
         }
-        cuts
+        Ok(cuts)
     }
 }
 

@@ -10,7 +10,7 @@ use super::noise::{normal_cdf, normal_quantile};
 use super::regressor::sample;
 use super::response::Signs;
 use super::settings::BartSettings;
-use crate::bayes::{Table, check, check_lengths};
+use crate::bayes::{Table, check};
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
@@ -62,8 +62,7 @@ impl BartClassifier {
         (settings, rows, labels): (&BartSettings, Rows<'_>, &[Label]),
         run: &Run<'_>,
     ) -> Result<Self> {
-        settings.check()?;
-        check_lengths(rows, labels.len())?;
+        settings.check_fit(rows, labels.len())?;
         let mut classes = labels.to_vec();
         classes.sort_unstable();
         classes.dedup();
@@ -126,8 +125,10 @@ impl BartClassifier {
     }
 
     /// How many cuts of each draw are along each dimension, one draw after the other.
-    #[must_use]
-    pub fn cuts(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 

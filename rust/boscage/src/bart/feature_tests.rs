@@ -8,6 +8,7 @@ use super::joint_tests::poisson_draw;
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::leaf_model::{LeafModel, RowStats};
 use super::model_forest::ModelForest;
+use super::noise::normal_quantile;
 use super::settings::{BartSettings, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
@@ -60,7 +61,7 @@ fn visits<M: LeafModel>(
 fn log_evidence<M: LeafModel>(model: &M) -> f64 {
     let (table, prior) = (table(), prior());
     let stats: Vec<M::Stats> = (0..5).map(|row| model.stats(row, 0.0)).collect();
-    let leaf = RowStats { model, stats: &stats };
+    let leaf = RowStats::new(model, &stats);
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
@@ -75,7 +76,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
     for (name, settings) in samplers(1) {
         let model = poisson(&COUNTS, &EXPOSURE, &settings);
         let stats: Vec<_> = (0..5).map(|row| model.stats(row, 0.0)).collect();
-        let leaf = RowStats { model: &model, stats: &stats };
+        let leaf = RowStats::new(&model, &stats);
         let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
         let n = 60_000;
         let (visits, rates) = visits(&settings, &model, n, f64::exp);
@@ -453,4 +454,41 @@ fn counts_are_learnt_and_repeat() {
     let rates = SumOfTrees::fit(&settings, rows, &model, None, &Run::default()).unwrap();
     let f = rates.predict(at, &Run::default()).unwrap();
     assert!((f[0].exp() - 1.0).abs() < 0.35 && (f[1].exp() - 6.0).abs() < 1.2, "{f:?}");
+}
+
+/// Where data say nothing, sums have the standard deviations that are promised: half the range over `k` for numbers,
+/// `3 / k` for two classes, and `5 / k` for the log odds of more. Noise that drowns targets, and priors that are much
+/// narrower than what a few rows say, make it so.
+#[test]
+fn priors_of_sums_are_as_promised() {
+    let mut stream = Stream::new(1, 0);
+    let (x, y) = some_rows(12, &mut stream);
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let at = Rows::from_f64(&x[..4], 4).unwrap();
+    let settings = |k| BartSettings { n_chains: 1, n_burn: 10, n_draws: 6000, k, ..settings(GROWPRUNE, 6) };
+    let check = |sums: Vec<f64>, std: f64, what: &str| {
+        let [mut values, mut squares] = [Mean::new(), Mean::new()];
+        for sum in sums {
+            values.add(sum / std);
+            squares.add((sum / std).powi(2));
+        }
+        values.check(0.0, 5.0, what);
+        squares.check(1.0, 5.0, what);
+    };
+    let range = y.iter().copied().fold(f64::MIN, f64::max) - y.iter().copied().fold(f64::MAX, f64::min);
+    let known = BartSettings { sigma: Some(1e6), ..settings(3.0) };
+    let bart = BartRegressor::fit(&known, rows, &y, &Run::default()).unwrap();
+    let draws = bart.predict_draws(at, &Run::default()).unwrap();
+    check(draws.iter().map(|f| f - bart.centres()[0]).collect(), range / 6.0, "numbers");
+
+    let classify = |n_classes: i64| {
+        let labels: Vec<Label> = (0..12).map(|i| Label::Int(i % n_classes)).collect();
+        let bart = BartClassifier::fit(&settings(1000.0), rows, &labels, &Run::default()).unwrap();
+        (bart.predict_draws(at, &Run::default()).unwrap(), bart.centres().to_vec())
+    };
+    let (p, centres) = classify(2);
+    check(p.iter().map(|&p| normal_quantile(p) - centres[0]).collect(), 3.0 / 1000.0, "two classes");
+    let (p, centres) = classify(3);
+    let log_odds = p.chunks(3).map(|p| (p[1] / p[0]).ln() - (centres[1] - centres[0]));
+    check(log_odds.collect(), 5.0 / 1000.0, "three classes");
 }

@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::evidence::Evidence;
 use super::tree_state::{Label, TreeState};
-use crate::bayes;
+use crate::bayes::{self, check};
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// What is observed of a sum of trees. Given all trees but one, a row must say about the value of its leaf in that
@@ -25,7 +27,8 @@ pub trait LeafModel: Clone + Send + Sync {
     fn stats(&self, row: usize, others: f64) -> Self::Stats;
 
     /// Logarithm of the likelihood of the rows of a leaf, its value integrated out by the prior (`l` of eq. 3.1 and
-    /// 4.9); a factor of each row that does not depend on the tree may be left out.
+    /// 4.9); a factor of each row that does not depend on the tree may be left out. A fit ends with an error if it is
+    /// not a number or infinite.
     fn log_marginal(&self, stats: Self::Stats) -> f64;
 
     /// A draw of a leaf's value given its rows; from the prior if there are none.
@@ -45,6 +48,33 @@ pub trait LeafModel: Clone + Send + Sync {
 pub(super) struct RowStats<'a, M: LeafModel> {
     pub(super) model: &'a M,
     pub(super) stats: &'a [M::Stats],
+    /// Whether the model has said of some rows what is no likelihood.
+    is_wrong: AtomicBool,
+}
+
+impl<'a, M: LeafModel> RowStats<'a, M> {
+    pub(super) fn new(model: &'a M, stats: &'a [M::Stats]) -> Self {
+        Self { model, stats, is_wrong: AtomicBool::new(false) }
+    }
+
+    /// The model's, or any number in the place of what is none.
+    fn log_marginal(&self, stats: M::Stats) -> f64 {
+        let log = self.model.log_marginal(stats);
+        if log.is_finite() {
+            return log;
+        }
+        self.is_wrong.store(true, Ordering::Relaxed);
+        0.0
+    }
+
+    /// Whether all likelihoods asked for were likelihoods.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
+    pub(super) fn check(&self) -> Result<()> {
+        let is_right = !self.is_wrong.load(Ordering::Relaxed);
+        check("log_marginal of the leaf model", is_right, "finite", &"what is infinite or not a number")
+    }
 }
 
 impl<M: LeafModel> bayes::LeafModel for RowStats<'_, M> {
@@ -67,7 +97,7 @@ impl<M: LeafModel> bayes::LeafModel for RowStats<'_, M> {
     }
 
     fn log_likelihood(&self, stats: &M::Stats) -> f64 {
-        self.model.log_marginal(*stats)
+        self.log_marginal(*stats)
     }
 
     fn sweep<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
@@ -89,14 +119,14 @@ impl<M: LeafModel> bayes::Sweep for BothSides<'_, M> {
     }
 
     fn log_likelihood(&self) -> f64 {
-        self.rows.model.log_marginal(self.left) + self.rows.model.log_marginal(self.all - self.left)
+        self.rows.log_marginal(self.left) + self.rows.log_marginal(self.all - self.left)
     }
 }
 
 /// The same for growing and pruning, with statistics by node.
 #[derive(Debug)]
 pub(super) struct NodeStats<'a, M: LeafModel> {
-    pub(super) rows: RowStats<'a, M>,
+    pub(super) rows: &'a RowStats<'a, M>,
     pub(super) by_node: &'a mut Vec<M::Stats>,
 }
 
@@ -112,7 +142,7 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
     }
 
     fn log_likelihood(&self, _: u32, sum: M::Stats) -> f64 {
-        self.rows.model.log_marginal(sum)
+        self.rows.log_marginal(sum)
     }
 
     fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {

@@ -5,7 +5,7 @@ use std::ops::{Add, Sub};
 
 use super::leaf_model::LeafModel;
 use super::settings::BartSettings;
-use crate::bayes::check;
+use crate::bayes::{check, log_sum_exp};
 use crate::error::{Error, Result};
 use crate::mondrian::Stream;
 
@@ -17,6 +17,8 @@ use crate::mondrian::Stream;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LogGamma {
     shape: f64,
+    log_rate: f64,
+    /// Zero where it is too small for a number.
     rate: f64,
     /// `shape log rate - log Gamma(shape)`.
     log_constant: f64,
@@ -64,16 +66,25 @@ impl LogGamma {
         let shape = libm::exp(0.5 * (low + high));
         let log_rate = digamma(shape);
         let log_constant = shape * log_rate - libm::lgamma(shape);
-        Self { shape, rate: libm::exp(log_rate), log_constant }
+        Self { shape, log_rate, rate: libm::exp(log_rate), log_constant }
     }
 
     pub(super) fn log_marginal(&self, events: Events) -> f64 {
         let shape = self.shape + events.count;
-        self.log_constant + libm::lgamma(shape) - shape * libm::log(self.rate + events.expected)
+        self.log_constant + libm::lgamma(shape) - shape * self.log_rate_with(events.expected)
     }
 
     pub(super) fn draw(&self, events: Events, stream: &mut Stream) -> f64 {
-        stream.log_gamma(self.shape + events.count) - libm::log(self.rate + events.expected)
+        stream.log_gamma(self.shape + events.count) - self.log_rate_with(events.expected)
+    }
+
+    /// Logarithm of the posterior's rate.
+    fn log_rate_with(&self, expected: f64) -> f64 {
+        if self.rate >= f64::MIN_POSITIVE {
+            libm::log(self.rate + expected)
+        } else {
+            log_sum_exp(&[self.log_rate, libm::log(expected)])
+        }
     }
 }
 
@@ -181,6 +192,27 @@ mod tests {
         let pi2 = std::f64::consts::PI.powi(2);
         assert!((trigamma(1.0) - pi2 / 6.0).abs() < 1e-13);
         assert!((trigamma(0.5) - pi2 / 2.0).abs() < 1e-12);
+    }
+
+    /// A wide prior has a rate too small for a number: what follows from it is as from its logarithm.
+    #[test]
+    fn wide_priors_have_a_rate() {
+        let wide = LogGamma::new(2000.0);
+        assert!(wide.rate == 0.0 && wide.log_rate < -1000.0);
+        // One event where e^-900 are expected: l = rate^a Gamma(a + 1) / (Gamma(a) (rate + w)^(a + 1)).
+        let events = Events { count: 1.0, expected: 1e-300 };
+        let log_expected = libm::log(1e-300);
+        let log_marginal =
+            wide.shape * wide.log_rate + libm::log(wide.shape) - (wide.shape + 1.0) * log_expected;
+        assert!((wide.log_marginal(events) - log_marginal).abs() < 1e-9);
+        let nothing = wide.log_marginal(Events::default());
+        assert!(nothing.abs() < 1e-12, "{nothing}");
+        let mut stream = Stream::new(1, 0);
+        let n = 100_000;
+        let draws: Vec<f64> = (0..n).map(|_| wide.draw(Events::default(), &mut stream) / 2000.0).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let square = draws.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 5.0 / f64::from(n).sqrt() && (square - 1.0).abs() < 0.05, "{mean} {square}");
     }
 
     /// Integrals over the leaf's value on a grid.

@@ -3,7 +3,8 @@
 //! `settings` and `noise` hold the priors of section 4.2.4. A chain (`chain`) has a forest of trees with their rows
 //! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather,
 //! or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a `subtree` alone `regrow` and
-//! `edit`), Particle Gibbs from the prior by its own (`particles`). `response` is what lies between the sum and the data. What is kept of it are `draws`, from which
+//! `edit`), Particle Gibbs from the prior by its own (`particles`), which also draws the trees that chains start from.
+//! `response` is what lies between the sum and the data. What is kept of it are `draws`, from which
 //! `regressor` and `classifier` predict.
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
@@ -46,10 +47,13 @@ mod feature_tests;
 #[cfg(test)]
 mod joint_tests;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use chain::{ChainEnd, SumsOfTrees};
 pub(crate) use draws::{DrawnNode, Draws, LEAF};
+pub(crate) use settings::MOST_BY_FEATURE;
 pub(crate) use sweep::N_MOVES;
 pub(crate) use tree_state::{Kind, TreeState};
 

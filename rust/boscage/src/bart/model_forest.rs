@@ -38,7 +38,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     /// Trees with their values, drawn from the prior, to be added to `centre`.
     ///
     /// # Errors
-    /// An interrupt, here and below.
+    /// An interrupt, here and below; there also a model whose likelihoods are none.
     pub(super) fn from_prior(
         (table, settings, odds): (&'a Table, &'a BartSettings, &Odds),
         model: &M,
@@ -47,7 +47,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         control: &Control,
     ) -> Result<Self> {
         let mut forest = Self::from_stumps((table, settings, odds), centre);
-        let nothing = RowStats { model, stats: &forest.stats };
+        let nothing = RowStats::new(model, &forest.stats);
         let context = Context { table, odds, leaf: NO_LEAF, control };
         for tree in &mut forest.trees {
             control.check()?;
@@ -103,8 +103,8 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
             control.check()?;
             self.take_out(m, model);
             match self.settings.kernels.draw(stream) {
-                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream),
-                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream),
+                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream)?,
+                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream)?,
                 kernel => self.whole_tree(m, model, &context, kernel, stream)?,
             }
             self.gather(m);
@@ -139,10 +139,17 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     }
 
     /// Grows or prunes, and shifts cuts.
-    fn on_sums(&mut self, m: usize, model: &M, n_shifts: usize, context: &Context<'_>, stream: &mut Stream) {
+    fn on_sums(
+        &mut self,
+        m: usize,
+        model: &M,
+        n_shifts: usize,
+        context: &Context<'_>,
+        stream: &mut Stream,
+    ) -> Result<()> {
         self.gather(m);
-        let rows = RowStats { model, stats: &self.stats };
-        let evidence = NodeStats { rows, by_node: &mut self.by_node };
+        let rows = RowStats::new(model, &self.stats);
+        let evidence = NodeStats { rows: &rows, by_node: &mut self.by_node };
         let mut work = Work { tree: &mut self.trees[m], evidence };
         let (grows, made) = growprune::step(&mut work, context, stream);
         let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
@@ -150,6 +157,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         for made in shifts {
             self.acceptance[SHIFT].note(made);
         }
+        rows.check()
     }
 
     fn whole_tree(
@@ -160,11 +168,11 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         kernel: Kernel,
         stream: &mut Stream,
     ) -> Result<()> {
-        let rows = RowStats { model, stats: &self.stats };
+        let rows = RowStats::new(model, &self.stats);
         let tree = &mut self.trees[m];
         let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream)?;
         self.acceptance[which].note(made);
-        Ok(())
+        rows.check()
     }
 }
 

@@ -16,7 +16,9 @@ pub(super) struct NoisePrior {
 impl NoisePrior {
     /// The prior with `P(sigma <= estimate) = q`.
     pub(super) fn new(nu: f64, q: f64, estimate: f64) -> Self {
-        Self { nu, lambda: estimate * estimate * chi_square_quantile(1.0 - q, nu) / nu }
+        // Of hardly any degrees of freedom the quantile is too small for a number; noise is none without it.
+        let scale = (estimate * estimate * chi_square_quantile(1.0 - q, nu)).max(1e-30);
+        Self { nu, lambda: scale / nu }
     }
 
     /// A draw of `sigma` given the squares of `n` residuals.

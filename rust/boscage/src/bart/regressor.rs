@@ -8,7 +8,7 @@ use super::response::{Numbers, Response};
 use super::sampler::NormalSampler;
 use super::settings::BartSettings;
 use super::sweep::Forest;
-use crate::bayes::{Table, check_lengths, check_targets};
+use crate::bayes::{Table, check, check_targets};
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
@@ -54,11 +54,10 @@ impl BartRegressor {
         (settings, rows, targets): (&BartSettings, Rows<'_>, &[f64]),
         run: &Run<'_>,
     ) -> Result<Self> {
-        settings.check()?;
-        check_lengths(rows, targets.len())?;
+        settings.check_fit(rows, targets.len())?;
         check_targets(targets)?;
         let fingerprint = fingerprint(settings, rows, targets.iter().map(|y| y.to_bits()));
-        let problem = problem(settings, rows, targets);
+        let problem = problem(settings, rows, targets)?;
         let chains = Chains {
             settings,
             centres: vec![problem.centre],
@@ -93,8 +92,10 @@ impl BartRegressor {
     }
 
     /// How many cuts of each draw are along each dimension, one draw after the other.
-    #[must_use]
-    pub fn cuts(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 
@@ -168,7 +169,7 @@ pub(super) fn sample<R: Response + Clone + Sync>(
 }
 
 /// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).
-fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Problem<Numbers> {
+fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<Problem<Numbers>> {
     let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Halved, so that differences of large numbers stay finite.
@@ -177,12 +178,19 @@ fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Problem<
     let scale = if range > 0.0 { range } else { 1.0 };
     let targets: Vec<f64> = targets.iter().map(|y| (y - centre) / scale).collect();
     let sigma_mu = 0.5 / (settings.k * (settings.n_trees as f64).sqrt());
-    // Targets that a plane fits exactly leave no scale.
-    let estimate = settings.sigma_estimate.map_or_else(|| over_estimate(rows, &targets), |s| s / scale);
-    let estimate = estimate.max(1e-6);
+    let scaled = |name, sigma: f64| {
+        let is_noise = (1e-9..=1e9).contains(&(sigma / scale));
+        let expected = "from 1e-9 to 1e9 times the range of y (times 1 if that is zero)";
+        check(name, is_noise, expected, &format!("{sigma:?}")).map(|()| sigma / scale)
+    };
+    let estimate = match settings.sigma_estimate {
+        Some(estimate) => scaled("sigma_estimate", estimate)?,
+        // Targets that a plane fits exactly leave no scale.
+        None => over_estimate(rows, &targets).max(1e-6),
+    };
     let (sigma, prior) = match settings.sigma {
-        Some(sigma) => (sigma / scale, None),
+        Some(sigma) => (scaled("sigma", sigma)?, None),
         None => (estimate, Some(NoisePrior::new(settings.nu, settings.q, estimate))),
     };
-    Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } }
+    Ok(Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } })
 }

@@ -17,7 +17,7 @@ pub(super) trait Sampler {
     /// Draws everything once.
     ///
     /// # Errors
-    /// An interrupt, after which the state is of no use.
+    /// An interrupt, or a model whose likelihoods are none; the state is of no use then.
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()>;
 
     /// All trees, those of the first sum first.

@@ -1,8 +1,10 @@
 //! How BART is fitted.
 
 use crate::bayes::{
-    ChipmanPrior, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, Proposal, check_count, check_product,
+    Bounds, ChipmanPrior, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, Proposal, SHAPES, WORTH, check,
+    check_count, check_lengths, check_product, check_within,
 };
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::Stream;
 
@@ -80,6 +82,12 @@ pub struct Sparsity {
 
 /// Trees in a sum.
 const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
+
+/// Numbers kept or counted of each draw and feature: cuts, split probabilities.
+pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
+
+/// Spreads of leaves with which rounding does not take what targets say.
+const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
 
 /// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,16 +176,14 @@ impl BartSettings {
             &[self.n_chains, self.n_burn],
             (MOST_STEPS.0, "at most 1000000000"),
         )?;
-        let positive = [
-            ("k", Some(self.k)),
-            ("nu", Some(self.nu)),
-            ("sigma", self.sigma),
-            ("sigma_estimate", self.sigma_estimate),
-            ("the concentration of split probabilities", self.sparse.and_then(|sparse| sparse.alpha)),
-        ];
-        for (name, value) in positive {
-            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
-                return invalid(name, "positive and finite", value.to_string());
+        check_within("k", self.k, SHRINKAGE)?;
+        check_within("nu", self.nu, SHAPES)?;
+        if let Some(alpha) = self.sparse.and_then(|sparse| sparse.alpha) {
+            check_within("the concentration of split probabilities", alpha, WORTH)?;
+        }
+        for (name, value) in [("sigma", self.sigma), ("sigma_estimate", self.sigma_estimate)] {
+            if let Some(value) = value {
+                check(name, value > 0.0 && value.is_finite(), "positive and finite", &value)?;
             }
         }
         if !(self.q > 0.0 && self.q < 1.0) {
@@ -186,11 +192,124 @@ impl BartSettings {
         let Kernels { local, growprune, cgm, pg, regrow, edit } = self.kernels;
         let all = [local, growprune, cgm, pg, regrow, edit];
         if all.iter().any(|p| p.is_nan() || *p < 0.0) || (all.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
-            return invalid("kernels", "six probabilities that sum to one", format!("{all:?}"));
+            let name = "the shares of the sampler's kernels";
+            return invalid(name, "six probabilities that sum to one", format!("{all:?}"));
         }
+        let draws_particles = pg > 0.0 || regrow > 0.0;
+        let expected = "at least 2 where trees are drawn by pg or regrow, of which one is the old tree";
+        check("n_particles", self.n_particles >= 2 || !draws_particles, expected, &self.n_particles)?;
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
             return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());
         }
         Ok(())
+    }
+
+    /// All settings but for the number of draws, as those of a fit that goes on are compared; kept in files. One that is
+    /// added later changes nothing while it is as if it were not there.
+    pub(super) fn hashed(&self) -> Vec<u64> {
+        let Self {
+            n_trees,
+            n_chains,
+            n_burn,
+            n_draws: _,
+            thin,
+            kernels,
+            n_particles,
+            proposal,
+            prior,
+            sparse,
+            k,
+            nu,
+            q,
+            sigma,
+            sigma_estimate,
+            seed,
+        } = *self;
+        let Kernels { local, growprune, cgm, pg, regrow, edit } = kernels;
+        let (which, n_dimensions) = match proposal {
+            Proposal::Prior => (0, 0),
+            Proposal::Empirical => (1, 0),
+            Proposal::Optimal => (2, 0),
+            Proposal::OptimalSubset(n) => (3, n),
+            Proposal::Exploring(n) => (4, n),
+        };
+        // None is told from every number that is allowed.
+        let alpha = sparse.map_or(-1.0, |sparse| sparse.alpha.unwrap_or(0.0));
+        let [sigma, sigma_estimate] = [sigma, sigma_estimate].map(|sigma| sigma.unwrap_or(0.0));
+        let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_dimensions].map(|n| n as u64);
+        let numbers = [local, growprune, cgm, pg, regrow, edit, prior.alpha_s(), prior.beta_s()];
+        let more = [alpha, k, nu, q, sigma, sigma_estimate];
+        let numbers = numbers.into_iter().chain(more).map(f64::to_bits);
+        counts.into_iter().chain(numbers).chain([seed]).collect()
+    }
+
+    /// The settings, and whether rows and targets are as many as they should be.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; lengths that differ, no rows, too many features.
+    pub(super) fn check_fit(&self, rows: Rows<'_>, n_targets: usize) -> Result<()> {
+        self.check()?;
+        check_lengths(rows, n_targets)?;
+        let by_feature = [self.n_chains, self.n_draws, rows.n_features()];
+        check_product("n_chains * n_draws * the number of features", &by_feature, MOST_BY_FEATURE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an error says of settings.
+    fn refused(settings: &BartSettings) -> String {
+        settings.check().expect_err("it is no setting").to_string()
+    }
+
+    #[test]
+    fn numbers_are_within_bounds() {
+        let default = BartSettings::default;
+        for k in [0.0, 9e-5, 1.1e4, 1e-200, f64::INFINITY, f64::NAN] {
+            assert!(refused(&BartSettings { k, ..default() }).starts_with("k must be from 0.0001 to 10000"));
+        }
+        for nu in [0.0, 1e-10, 1e10, f64::NAN] {
+            assert!(refused(&BartSettings { nu, ..default() }).starts_with("nu must be from"));
+        }
+        for bad in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+            assert!(refused(&BartSettings { sigma: Some(bad), ..default() }).starts_with("sigma must be"));
+            let settings = BartSettings { sigma_estimate: Some(bad), ..default() };
+            assert!(refused(&settings).starts_with("sigma_estimate must be"));
+        }
+        let sparse = Some(Sparsity { alpha: Some(1e-300) });
+        assert!(refused(&BartSettings { sparse, ..default() }).contains("from 1e-100 to 1e100"));
+    }
+
+    /// One particle is the old tree: there must be another where particles are all that changes trees.
+    #[test]
+    fn particles_are_at_least_two_where_they_are_used() {
+        let none = Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
+        let with = |kernels| BartSettings { n_particles: 1, kernels, ..BartSettings::default() };
+        for kernels in [
+            Kernels { pg: 1.0, ..none },
+            Kernels { local: 0.9, regrow: 0.1, ..none },
+            Kernels::for_trees(200),
+        ] {
+            assert!(refused(&with(kernels)).starts_with("n_particles must be at least 2"));
+            assert!(BartSettings { n_particles: 2, ..with(kernels) }.check().is_ok());
+        }
+        assert!(with(Kernels { local: 0.5, edit: 0.5, ..none }).check().is_ok());
+    }
+
+    #[test]
+    fn kernels_are_named_as_the_sampler() {
+        let kernels = Kernels { local: f64::INFINITY, ..Kernels::for_trees(1) };
+        assert!(refused(&BartSettings { kernels, ..BartSettings::default() }).contains("sampler's kernels"));
+    }
+
+    #[test]
+    fn what_is_kept_by_feature_is_bounded() {
+        let settings = BartSettings { n_chains: 1, n_draws: 1_000_000, ..BartSettings::default() };
+        let x = vec![0.0; 4001];
+        let fits = |n: usize| settings.check_fit(Rows::from_f64(&x[..n], n).unwrap(), 1);
+        assert!(fits(4000).is_ok());
+        assert!(fits(4001).unwrap_err().to_string().contains("the number of features"));
     }
 }

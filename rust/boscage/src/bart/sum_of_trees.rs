@@ -7,7 +7,7 @@ use super::leaf_model::LeafModel;
 use super::model_forest::ModelForest;
 use super::sampler::ModelSampler;
 use super::settings::BartSettings;
-use crate::bayes::{Table, check_lengths};
+use crate::bayes::Table;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
@@ -37,7 +37,8 @@ impl SumOfTrees {
     /// every sweep.
     ///
     /// # Errors
-    /// Settings or lengths that are not as they should be; an interrupt; what `watch` says.
+    /// Settings or lengths that are not as they should be; a model's `log_marginal` that is not finite; an interrupt;
+    /// what `watch` says.
     pub fn fit<M: LeafModel>(
         settings: &BartSettings,
         rows: Rows<'_>,
@@ -45,8 +46,7 @@ impl SumOfTrees {
         watch: Option<&Watch<'_>>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        settings.check()?;
-        check_lengths(rows, model.n_rows())?;
+        settings.check_fit(rows, model.n_rows())?;
         let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
         // Nothing goes on from these chains.
@@ -82,8 +82,10 @@ impl SumOfTrees {
     }
 
     /// How many cuts of each draw are along each dimension, one draw after the other.
-    #[must_use]
-    pub fn cuts(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 

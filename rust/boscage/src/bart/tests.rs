@@ -318,7 +318,7 @@ fn draws_predict_what_the_chain_had() {
         let squares: f64 = sums.iter().zip(&y).map(|(f, y)| (y - f).powi(2)).sum();
         let expected = super::noise::log_likelihood(300, squares, trace.sigma[draw]);
         assert!((trace.log_likelihood[draw] - expected).abs() < 1e-8);
-        let cuts: u32 = posterior.cuts()[draw * 4..(draw + 1) * 4].iter().sum();
+        let cuts: u32 = posterior.cuts().unwrap()[draw * 4..(draw + 1) * 4].iter().sum();
         assert_eq!(f64::from(cuts) + 10.0, trace.n_leaves[draw]);
     }
     let mean = posterior.mean(rows, &Run::default(), |_, _| {}).unwrap();

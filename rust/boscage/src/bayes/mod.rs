@@ -35,7 +35,8 @@ pub(crate) use dirichlet::{Counts, check_alpha};
 pub(crate) use ensemble::Ensemble;
 pub(crate) use leaf::{LeafModel, Sweep};
 pub(crate) use limits::{
-    MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, check, check_count, check_product, check_targets,
+    Bounds, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, SHAPES, WORTH, check, check_count,
+    check_product, check_targets, check_within,
 };
 pub(crate) use mcmc::step;
 pub(crate) use nodes::{Cut, Root};

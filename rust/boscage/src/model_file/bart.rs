@@ -3,8 +3,8 @@
 
 use super::codec::{Reader, Writer, read_label, write_label, wrong};
 use crate::bart::{
-    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, N_MOVES, SumsOfTrees,
-    TreeState,
+    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, MOST_BY_FEATURE,
+    N_MOVES, SumsOfTrees, TreeState,
 };
 use crate::bayes::{Acceptance, Cut, Rule};
 use crate::error::Result;
@@ -70,6 +70,9 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
     if n_trees == 0 || n_draws == 0 || centres.len() != n_sums || all_trees != Some(draws.starts.len()) {
         return Err(wrong("more or fewer trees than draws of them"));
+    }
+    if n_draws.checked_mul(n_features).is_none_or(|n| n > MOST_BY_FEATURE.0) {
+        return Err(wrong("more features than a fit can have"));
     }
     let (seed, fingerprint) = (reader.u64()?, reader.array()?);
     let ends = reader.list(41, read_end)?;
@@ -206,4 +209,37 @@ fn bounded(reader: &mut Reader<'_>) -> Result<f64> {
 fn number(reader: &mut Reader<'_>) -> Result<f64> {
     let value = reader.f64()?;
     if value.is_finite() { Ok(value) } else { Err(wrong("a number that is not finite")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bart::{BartRegressor, BartSettings};
+    use crate::data::Rows;
+    use crate::error::Error;
+    use crate::model_file::AnyModel;
+    use crate::mondrian::Run;
+
+    /// Counts of cuts by feature would take more than all memory.
+    #[test]
+    fn features_beyond_all_bounds_are_refused() {
+        let settings =
+            BartSettings { n_trees: 2, n_chains: 1, n_burn: 1, n_draws: 3, ..BartSettings::default() };
+        let rows = Rows::from_f64(&[0.0, 1.0, 2.0, 3.0], 1).unwrap();
+        let mut model = BartRegressor::fit(&settings, rows, &[0.0, 0.0, 1.0, 1.0], &Run::default()).unwrap();
+        for (n_features, is_read) in
+            [(1, true), (1000, true), (1 << 31, false), (1 << 40, false), (1 << 62, false)]
+        {
+            model.posterior.n_features = n_features;
+            match AnyModel::from_bytes(&model.to_bytes(), &Run::default()) {
+                Ok(AnyModel::BartRegressor(read)) => {
+                    assert!(is_read);
+                    assert_eq!(read.cuts().unwrap().len(), 3 * n_features);
+                }
+                Ok(_) => panic!("another kind of model"),
+                Err(error) => {
+                    assert!(!is_read && matches!(error, Error::ModelFile(_)), "{n_features}: {error}");
+                }
+            }
+        }
+    }
 }
