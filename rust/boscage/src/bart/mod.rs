@@ -1,10 +1,10 @@
 //! Bayesian additive regression trees (thesis chapter 4): sums of trees, sampled one tree after the other.
 //!
 //! `settings` and `noise` hold the priors of section 4.2.4. A chain (`chain`) has a forest of trees with their rows
-//! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather (`few_leaves` in vectors),
-//! or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a `subtree` alone `regrow` and
-//! `edit`), Particle Gibbs from the prior by its own (`particles`). `response` is what lies between the sum and the data. What is kept of it are `draws`, from which
-//! `regressor` and `classifier` predict.
+//! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather
+//! (`few_leaves` in vectors), or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a
+//! `subtree` alone `regrow` and `edit`), Particle Gibbs from the prior by its own (`particles`). `response` is what
+//! lies between the sum and the data. What is kept of it are `draws`, from which `regressor` and `classifier` predict.
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
 //! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
