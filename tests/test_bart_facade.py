@@ -297,6 +297,27 @@ def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
     assert spectral_size(np.ones((1, 100))) == 0.0
 
 
+def test_spectral_size_is_that_of_r() -> None:
+    """On R's data set ``lh``, whose autoregression the manual of R's ``ar`` prints."""
+    tenths = (
+        "24 24 24 22 21 15 23 23 25 20 19 17 22 18 32 32 27 22 22 19 19 18 27 30 "
+        "23 20 20 29 29 27 27 23 26 24 18 17 15 14 21 33 35 35 31 26 21 34 30 29"
+    )
+    lh = np.array(tenths.split(), dtype=float) / 10.0
+    density = 0.1959 / (1.0 - (0.6534 - 0.0636 - 0.2269)) ** 2
+    np.testing.assert_allclose(
+        spectral_size(lh[None]), len(lh) * lh.var(ddof=1) / density, rtol=5e-4
+    )
+
+
+def test_chains_that_do_not_move_disagree() -> None:
+    apart = np.repeat([[0.1], [0.3], [0.3]], 101, axis=1)
+    assert r_hat(apart) == np.inf
+    assert np.isnan(r_hat(apart[1:]))
+    one_moves = apart + np.array([[1.0], [0.0], [0.0]]) * np.arange(101) * 1e-3
+    assert 1.1 < r_hat(one_moves) < np.inf
+
+
 def test_draws_go_to_arviz() -> None:
     pytest.importorskip("arviz_base")
     model = BARTRegressor(**SHORT, sparse=True).fit(X, N)
@@ -312,6 +333,8 @@ def test_draws_go_to_arviz() -> None:
     assert by_row.shape == tree["posterior_predictive"]["y"].shape == (2, 30, 150)
     np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
     np.testing.assert_array_equal(tree["observed_data"]["y"], N)
+    f = tree["posterior"]["f"].to_numpy()
+    np.testing.assert_array_equal(f.reshape(60, 150), model.predict_draws(X))
     with pytest.raises(ValueError, match="y was given without X"):
         model.to_arviz(y=N)
 
@@ -323,6 +346,9 @@ def test_draws_of_classes_go_to_arviz(y: Any) -> None:
     tree = model.to_arviz(X, y, random_state=0)
     by_row = tree["log_likelihood"]["y"].to_numpy()
     np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
+    proba = tree["posterior"]["proba"].to_numpy()
+    np.testing.assert_array_equal(proba, model.predict_draws(X).reshape(proba.shape))
+    assert "sigma" not in tree["posterior"]
     drawn = tree["posterior_predictive"]["y"].to_numpy()
     shares = np.stack([(drawn == code).mean() for code in range(len(model.classes_))])
     np.testing.assert_allclose(shares, model.predict_proba(X).mean(axis=0), atol=0.03)

@@ -41,6 +41,9 @@ class Bart(SampledModel):
     k: float
     warm_start: bool
 
+    #: What `predict_draws` draws, as ArviZ is told.
+    _drawn: str
+
     # -- what the subclasses say ------------------------------------------------------------------
 
     def _noise(self) -> dict[str, Any]:
@@ -52,8 +55,10 @@ class Bart(SampledModel):
         """What every draw predicts."""
 
     @abstractmethod
-    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
-        """Draws of the target by ArviZ's group, and log likelihoods of `y` if it is given."""
+    def _predictive(
+        self, draws: FloatArray, y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
+        """Of `predict_draws`, targets by ArviZ's group, and log likelihoods of `y` if given."""
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -259,15 +264,21 @@ class Bart(SampledModel):
         Returns
         -------
         xarray.DataTree
-            Group ``posterior`` with ``sigma``, ``n_leaves``, ``inclusion`` (by feature), and with
-            ``sparse`` ``alpha`` and ``split_probabilities``; group ``sample_stats`` with
-            ``log_likelihood``. With ``X``, group ``posterior_predictive`` with targets ``y`` (of
-            classes their places in ``classes_``); with ``y``, groups ``observed_data`` and
-            ``log_likelihood`` of each row's target.
+            Group ``posterior`` with ``sigma`` where it is sampled, ``n_leaves``, ``inclusion`` (by
+            feature), and with ``sparse`` ``alpha`` and ``split_probabilities``; group
+            ``sample_stats`` with ``log_likelihood``. With ``X``, moreover `predict_draws` in
+            ``posterior``, as ``f`` of numbers and ``proba`` of classes, and group
+            ``posterior_predictive`` with targets ``y`` (of classes their places in ``classes_``);
+            with ``y``, groups ``observed_data`` and ``log_likelihood`` of each row's target.
         """
         trace = self.trace_
         shape = trace["sigma"].shape
-        posterior = {name: draws for name, draws in trace.items() if name != "log_likelihood"}
+        # Noise that is known is not drawn.
+        posterior = {
+            name: draws
+            for name, draws in trace.items()
+            if name != "log_likelihood" and (name != "sigma" or np.ptp(draws) > 0.0)
+        }
         posterior["inclusion"] = self.inclusion_proportions_.reshape(*shape, -1)
         if "alpha" in trace:
             posterior["split_probabilities"] = self.split_probabilities_.reshape(*shape, -1)
@@ -277,9 +288,11 @@ class Bart(SampledModel):
         }
         if X is not None:
             rng = np.random.default_rng(_inputs.draw_seed(random_state))
-            for group, draws in self._predictive(X, y, rng).items():
+            drawn = self.predict_draws(X)
+            posterior[self._drawn] = drawn.reshape(*shape, *drawn.shape[1:])
+            for group, of_rows in self._predictive(drawn, y, rng).items():
                 is_data = group == "observed_data"
-                groups[group] = {"y": draws if is_data else draws.reshape(*shape, -1)}
+                groups[group] = {"y": of_rows if is_data else of_rows.reshape(*shape, -1)}
         elif y is not None:
             raise ValueError("y was given without X")
         return self._to_arviz(groups, by_feature=["inclusion", "split_probabilities"])

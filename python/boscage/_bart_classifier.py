@@ -108,6 +108,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     """
 
     _model: _boscage.BartClassifier
+    _drawn = "proba"
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     ) -> BARTClassifier:
         """Sample the posterior.
 
-        Warns with a `ConvergenceWarning` when the chains disagree.
+        Warns with a `ConvergenceWarning` when chains of at least 100 draws disagree.
 
         Parameters
         ----------
@@ -162,8 +163,9 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
             Labels of two or more kinds: integers, strings, booleans, or whole floats.
         callback : callable, default=None
             Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``,
-            from the threads of the chains, one at a time; iterations count from 1, burn-in
-            included. What it raises ends the fit, which leaves the estimator as it was.
+            from the threads of the chains, which do not wait for each other: with ``n_jobs``
+            it must bear two calls at once. Iterations count from 1, burn-in included. What it
+            raises ends the fit, which leaves the estimator as it was.
 
         Returns
         -------
@@ -258,8 +260,9 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
             return draws
         return draws.reshape(len(draws), len(rows), -1)
 
-    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
-        draws = self.predict_draws(X)
+    def _predictive(
+        self, draws: FloatArray, y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
         proba = np.stack([1.0 - draws, draws], axis=2) if draws.ndim == 2 else draws
         below = proba.cumsum(axis=2)[:, :, :-1] <= rng.random((*proba.shape[:2], 1))
         groups: dict[str, AnyArray] = {"posterior_predictive": below.sum(axis=2)}

@@ -119,6 +119,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     """
 
     _model: _boscage.BartRegressor
+    _drawn = "f"
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     ) -> BARTRegressor:
         """Sample the posterior.
 
-        Warns with a `ConvergenceWarning` when the chains disagree.
+        Warns with a `ConvergenceWarning` when chains of at least 100 draws disagree.
 
         Parameters
         ----------
@@ -181,8 +182,9 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
             Numbers.
         callback : callable, default=None
             Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``,
-            from the threads of the chains, one at a time; iterations count from 1, burn-in
-            included. What it raises ends the fit, which leaves the estimator as it was.
+            from the threads of the chains, which do not wait for each other: with ``n_jobs``
+            it must bear two calls at once. Iterations count from 1, burn-in included. What it
+            raises ends the fit, which leaves the estimator as it was.
 
         Returns
         -------
@@ -261,8 +263,9 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         n_threads = _inputs.n_threads(self.n_jobs)
         return np.asarray(self._model.predict_draws(rows, n_threads=n_threads))
 
-    def _predictive(self, X: Any, y: Any, rng: np.random.Generator) -> dict[str, AnyArray]:
-        draws = self.predict_draws(X)
+    def _predictive(
+        self, draws: FloatArray, y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
         sigma = self.sigma_.reshape(-1, 1)
         groups = {"posterior_predictive": draws + sigma * rng.standard_normal(draws.shape)}
         if y is not None:

@@ -20,13 +20,16 @@ def r_hat(draws: FloatArray) -> float:
     Returns
     -------
     float
-        Near one where chains agree; NaN for fewer than four draws or none that differ.
+        Near one where chains agree, infinite where each stays at a place of its own; NaN for
+        fewer than four draws or none that differ.
     """
     if draws.shape[1] < 4:
         return float("nan")
     halves = _split(draws)
     folded = np.abs(halves - np.median(halves))
-    return max(_plain_r_hat(_normal_scores(part)) for part in (halves, folded))
+    # Of the two, one may be NaN: distances can be alike where draws are not.
+    bulk, tail = (_plain_r_hat(_normal_scores(part)) for part in (halves, folded))
+    return float(np.fmax(bulk, tail))
 
 
 def effective_size(draws: FloatArray) -> float:
@@ -59,10 +62,11 @@ def _normal_scores(draws: FloatArray) -> FloatArray:
 
 def _plain_r_hat(draws: FloatArray) -> float:
     n = draws.shape[1]
+    if not np.ptp(draws, axis=1).any():
+        # A variance would be that of rounding.
+        return float("inf" if np.ptp(draws) else "nan")
     within = draws.var(axis=1, ddof=1).mean()
     between = n * draws.mean(axis=1).var(ddof=1)
-    if within == 0.0:
-        return float("nan")
     return float(np.sqrt((between / within + n - 1) / n))
 
 

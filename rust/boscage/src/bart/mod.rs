@@ -1,11 +1,11 @@
 //! Bayesian additive regression trees (thesis chapter 4): sums of trees, sampled one tree after the other.
 //!
 //! `settings` and `noise` hold the priors of section 4.2.4. A chain (`chain`) has a forest of trees with their rows
-//! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather,
-//! or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a `subtree` alone `regrow` and
-//! `edit`), Particle Gibbs from the prior by its own (`particles`), which also draws the trees that chains start from.
-//! `response` is what lies between the sum and the data. What is kept of it are `draws`, from which
-//! `regressor` and `classifier` predict.
+//! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather
+//! (`few_leaves` in vectors), or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a
+//! `subtree` alone `regrow` and `edit`), Particle Gibbs from the prior by its own (`particles`), which also draws the
+//! trees that chains start from. `response` is what lies between the sum and the data. What is kept of it are `draws`,
+//! from which `regressor` and `classifier` predict.
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
 //! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
@@ -18,6 +18,7 @@ mod draws;
 mod edit;
 mod evidence;
 mod export;
+mod few_leaves;
 mod growprune;
 mod guide;
 mod leaf;

@@ -1,9 +1,10 @@
 //! The passes over rows, where a sweep spends its time: each reads a row's leaf and residual once, in order.
 
-use super::tree_state::Label;
+use super::few_leaves;
+use super::tree_state::{Label, TreeState};
 
 /// Sums that go on side by side, so that rows of one leaf do not wait for each other.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 
 /// Sums by node, reused from tree to tree.
 #[derive(Debug, Clone, Default)]
@@ -45,12 +46,18 @@ impl Sums {
     pub(super) fn carry_and_gather(
         &mut self,
         residuals: &mut [f64],
-        (before, changes): (&[Label], &[f64]),
-        labels: &[Label],
-        n_nodes: usize,
+        (before, changes): (&TreeState, &[f64]),
+        tree: &TreeState,
     ) {
-        self.clear(n_nodes);
+        self.clear(tree.nodes.len());
         let lanes = self.lanes.as_mut_slice();
+        let done = if few_leaves::carry_and_gather(residuals, (before, changes), tree, lanes) {
+            residuals.len() / LANES * LANES
+        } else {
+            0
+        };
+        let (residuals, before, labels) =
+            (&mut residuals[done..], &before.labels[done..], &tree.labels[done..]);
         let mut residuals = residuals.chunks_exact_mut(LANES);
         let mut before = before.chunks_exact(LANES);
         let mut labels = labels.chunks_exact(LANES);

@@ -135,12 +135,11 @@ impl<'a> Forest<'a> {
     /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
-        let n_nodes = tree.nodes.len();
         if m == 0 {
-            self.sums.gather(&self.residuals, &tree.labels, n_nodes);
+            self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
         } else {
-            let before = (self.trees[m - 1].labels.as_slice(), self.changes.as_slice());
-            self.sums.carry_and_gather(&mut self.residuals, before, &tree.labels, n_nodes);
+            let before = (&self.trees[m - 1], self.changes.as_slice());
+            self.sums.carry_and_gather(&mut self.residuals, before, tree);
         }
         // Residuals of eq. 4.7 are those without this tree: its own values come on top.
         self.counted.clear();

@@ -68,6 +68,12 @@ impl TreeState {
         self.select(Node::is_leaf)
     }
 
+    /// Their number.
+    pub(super) fn n_leaves(&self) -> usize {
+        // A binary tree has one more than it has splits.
+        (self.nodes.len() - self.free.len()).div_ceil(2)
+    }
+
     /// Whether a node's children are both leaves.
     pub(super) fn is_prunable(&self, node: &Node) -> bool {
         match node.kind {

@@ -5,6 +5,9 @@
 //! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
 //! one entry, which stays where it was; to take it out again joins the two slices around it.
 
+use std::num::NonZeroU32;
+use std::ops::Range;
+
 use crate::data::fetch;
 
 /// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
@@ -113,15 +116,38 @@ struct Leaf {
 }
 
 /// Skipped cuts: a slice of the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Run {
     start: u32,
-    len: u32,
+    /// The length's complement, which is not zero: a leaf without a run takes no more room.
+    not_len: NonZeroU32,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
 }
 
 impl Run {
+    fn new(start: u32, len: u32) -> Self {
+        Self { start, not_len: NonZeroU32::new(!len).expect("fewer cuts than numbers") }
+    }
+
+    fn len(self) -> u32 {
+        !self.not_len.get()
+    }
+
+    fn end(self) -> u32 {
+        self.start + self.len()
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end() as usize
+    }
+
     pub(crate) fn is_empty(self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 }
 
@@ -206,7 +232,7 @@ impl Arena {
     /// Says of a leaf that the stopping rule holds it from now on.
     pub(crate) fn pause(&mut self, leaf: NodeId) {
         if let Some(run) = self.leaves[leaf.rank()].run.take() {
-            self.n_skips -= run.len as usize;
+            self.n_skips -= run.len() as usize;
         }
     }
 
@@ -253,8 +279,7 @@ impl Arena {
 
     /// The skipped cuts right above a node, from the top. A paused leaf has none.
     pub(crate) fn skips(&self, node: NodeId) -> &[Skip] {
-        let Run { start, len } = self.run(node);
-        &self.skips[start as usize..][..len as usize]
+        &self.skips[self.run(node).range()]
     }
 
     fn run(&self, node: NodeId) -> Run {
@@ -303,25 +328,25 @@ impl Arena {
 
     /// Opens a run for the node that is to be added next.
     pub(crate) fn start_run(&self) -> Run {
-        Run { start: place(self.skips.len()), len: 0 }
+        Run::new(place(self.skips.len()), 0)
     }
 
     /// Adds a skipped cut to the run opened last.
     pub(crate) fn push_skip(&mut self, run: &mut Run, skip: Skip) {
         self.skips.push(skip);
         self.n_skips += 1;
-        run.len += 1;
+        *run = Run::new(run.start, run.len() + 1);
     }
 
     /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
     /// was; the other child is yet to be set.
     pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
-        let Run { start, len } = self.run(node);
+        let run = self.run(node);
         let k = k as u32;
-        let skip = self.skips[(start + k) as usize];
-        let split = self.add_split(skip.cut(), Run { start, len: k }, 0);
+        let skip = self.skips[(run.start + k) as usize];
+        let split = self.add_split(skip.cut(), Run::new(run.start, k), 0);
         self.n_skips -= 1;
-        self.set_run(node, Run { start: start + k + 1, len: len - k - 1 });
+        self.set_run(node, Run::new(run.start + k + 1, run.len() - k - 1));
         self.set(Link::Child { of: split, right: skip.right }, Some(node));
         self.set(link, Some(split));
         split
@@ -344,18 +369,17 @@ impl Arena {
     /// One run of two and the cut between them.
     fn join_runs(&mut self, above: Run, between: Skip, below: Run) -> Run {
         self.n_skips += 1;
-        let len = above.len + 1 + below.len;
-        let at = (above.start + above.len) as usize;
+        let len = above.len() + 1 + below.len();
+        let at = above.end() as usize;
         // Nothing moved since the run was cut in two.
         if at + 1 == below.start as usize && self.skips[at] == between {
-            return Run { start: above.start, len };
+            return Run::new(above.start, len);
         }
         let start = place(self.skips.len());
-        let range = |run: Run| run.start as usize..(run.start + run.len) as usize;
-        self.skips.extend_from_within(range(above));
+        self.skips.extend_from_within(above.range());
         self.skips.push(between);
-        self.skips.extend_from_within(range(below));
-        Run { start, len }
+        self.skips.extend_from_within(below.range());
+        Run::new(start, len)
     }
 
     /// Drops what is in no run from the pool, once that is most of it.
@@ -372,7 +396,7 @@ impl Arena {
             let start = pool.len() as u32;
             pool.extend_from_slice(self.skips(node));
             let len = pool.len() as u32 - start;
-            self.set_run(node, Run { start, len });
+            self.set_run(node, Run::new(start, len));
         }
         self.skips = pool;
     }
@@ -469,7 +493,7 @@ impl Arena {
 
     /// Frees one node.
     pub(crate) fn remove(&mut self, node: NodeId) {
-        self.n_skips -= self.run(node).len as usize;
+        self.n_skips -= self.run(node).len() as usize;
         if node.is_leaf() {
             self.leaves[node.rank()].run = None;
             self.free_leaves.push(node);
