@@ -312,9 +312,12 @@ def _kernels(sampler: Any) -> list[float] | None:
             _inputs.check_positive(f"sampler's {name!r}", sampler.get(name, 0.0), zero=True)
             for name in _KERNELS
         ]
-        if sum(shares) == 0.0:
+        most = max(shares)
+        if most == 0.0:
             raise ValueError("sampler's probabilities are all zero; expected a positive one")
-        return [share / sum(shares) for share in shares]
+        # Relative to the greatest, since the sum itself might not be finite.
+        total = sum(share / most for share in shares)
+        return [share / most / total for share in shares]
     name = _inputs.check_choice("sampler", sampler, ("auto", *_KERNELS))
     if name == "auto":
         return None

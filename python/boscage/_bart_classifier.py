@@ -45,7 +45,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     thin : int, default=1
         Sweeps from one draw that is kept to the next.
     n_particles : int, default=10
-        Particles of Particle Gibbs, the retained tree among them.
+        Particles of Particle Gibbs, the retained tree among them; at least 2, unless the sampler
+        draws none.
     proposal : {"prior", "empirical", "optimal"}, default="prior"
         How particles decide at a node: by the prior, by the prior with cuts spread evenly over the
         gaps between rows, or by prior times likelihood.
@@ -59,7 +60,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
     k : float, default=2.0
         Shrinkage: ``k`` standard deviations of the sum of trees are 3 units of probit; of more
-        than two classes, those of the log odds of any two are 5.
+        than two classes, those of the log odds of any two are 5. From 0.0001 to 10000.
     warm_start : bool, default=False
         Whether a further ``fit`` with the same data and parameters goes on with the chains until
         there are ``n_draws``, to the bits that a single fit would have given. Files keep what is

@@ -47,7 +47,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     thin : int, default=1
         Sweeps from one draw that is kept to the next.
     n_particles : int, default=10
-        Particles of Particle Gibbs, the retained tree among them.
+        Particles of Particle Gibbs, the retained tree among them; at least 2, unless the sampler
+        draws none.
     proposal : {"prior", "empirical", "optimal"}, default="prior"
         How particles decide at a node: by the prior, by the prior with cuts spread evenly over the
         gaps between rows, or by prior times likelihood.
@@ -60,16 +61,18 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         few are: ``Dirichlet(alpha / n_features)`` a priori (Linero 2018). A number is ``alpha``;
         with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
     k : float, default=2.0
-        Shrinkage: greater values keep the sum nearer to the middle of the targets' range.
+        Shrinkage: greater values keep the sum nearer to the middle of the targets' range. From
+        0.0001 to 10000.
     nu : float, default=3.0
         Degrees of freedom of the prior of the noise variance.
     q : float, default=0.9
         The prior probability that the noise is less than its over-estimate.
     sigma : float or None, default=None
         The noise's standard deviation in the targets' units, if it is known; sampled otherwise.
+        From 1e-9 to 1e9 times the targets' range.
     sigma_estimate : float or None, default=None
         The over-estimate of it. By default the standard deviation about a least squares fit, or
-        about the mean where features are too many for one.
+        about the mean where features are too many for one. Within the same bounds.
     warm_start : bool, default=False
         Whether a further ``fit`` with the same data and parameters goes on with the chains until
         there are ``n_draws``, to the bits that a single fit would have given. Files keep what is
