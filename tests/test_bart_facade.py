@@ -488,7 +488,7 @@ def test_targets_whose_squares_are_too_large_are_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"sampler": {"local": 1e308, "pg": 1e308}}, "sampler"),
+        ({"sampler": {"local": 0.0}}, "sampler's probabilities are all zero"),
         ({"sampler": "pg", "n_particles": 1}, "n_particles must be at least 2"),
         ({"n_particles": 1}, "n_particles must be at least 2"),
         ({"k": 1e-200}, "k must be from"),
@@ -499,3 +499,11 @@ def test_targets_whose_squares_are_too_large_are_refused() -> None:
 def test_settings_that_would_say_nothing_are_named(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BARTRegressor(**params).fit(X, N)
+
+
+def test_shares_of_a_sampler_are_relative() -> None:
+    small, large = (
+        BARTRegressor(**SHORT, sampler={"local": share, "cgm": share}).fit(X, N).sigma_
+        for share in (0.5, 1e308)
+    )
+    np.testing.assert_array_equal(small, large)

@@ -179,8 +179,7 @@ impl<'a> Cell<'a> {
         let threshold = match self.hole(level, d) {
             None => within(low, high, u * (high - low)),
             Some((hole_low, hole_high)) => {
-                let below = (hole_low - low).max(0.0);
-                let above = (high - hole_high).max(0.0);
+                let (below, above) = beside((low, high), (hole_low, hole_high));
                 let along = u * (below + above);
                 if along < below || above == 0.0 {
                     within(low, hole_low, along)
@@ -259,7 +258,10 @@ impl<'a> Cell<'a> {
         let (low, high) = self.part(level, d);
         let length = match self.hole(level, d) {
             None => high - low,
-            Some((hole_low, hole_high)) => (hole_low - low).max(0.0) + (high - hole_high).max(0.0),
+            Some(hole) => {
+                let (below, above) = beside((low, high), hole);
+                below + above
+            }
         };
         // An interval that holds one number is not cut: it could not become smaller.
         if high.next_down() <= low {
@@ -280,6 +282,13 @@ impl<'a> Cell<'a> {
             self.rates[level] = rates;
         }
     }
+}
+
+/// The lengths of a cell's sides below and above a hole. A cell does not hold its lower bound: with no number between
+/// that and the hole, a cut there would leave the cell as it is, again and again.
+fn beside((low, high): (f64, f64), (hole_low, hole_high): (f64, f64)) -> (f64, f64) {
+    let below = if hole_low.next_down() <= low { 0.0 } else { hole_low - low };
+    (below, (high - hole_high).max(0.0))
 }
 
 /// `low + along`, kept in `[low, high)` so that the cut leaves something of the interval on both sides.
@@ -392,6 +401,26 @@ mod tests {
                         cut.threshold >= low && cut.threshold < high && cut.time <= last
                     });
                     assert_eq!(near, far, "seed {seed}, level {level}");
+                }
+            }
+        }
+    }
+
+    /// A walk along whichever side ends, where numbers lie next to each other too: beside the hole as within it.
+    #[test]
+    fn walks_along_neighbouring_numbers_end() {
+        let (low, next) = (0.3, 0.1 + 0.2);
+        for high in [next, 0.3f64.next_up().next_up(), 1.0] {
+            let domain = Domain::new(vec![low], vec![high], None).unwrap();
+            for (seed, level, x) in (0..200)
+                .flat_map(|seed| (0..4).flat_map(move |l| [low, next, 0.5, -1.0].map(|x| (seed, l, x))))
+            {
+                let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 0));
+                let mut n = 0;
+                while let Some(cut) = cell.next_cut(f64::INFINITY) {
+                    cell.descend(x > cut.threshold);
+                    n += 1;
+                    assert!(n < 2000, "level {level}, seed {seed}, to {x}");
                 }
             }
         }
