@@ -632,3 +632,20 @@ def test_without_pyarrow_the_rest_works() -> None:
         check=True,
     )
     assert done.stdout == f"boscage {boscage.__version__}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs one processor")
+def test_the_reader_has_ended_when_the_process_does(tmp_path: Path) -> None:
+    """Its thread would abort the process: on one processor nearly always."""
+    paths = {name: str(tmp_path / name) for name in ("train.csv", "header.csv", "model")}
+    Path(paths["train.csv"]).write_text("a,b\n1,2\n2,3\n3,5\n4,4\n")
+    Path(paths["header.csv"]).write_text("a\n")
+    run("fit", paths["train.csv"], "--target", "b", "-o", paths["model"], *FEW)
+    for _ in range(4):
+        done = subprocess.run(
+            [*COMMAND, "predict", paths["model"], paths["header.csv"]],
+            capture_output=True,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
+        )
+        assert (done.returncode, done.stderr) == (0, b"")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ STDIN = "-"
 BLOCK = 1 << 20
 #: Bytes within which a CSV file's header must end.
 HEADER = 1 << 22
+#: The longest that a reader is waited for at its end, in seconds.
+LET_GO = 1.0
 
 
 @dataclass(frozen=True)
@@ -223,12 +227,10 @@ class Source:
             raise UserError(f"{self.name}: {error}") from error
 
     def _csv_batches(self, columns: list[str]) -> Iterator[Any]:
-        wrong: list[Any] = []
-
-        def on_wrong_row(row: Any) -> str:
-            wrong.append(row)
-            return "error"
-
+        wrong = _WrongRows()
+        let_go = threading.Event()
+        weakref.finalize(wrong, let_go.set)
+        found, reader = wrong.found, None
         stream = self._open_csv() if self.can_reread else self._rest
         try:
             # Reading on one thread makes the reader know rows' numbers.
@@ -238,7 +240,7 @@ class Source:
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter,
                     newlines_in_values=True,
-                    invalid_row_handler=on_wrong_row,
+                    invalid_row_handler=wrong,
                 ),
                 convert_options=pacsv.ConvertOptions(
                     column_types={name: pa.string() for name in self.columns},
@@ -248,16 +250,31 @@ class Source:
             ) as reader:
                 yield from reader
         except pa.ArrowInvalid as error:
-            if not wrong:
+            if not found:
                 raise
             # The reader counts the header.
             raise UserError(
-                f"{self.name}: row {wrong[0].number - 1}: found {wrong[0].actual_columns} columns,"
-                f" expected {wrong[0].expected_columns}, as in the header"
+                f"{self.name}: row {found[0].number - 1}: found {found[0].actual_columns} columns,"
+                f" expected {found[0].expected_columns}, as in the header"
             ) from error
         finally:
             if self.can_reread and stream is not None:
                 stream.close()
+            # The reader's own thread lets go of what it calls, and needs Python for it: if the
+            # process ended before, it would be aborted.
+            del wrong, reader
+            let_go.wait(LET_GO)
+
+
+class _WrongRows:
+    """Keeps the rows that have another number of columns than the header; the first one ends it."""
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def __call__(self, row: Any) -> str:
+        self.found.append(row)
+        return "error"
 
 
 class _Joined(io.RawIOBase):
