@@ -308,7 +308,8 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
 
         They take the place of a validation set. Each costs about as much as a prediction, or with
         ``posterior="joint"`` as much as fitting the trees together; the forest does not change.
-        Noise is the global one, and Gaussian.
+        Trees are those of a forest without the row, hyperparameters and learned rates those of all
+        rows: `forget` would choose them anew. Noise is the global one, and Gaussian.
 
         Parameters
         ----------

@@ -262,9 +262,12 @@ def _positive(text: str) -> int:
 
 
 def _fraction(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
     if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(f"found {text}, expected a number between 0 and 1")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1")
     return number
 
 
