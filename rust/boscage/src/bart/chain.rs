@@ -216,7 +216,7 @@ impl<S: Sampler> Chain<S> {
         }
         self.trace.sigma.push(self.sampler.sigma());
         self.trace.log_likelihood.push(self.sampler.log_likelihood());
-        let n_leaves: usize = trees.iter().map(|tree| tree.leaves().count()).sum();
+        let n_leaves: usize = trees.iter().map(|tree| tree.n_leaves()).sum();
         self.trace.n_leaves.push(n_leaves as f64);
         if let Some(weights) = &self.weights {
             self.trace.alpha.push(weights.alpha);

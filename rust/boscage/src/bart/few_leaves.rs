@@ -9,29 +9,22 @@ use super::tree_state::{Label, TreeState};
 /// Leaves of a tree; beyond, looking them up is as fast.
 const FEW: usize = 3;
 
-/// What the tree before has changed and the leaves that are summed over, by label.
-#[derive(Debug, Clone, Copy)]
-struct Leaves<const K: usize> {
-    before: [(Label, f64); K],
-    now: [Label; K],
-}
-
 /// A label that no row has.
 const NONE: Label = Label::MAX;
 
 /// Adds to each residual what the leaves of the tree before have changed, and to `lanes` the sums of these by leaf, but
-/// for the last rows that are no whole chunk: the same bits as one after the other. False, and nothing done, where
+/// for the last rows that are no whole chunk: the same bits as one after the other. The number of rows done: none where
 /// trees have more leaves or the processor no vectors of four numbers.
 pub(super) fn carry_and_gather(
     residuals: &mut [f64],
     (before, changes): (&TreeState, &[f64]),
     tree: &TreeState,
     lanes: &mut [[f64; LANES]],
-) -> bool {
+) -> usize {
     match before.n_leaves().max(tree.n_leaves()) {
         ..=2 => pass::<2>(residuals, (before, changes), tree, lanes),
         FEW => pass::<FEW>(residuals, (before, changes), tree, lanes),
-        _ => false,
+        _ => 0,
     }
 }
 
@@ -40,23 +33,28 @@ fn pass<const K: usize>(
     (before, changes): (&TreeState, &[f64]),
     tree: &TreeState,
     lanes: &mut [[f64; LANES]],
-) -> bool {
-    let mut leaves = Leaves::<K> { before: [(NONE, 0.0); K], now: [NONE; K] };
-    leaves.before.iter_mut().zip(before.leaves()).for_each(|(at, id)| *at = (id, changes[id as usize]));
-    leaves.now.iter_mut().zip(tree.leaves()).for_each(|(at, id)| *at = id);
-    let pass = Pass { residuals, before: &before.labels, labels: &tree.labels, leaves };
-    let Some(sums) = Arch::new().dispatch(pass) else { return false };
-    for (id, sums) in leaves.now.into_iter().zip(sums).filter(|(id, _)| *id != NONE) {
+) -> usize {
+    let mut changed = [(NONE, 0.0); K];
+    changed.iter_mut().zip(before.leaves()).for_each(|(at, id)| *at = (id, changes[id as usize]));
+    let mut leaves = [NONE; K];
+    leaves.iter_mut().zip(tree.leaves()).for_each(|(at, id)| *at = id);
+    let done = residuals.len() / LANES * LANES;
+    let pass = Pass { residuals, before: &before.labels, changed, labels: &tree.labels, leaves };
+    let Some(sums) = Arch::new().dispatch(pass) else { return 0 };
+    for (id, sums) in leaves.into_iter().zip(sums).filter(|(id, _)| *id != NONE) {
         lanes[id as usize] = sums;
     }
-    true
+    done
 }
 
 struct Pass<'a, const K: usize> {
     residuals: &'a mut [f64],
+    /// Rows' leaves in the tree before, and what these have changed.
     before: &'a [Label],
+    changed: [(Label, f64); K],
+    /// Rows' leaves now, and the leaves that are summed over.
     labels: &'a [Label],
-    leaves: Leaves<K>,
+    leaves: [Label; K],
 }
 
 impl<const K: usize> WithSimd for Pass<'_, K> {
@@ -73,7 +71,7 @@ impl<const K: usize> Pass<'_, K> {
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn run(self) -> [[f64; LANES]; K] {
-        let Self { residuals, before, labels, leaves } = self;
+        let Self { residuals, before, changed, labels, leaves } = self;
         let (residuals, _) = residuals.as_chunks_mut::<LANES>();
         let (before, _) = before.as_chunks::<LANES>();
         let (labels, _) = labels.as_chunks::<LANES>();
@@ -82,7 +80,7 @@ impl<const K: usize> Pass<'_, K> {
             // As wide as what is chosen by them.
             let (was, at) = (was.map(u64::from), at.map(u64::from));
             let mut change = [0; LANES];
-            for (id, value) in leaves.before {
+            for (id, value) in changed {
                 for lane in 0..LANES {
                     change[lane] |= if was[lane] == u64::from(id) { value.to_bits() } else { 0 };
                 }
@@ -90,7 +88,7 @@ impl<const K: usize> Pass<'_, K> {
             for lane in 0..LANES {
                 r[lane] += f64::from_bits(change[lane]);
             }
-            for (sum, id) in sums.iter_mut().zip(leaves.now) {
+            for (sum, id) in sums.iter_mut().zip(leaves) {
                 for lane in 0..LANES {
                     sum[lane] += if at[lane] == u64::from(id) { r[lane] } else { 0.0 };
                 }

@@ -14,6 +14,7 @@ use super::settings::{BartSettings, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
 use super::tests::{GROWPRUNE, LOCAL, MIXED, SIGMA, SIGMA_MU, settings, sums, table};
+use super::tree_state::TreeState;
 use crate::bayes::Table;
 use crate::bayes::exact::Mean;
 use crate::control::Control;
@@ -96,8 +97,8 @@ fn ranks_are_uniform<S, const K: usize>(
 
 fn statistics(forest: &Forest<'_>) -> [f64; 8] {
     let f = sums(forest);
-    let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
-    let first = forest.trees[0].leaves().count() as f64;
+    let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
+    let first = forest.trees[0].n_leaves() as f64;
     let squares: f64 = forest.residuals.iter().map(|r| r * r).sum();
     [
         leaves as f64,
@@ -205,7 +206,7 @@ fn sweeps_over_counts_get_it_right() {
                 forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream, &Control::new()).unwrap();
             },
             |(forest, counts)| {
-                let leaves = |tree: usize| forest.trees[tree].leaves().count() as f64;
+                let leaves = |tree: usize| forest.trees[tree].n_leaves() as f64;
                 let f = &forest.sums;
                 [
                     leaves(0) + leaves(1),
@@ -257,7 +258,7 @@ fn sweeps_over_several_classes_get_it_right() {
             |state| {
                 let f = |class: usize, row: usize| state.forests[class].sums[row];
                 let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
-                let leaves: usize = state.trees().iter().map(|tree| tree.leaves().count()).sum();
+                let leaves: usize = state.trees().iter().map(|tree| tree.n_leaves()).sum();
                 [
                     leaves as f64,
                     f(0, 0),
@@ -314,7 +315,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
         |(forest, weights)| {
             let s = weights.log_s[0].exp();
             let share = weights.alpha / (weights.alpha + 2.0);
-            let leaves: usize = forest.trees.iter().map(|tree| tree.leaves().count()).sum();
+            let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
             let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
             let first = f64::from(u8::from(root.is_some_and(|split| split.dimension == 0)));
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]

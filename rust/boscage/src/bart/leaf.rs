@@ -3,6 +3,7 @@
 use crate::bayes::{LeafModel, Sweep};
 use crate::mondrian::Stream;
 
+use super::passes::{LANES, total};
 use super::random::normal;
 
 /// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
@@ -67,7 +68,7 @@ impl LeafModel for ResidualLeaf<'_> {
     /// Added up side by side, so that rows do not wait for each other.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
         let mut rows = rows.into_iter();
-        let (mut n, mut lanes) = (0, [0.0; 4]);
+        let (mut n, mut lanes) = (0, [0.0; LANES]);
         'all: loop {
             for lane in &mut lanes {
                 let Some(row) = rows.next() else { break 'all };
@@ -75,7 +76,7 @@ impl LeafModel for ResidualLeaf<'_> {
                 n += 1;
             }
         }
-        Sum { n, sum: (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) }
+        Sum { n, sum: total(&lanes) }
     }
 
     fn rest(&self, all: &Sum, part: &Sum) -> Sum {

@@ -50,11 +50,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         let nothing = RowStats::new(model, &forest.stats);
         let context = Context { table, odds, leaf: NO_LEAF, control };
         for tree in &mut forest.trees {
-            control.check()?;
-            // One that is too large stays without cuts, as in the other forest.
-            if let Some(drawn) = particles::from_prior(&nothing, &context, stream) {
-                tree.replace(&drawn, table);
-            }
+            particles::start_from_prior(tree, &nothing, &context, stream)?;
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }

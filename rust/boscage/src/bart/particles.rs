@@ -12,6 +12,7 @@ use super::context::Context;
 use super::growprune::DimensionOrder;
 use super::tree_state::{Kind, Label, MOST_NODES, TreeState};
 use crate::bayes::{Cut, LeafModel, Rule, Split, Tree, TreeNode, TreePrior, multinomial, normalised};
+use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// The tree of a particle drawn by weight after all have decided about all their nodes; None if it is the old one.
@@ -49,12 +50,27 @@ pub(super) fn draw<L: LeafModel>(
     (drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn))
 }
 
-/// A tree drawn from the prior (eq. 3.4); None if it has more nodes than there are numbers for.
-pub(super) fn from_prior<L: LeafModel>(
+/// Replaces a tree without cuts by one that is drawn from the prior (eq. 3.4), its values left to the caller. One of
+/// more nodes than there are numbers for would be drawn again and again under a prior that hardly ever gives others; a
+/// chain may start anywhere, so this tree stays as it is.
+///
+/// # Errors
+/// An interrupt.
+pub(super) fn start_from_prior<L: LeafModel>(
+    tree: &mut TreeState,
     leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Result<()> {
+    context.control.check()?;
+    if let Some(drawn) = from_prior(leaf, context, stream) {
+        tree.replace(&drawn, context.table);
+    }
+    Ok(())
+}
+
+/// A tree drawn from the prior; None if it is too large.
+fn from_prior<L: LeafModel>(leaf: &L, context: &Context<'_>, stream: &mut Stream) -> Option<Tree<L::Stats>> {
     let mut nodes = Nodes::new(leaf, context);
     let mut tree = Particle::new();
     while let Some(slot) = tree.next(&nodes) {

@@ -6,6 +6,11 @@ use super::tree_state::{Label, TreeState};
 /// Sums that go on side by side, so that rows of one leaf do not wait for each other.
 pub(super) const LANES: usize = 4;
 
+/// The sum of those that went on side by side.
+pub(super) fn total(lanes: &[f64; LANES]) -> f64 {
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+}
+
 /// Sums by node, reused from tree to tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
@@ -22,7 +27,7 @@ impl Sums {
 
     fn finish(&mut self) {
         self.by_node.clear();
-        self.by_node.extend(self.lanes.iter().map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])));
+        self.by_node.extend(self.lanes.iter().map(total));
     }
 
     /// Residuals by leaf.
@@ -51,11 +56,7 @@ impl Sums {
     ) {
         self.clear(tree.nodes.len());
         let lanes = self.lanes.as_mut_slice();
-        let done = if few_leaves::carry_and_gather(residuals, (before, changes), tree, lanes) {
-            residuals.len() / LANES * LANES
-        } else {
-            0
-        };
+        let done = few_leaves::carry_and_gather(residuals, (before, changes), tree, lanes);
         let (residuals, before, labels) =
             (&mut residuals[done..], &before.labels[done..], &tree.labels[done..]);
         let mut residuals = residuals.chunks_exact_mut(LANES);
@@ -93,7 +94,7 @@ pub(super) fn squares(residuals: &[f64]) -> f64 {
             lanes[lane] += r[lane] * r[lane];
         }
     }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+    total(&lanes) + rest
 }
 
 /// The lowest and highest rank among a leaf's rows.
@@ -122,7 +123,7 @@ pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
             counts[0] += 1;
         }
     }
-    (counts.iter().sum::<u64>() as u32, (sums[0] + sums[1]) + (sums[2] + sums[3]))
+    (counts.iter().sum::<u64>() as u32, total(&sums))
 }
 
 /// Parts a leaf's rows among two new ones.

@@ -67,12 +67,7 @@ impl<'a> Forest<'a> {
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let context = Context { table, odds, leaf, control };
         for tree in &mut forest.trees {
-            control.check()?;
-            // A tree that is too large would be drawn again and again under a prior that hardly ever gives others; a
-            // chain may start anywhere, so this one starts without cuts.
-            if let Some(drawn) = particles::from_prior(&no_residuals, &context, stream) {
-                tree.replace(&drawn, table);
-            }
+            particles::start_from_prior(tree, &no_residuals, &context, stream)?;
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);

@@ -358,7 +358,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
         .unwrap();
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
-            let has_cut = usize::from(forest.trees[0].leaves().count() == 2);
+            let has_cut = usize::from(forest.trees[0].n_leaves() == 2);
             let made = forest.acceptance[3].made;
             forest.sweep(&mut stream, &Control::new()).unwrap();
             stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));

@@ -71,7 +71,12 @@ impl TreeState {
     /// Their number.
     pub(super) fn n_leaves(&self) -> usize {
         // A binary tree has one more than it has splits.
-        (self.nodes.len() - self.free.len()).div_ceil(2)
+        self.n_nodes().div_ceil(2)
+    }
+
+    /// Numbers in use.
+    fn n_nodes(&self) -> usize {
+        self.nodes.len() - self.free.len()
     }
 
     /// Whether a node's children are both leaves.
@@ -84,7 +89,7 @@ impl TreeState {
 
     /// Whether a leaf could be split after so many nodes more were made.
     pub(super) fn has_room(&self, extra: usize) -> bool {
-        self.nodes.len() - self.free.len() + extra + 2 <= MOST_NODES
+        self.n_nodes() + extra + 2 <= MOST_NODES
     }
 
     /// Splits a leaf, its rows left to the caller; the children's numbers are given back.

@@ -264,7 +264,7 @@ impl<'a> Cell<'a> {
             }
         };
         // An interval that holds one number is not cut: it could not become smaller.
-        if high.next_down() <= low {
+        if !holds_two(low, high) {
             return 0.0;
         }
         (self.domain.rates()[d] * length).max(0.0)
@@ -287,8 +287,13 @@ impl<'a> Cell<'a> {
 /// The lengths of a cell's sides below and above a hole. A cell does not hold its lower bound: with no number between
 /// that and the hole, a cut there would leave the cell as it is, again and again.
 fn beside((low, high): (f64, f64), (hole_low, hole_high): (f64, f64)) -> (f64, f64) {
-    let below = if hole_low.next_down() <= low { 0.0 } else { hole_low - low };
+    let below = if holds_two(low, hole_low) { hole_low - low } else { 0.0 };
     (below, (high - hole_high).max(0.0))
+}
+
+/// Whether there are two numbers or more in `(low, high]`.
+fn holds_two(low: f64, high: f64) -> bool {
+    high.next_down() > low
 }
 
 /// `low + along`, kept in `[low, high)` so that the cut leaves something of the interval on both sides.
