@@ -540,7 +540,7 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         (["forget", "iris.model", "--ids-from", "iris.csv"], "iris.csv: found 6 columns"),
         (
             ["update", "iris.model", "iris.csv", "-t", "species", "--id-column", "id"],
-            "iris.csv: row 1, column 'id': found 100, expected a number that no row of the model has",
+            "iris.csv: row 1, column 'id': found 100, expected a number that no row",
         ),
         (["info", "short.model"], "short.model: "),
     ],
