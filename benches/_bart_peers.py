@@ -107,6 +107,7 @@ def _installed(fits: dict[str, Fit]) -> dict[str, Fit]:
 
 #: Those that are installed.
 PEERS = _installed({"bartz": _bartz, "stochtree": _stochtree})
-#: With our prior of a given k: by itself stochtree keeps five rows in each leaf and draws the scale of
-#: their values. (bartz has the same k, but cuts between 256 quantiles, so that leaves have more rows.)
+#: With our prior of a given k: by itself stochtree keeps five rows in each leaf and draws the scale
+#: of their values. (bartz has the same k, but cuts between 256 quantiles, so that leaves have more
+#: rows.)
 ALIKE = _installed({"stochtree, our prior": _stochtree_alike})
