@@ -10,6 +10,8 @@ pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static 
     fn exact(value: f64) -> Option<Self>;
     /// The value in this type, rounded if need be.
     fn of<S: Scalar>(value: S) -> Self;
+    /// The largest value in this type that is not above.
+    fn floor(value: f64) -> Self;
     /// Zero.
     const ZERO: Self;
     /// The smallest finite value.
@@ -30,6 +32,10 @@ impl Scalar for f32 {
         let wide: f64 = value.into();
         wide as Self
     }
+    fn floor(value: f64) -> Self {
+        let nearest = value as Self;
+        if f64::from(nearest) > value { nearest.next_down() } else { nearest }
+    }
 }
 
 impl Scalar for f64 {
@@ -41,6 +47,9 @@ impl Scalar for f64 {
     }
     fn of<S: Scalar>(value: S) -> Self {
         value.into()
+    }
+    fn floor(value: f64) -> Self {
+        value
     }
 }
 
@@ -201,7 +210,12 @@ pub(crate) struct Column<'a, S> {
 
 impl<S: Scalar> Column<'_, S> {
     pub(crate) fn at(&self, row: u32) -> f64 {
-        self.values[row as usize * self.stride].into()
+        self.value(row).into()
+    }
+
+    /// The same as it is kept.
+    pub(crate) fn value(&self, row: u32) -> S {
+        self.values[row as usize * self.stride]
     }
 }
 
