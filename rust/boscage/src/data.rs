@@ -186,6 +186,30 @@ impl<'a, S: Scalar> Table<'a, S> {
         &self.by_row[row as usize * self.n_features..][..self.n_features]
     }
 
+    /// Whether a subtree of so many rows had better read a copy of them: where many rows are read, of a table far
+    /// beyond the second cache, and these fit it, but for a few that are soon done with.
+    pub(crate) fn is_worth_copying(&self, n_rows: usize) -> bool {
+        const CACHE: usize = 256 << 10;
+        const FEW: usize = 16;
+        let bytes = |values: usize| values * size_of::<S>();
+        self.by_column.is_some()
+            && bytes(self.by_row.len()) > 8 * CACHE
+            && n_rows > FEW
+            && bytes(n_rows * self.n_features) <= CACHE
+    }
+
+    /// Some rows, one after the other.
+    pub(crate) fn copy(&self, rows: &[u32]) -> Vec<S> {
+        /// So many are asked for together: each alone would be waited for.
+        const SOME: usize = 16;
+        let mut values = Vec::with_capacity(rows.len() * self.n_features);
+        for some in rows.chunks(SOME) {
+            some.iter().for_each(|&row| fetch(self.row(row)));
+            some.iter().for_each(|&row| values.extend_from_slice(self.row(row)));
+        }
+        values
+    }
+
     /// One feature as so many rows read it: whole rows of a few stay in the cache, whatever feature is read
     /// next.
     pub(crate) fn column(&self, feature: u32, n_rows: usize) -> Column<'a, S> {

@@ -124,7 +124,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         control: &Control,
     ) -> Result<()> {
         self.arena.reserve_rows(process.targets.len());
-        Growth { tree: self, process, bench, control }.insert(rows)?;
+        Growth { tree: self, process, bench, control, names: None }.insert(rows)?;
         self.refresh_grown(&mut bench.touched, rows, process);
         self.arena.compact();
         Ok(())
@@ -350,7 +350,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             statistics.clear(freed);
             extents.clear(freed);
         });
-        let leaf = self.arena.add_leaf(None, &rows);
+        let leaf = self.arena.add_leaf(None, rows.iter().copied());
         self.arena.set(link, Some(leaf));
         self.statistics.set_leaf(leaf, &rows, process.targets);
         self.extents.set(&self.arena, leaf, process.table);
