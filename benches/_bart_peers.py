@@ -72,7 +72,7 @@ def _bartz(run: Run) -> Draws:
     return Draws(sigma, sums)
 
 
-def _stochtree(run: Run) -> Draws:
+def _stochtree(run: Run, **prior: object) -> Draws:
     import stochtree
 
     model = stochtree.BARTModel()
@@ -83,7 +83,7 @@ def _stochtree(run: Run) -> Draws:
         num_burnin=run.n_burn,
         num_mcmc=run.n_draws,
         general_params={"random_seed": run.seed, "num_threads": 1},
-        mean_forest_params={"num_trees": run.n_trees},
+        mean_forest_params={"num_trees": run.n_trees, **prior},
     )
     sigma = np.sqrt(model.global_var_samples)
 
@@ -93,9 +93,20 @@ def _stochtree(run: Run) -> Draws:
     return Draws(sigma, sums)
 
 
+def _stochtree_alike(run: Run) -> Draws:
+    # A leaf's standard deviation of a quarter of the targets' range over the root of the number
+    # of trees (k = 2), in units of their own, and leaves of any size.
+    scale = np.ptp(run.y) / (4.0 * np.std(run.y)) / np.sqrt(run.n_trees)
+    prior = {"sigma2_leaf_init": scale**2, "sample_sigma2_leaf": False, "min_samples_leaf": 1}
+    return _stochtree(run, **prior)
+
+
+def _installed(fits: dict[str, Fit]) -> dict[str, Fit]:
+    return {name: fit for name, fit in fits.items() if find_spec(name.split(",")[0]) is not None}
+
+
 #: Those that are installed.
-PEERS: dict[str, Fit] = {
-    name: fit
-    for name, fit in {"bartz": _bartz, "stochtree": _stochtree}.items()
-    if find_spec(name) is not None
-}
+PEERS = _installed({"bartz": _bartz, "stochtree": _stochtree})
+#: With our prior of a given k: by itself stochtree keeps five rows in each leaf and draws the scale of
+#: their values. (bartz has the same k, but cuts between 256 quantiles, so that leaves have more rows.)
+ALIKE = _installed({"stochtree, our prior": _stochtree_alike})

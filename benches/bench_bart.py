@@ -15,11 +15,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from _bart_peers import DBARTS, PEERS, Draws, Fit, Run
+from _bart_peers import ALIKE, DBARTS, PEERS, Draws, Fit, Run
 from _common import Array, Table, alone, arguments, load, new_peak, status, verdict
 from boscage import BARTRegressor, GaussianMixture
 from boscage._mixing import effective_size, r_hat, spectral_size
@@ -54,7 +55,7 @@ def processor_seconds(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def ours(sampler: str | Mapping[str, float], run: Run) -> Draws:
+def ours(sampler: str | Mapping[str, float], run: Run, **prior: Any) -> Draws:
     """Fit as a peer does."""
     model = BARTRegressor(
         run.n_trees,
@@ -63,6 +64,7 @@ def ours(sampler: str | Mapping[str, float], run: Run) -> Draws:
         n_burn=run.n_burn,
         n_draws=run.n_draws,
         random_state=run.seed,
+        **prior,
     ).fit(run.X, run.y)
     return Draws(model.sigma_.ravel(), model.predict_draws)
 
@@ -71,6 +73,13 @@ def fits(samplers: list[str]) -> dict[str, Fit]:
     """Return ours and those of peers by name."""
     own = {name: (lambda run, s=SAMPLERS[name]: ours(s, run)) for name in samplers}
     return own | PEERS
+
+
+#: Ours with the scale of leaves drawn along.
+LEARNED: dict[str, Fit] = {
+    f"{name}, k learned": (lambda run, s=name: ours(s, run, k="learned"))
+    for name in ("auto", "growprune")
+}
 
 
 def sweep_seconds(fit: Fit, x: Array, y: Array, n_trees: int, n: int) -> float:
@@ -158,7 +167,7 @@ def quality(n_trees: int, sweeps: int, seeds: int) -> None:
     for title, (x, y, x_test, y_test) in data.items():
         table = Table(f"{title}: {sweeps} + {sweeps} sweeps, means of {seeds} seeds", columns)
         found = {}
-        for name, fit in fits(["auto", "growprune"]).items():
+        for name, fit in (fits(["auto", "growprune"]) | LEARNED | ALIKE).items():
             rows = []
             for seed in range(seeds):
                 start = time.process_time()
@@ -170,14 +179,15 @@ def quality(n_trees: int, sweeps: int, seeds: int) -> None:
                 rows.append((took, error, covered, -nlpd(y_test, dist)))
             found[name] = np.mean(rows, axis=0)
             table.add(name, *map(float, found[name]))
-        peers = [found[name] for name in PEERS]
-        if not peers:
-            continue
-        least, most = min(row[1] for row in peers), max(row[3] for row in peers)
-        for name in ("auto", "growprune"):
-            what = f"of {name} beside the best peer's"
-            verdict(f"RMSE {what}", found[name][1] / least, 1.01)
-            verdict(f"log density {what}", found[name][3] - most, -0.01, most=False)
+        beside = {"auto": ALIKE, "growprune": ALIKE} | dict.fromkeys(LEARNED, PEERS)
+        for own, peers in beside.items():
+            if not peers:
+                continue
+            least = min(found[name][1] for name in peers)
+            most = max(found[name][3] for name in peers)
+            what = f"of {own} beside the best of {', '.join(peers)}"
+            verdict(f"RMSE {what}", found[own][1] / least, 1.01)
+            verdict(f"log density {what}", found[own][3] - most, -0.01, most=False)
 
 
 def log_likelihoods(draws: Draws, x: Array, y: Array) -> Array:

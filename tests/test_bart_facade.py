@@ -421,6 +421,36 @@ def test_chains_go_on_as_if_they_had_not_stopped(
         assert model._model is before
 
 
+@pytest.mark.parametrize(("kind", "y"), [(BARTRegressor, N), (BARTClassifier, Y)])
+def test_shrinkage_is_learnt(kind: Any, y: Any, tmp_path: Path) -> None:
+    model = kind(**SHORT, k="learned", warm_start=True).fit(X, y)
+    assert model.trace_["k"].shape == (2, 30)
+    assert (model.trace_["k"] > 0.0).all()
+    assert "k" in model.summary()
+    model.save(tmp_path / "m")
+    once = kind(**SHORT | {"n_draws": 50}, k="learned").fit(X, y)
+    for half in (boscage.load(tmp_path / "m").set_params(n_draws=50), model.set_params(n_draws=50)):
+        half.set_params(k="learned", warm_start=True).fit(X, y)
+        assert half._model.to_bytes() == once._model.to_bytes()
+        np.testing.assert_array_equal(half.trace_["k"], once.trace_["k"])
+    with pytest.raises(ValueError, match="goes on"):
+        model.set_params(k=2.0).fit(X, y)
+
+
+def test_learnt_shrinkage_does_not_depend_on_units() -> None:
+    y = np.round(N * 256) / 256
+    one = BARTRegressor(**SHORT, k="learned", sigma_estimate=0.5).fit(X, y)
+    two = BARTRegressor(**SHORT, k="learned", sigma_estimate=2.0).fit(X, 4.0 * y + 8.0)
+    np.testing.assert_allclose(two.trace_["k"], one.trace_["k"], rtol=1e-9)
+
+
+def test_shrinkage_of_many_classes_is_a_number() -> None:
+    with pytest.raises(ValueError, match="k must be a number where there are more than two"):
+        BARTClassifier(**SHORT, k="learned").fit(X, THREE)
+    with pytest.raises(ValueError, match="k must be a positive number or 'learned', found 'big'"):
+        BARTRegressor(**SHORT, k="big").fit(X, N)
+
+
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_every_sweep_is_told(kind: Any, y: Any) -> None:
     told: list[dict[str, Any]] = []

@@ -469,6 +469,30 @@ def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFix
     assert said.startswith("iris.csv: row 1, column 'species': found 'v")
 
 
+def test_truth_values_count_as_numbers_in_csv_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("flag\ntrue\nFALSE\nTrue\n")
+    (chunk,) = Source(str(path)).chunks(["flag"], 10)
+    assert chunk.numbers("flag").to_pylist() == [1.0, 0.0, 1.0]
+
+
+def test_numbers_of_rows_that_are_there_already(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.csv").write_text("n,x,y\n5,1,0\n6,2,1\n7,3,0\n")
+    Path("b.csv").write_text("n,x,y\n8,1,0\n6,2,1\n")
+    Path("c.csv").write_text("n,x,y\n8,1,0\n9,2,1\n8,3,1\n")
+    run("fit", "a.csv", "-t", "y", "-o", "m", "--id-column", "n", *FEW)
+    before = Path("m").read_bytes()
+    said = fails(capsys, "update", "m", "b.csv", "-t", "y", "--id-column", "n")
+    assert said == (
+        "b.csv: row 2, column 'n': found 6, expected a number that no row of the model has"
+    )
+    said = fails(capsys, "fit", "c.csv", "-t", "y", "-o", "m", "--id-column", "n", *FEW)
+    assert said == "c.csv: row 3, column 'n': found 8 again, expected another number for each row"
+    assert Path("m").read_bytes() == before
+
+
 def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.csv").write_text("x,y\n1,0\n2,1\n3,0\n")
     Path("b.csv").write_text("x,y\n1,0\n2,yes\n")
@@ -489,7 +513,10 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         (["fit", "iris.csv", "-t", "kind", "-o", "m"], "iris.csv: there is no column 'kind'"),
         (["fit", "only.csv", "-t", "y", "-o", "m"], "only.csv: no column is left to learn from"),
         (["fit", "broken.parquet", "-t", "y", "-o", "m"], "broken.parquet: "),
-        (["fit", "latin.csv", "-t", "y", "-o", "m"], "latin.csv: "),
+        (
+            ["fit", "latin.csv", "-t", "y", "-o", "m"],
+            "latin.csv: row 1, column 'y': found b'caf\\xe9', expected UTF-8 text",
+        ),
         (["fit", "iris.csv", "-t", "species", "-o", "no/m"], "no/m: there is no folder 'no'"),
         (
             ["fit", "iris.csv", "-t", "species", "-o", "m", "--noise", "local"],
@@ -511,7 +538,10 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         (["forget", "iris.model", "seven"], "found 'seven', expected a row's number"),
         (["forget", "iris.model"], "no row is named"),
         (["forget", "iris.model", "--ids-from", "iris.csv"], "iris.csv: found 6 columns"),
-        (["update", "iris.model", "iris.csv", "-t", "species", "--id-column", "id"], "iris.csv: r"),
+        (
+            ["update", "iris.model", "iris.csv", "-t", "species", "--id-column", "id"],
+            "iris.csv: row 1, column 'id': found 100, expected a number that no row",
+        ),
         (["info", "short.model"], "short.model: "),
     ],
 )

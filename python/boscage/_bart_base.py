@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -38,7 +38,7 @@ class Bart(SampledModel):
     alpha_s: float
     beta_s: float
     sparse: bool | float
-    k: float
+    k: float | Literal["learned"]
     warm_start: bool
 
     #: What `predict_draws` draws, as ArviZ is told.
@@ -75,7 +75,7 @@ class Bart(SampledModel):
             # A chain goes on with its own random numbers.
             seed = self._model.seed
         sparse = not isinstance(self.sparse, (bool, np.bool_))
-        counts = {
+        counts: dict[str, Any] = {
             name: _inputs.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
             for name in ("n_trees", "n_chains", "n_burn", "n_draws", "thin", "n_particles")
         }
@@ -87,10 +87,17 @@ class Bart(SampledModel):
             beta_s=_inputs.check_positive("beta_s", self.beta_s, zero=True),
             sparse=sparse or bool(self.sparse),
             concentration=_inputs.check_positive("sparse", self.sparse) if sparse else None,
-            k=_inputs.check_positive("k", self.k),
+            **self._shrinkage(),
             seed=seed,
             **self._noise(),
         )
+
+    def _shrinkage(self) -> dict[str, Any]:
+        if self.k == "learned":
+            return {"learn_k": True}
+        if isinstance(self.k, str):
+            raise ValueError(f"k must be a positive number or 'learned', found {self.k!r}")
+        return {"k": _inputs.check_positive("k", self.k)}
 
     def _warn_if_chains_disagree(self) -> None:
         if self.n_chains == 1 or self.n_draws < _FEW_DRAWS:
@@ -111,11 +118,12 @@ class Bart(SampledModel):
     def trace_(self) -> dict[str, FloatArray]:
         """Where the chains were at each draw, of shape (n_chains, n_draws).
 
-        ``sigma``, the ``log_likelihood`` given trees and noise, ``n_leaves`` of all trees, and
-        with ``sparse`` the concentration ``alpha`` of the split probabilities.
+        ``sigma``, the ``log_likelihood`` given trees and noise, ``n_leaves`` of all trees, ``k``
+        where it is learned, and with ``sparse`` the concentration ``alpha`` of the split
+        probabilities.
         """
         chains = self._require_model().traces()
-        names = _TRACED + (("alpha",) if chains[0]["alpha"].size else ())
+        names = _TRACED + tuple(name for name in ("k", "alpha") if chains[0][name].size)
         return {name: np.stack([chain[name] for chain in chains]) for name in names}
 
     @property
@@ -265,7 +273,8 @@ class Bart(SampledModel):
         -------
         xarray.DataTree
             Group ``posterior`` with ``sigma`` where it is sampled, ``n_leaves``, ``inclusion`` (by
-            feature), and with ``sparse`` ``alpha`` and ``split_probabilities``; group
+            feature), ``k`` where it is learned, and with ``sparse`` ``alpha`` and
+            ``split_probabilities``; group
             ``sample_stats`` with ``log_likelihood``. With ``X``, moreover `predict_draws` in
             ``posterior``, as ``f`` of numbers and ``proba`` of classes, and group
             ``posterior_predictive`` with targets ``y`` (of classes their places in ``classes_``);

@@ -58,9 +58,11 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         Whether probabilities of features to be split along are learnt, so that of many features
         few are: ``Dirichlet(alpha / n_features)`` a priori (Linero 2018). A number is ``alpha``;
         with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
-    k : float, default=2.0
+    k : float or "learned", default=2.0
         Shrinkage: ``k`` standard deviations of the sum of trees are 3 units of probit; of more
-        than two classes, those of the log odds of any two are 5. From 0.0001 to 10000.
+        than two classes, those of the log odds of any two are 5. From 0.0001 to 10000. Of two
+        classes ``"learned"`` draws it along: the variance of a leaf's value is a priori
+        ``6 / chi2(6)`` times that of ``k=2``.
     warm_start : bool, default=False
         Whether a further ``fit`` with the same data and parameters goes on with the chains until
         there are ``n_draws``, to the bits that a single fit would have given. Files keep what is
@@ -75,8 +77,8 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
     Attributes
     ----------
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        ``sigma``, ``log_likelihood``, ``n_leaves``, with ``sparse`` also ``alpha``; `summary` tells
-        how chains mixed.
+        ``sigma``, ``log_likelihood``, ``n_leaves``, ``k`` where it is learned, with ``sparse`` also
+        ``alpha``; `summary` tells how chains mixed.
     trees_ : sequence of list of DrawnTree
         ``trees_[draw][tree]`` as arrays.
     acceptance_ : dict
@@ -126,7 +128,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         alpha_s: float = 0.95,
         beta_s: float = 2.0,
         sparse: bool | float = False,
-        k: float = 2.0,
+        k: float | Literal["learned"] = 2.0,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,

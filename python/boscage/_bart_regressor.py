@@ -60,9 +60,11 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         Whether probabilities of features to be split along are learnt, so that of many features
         few are: ``Dirichlet(alpha / n_features)`` a priori (Linero 2018). A number is ``alpha``;
         with True it is sampled, ``alpha / (alpha + n_features) ~ Beta(1/2, 1)`` on a grid.
-    k : float, default=2.0
+    k : float or "learned", default=2.0
         Shrinkage: greater values keep the sum nearer to the middle of the targets' range. From
-        0.0001 to 10000.
+        0.0001 to 10000. ``"learned"`` draws it along: the variance of a leaf's value is a priori
+        ``6 / chi2(6)`` times that of ``k=2``. This predicts better where 2 shrinks too little or
+        too much.
     nu : float, default=3.0
         Degrees of freedom of the prior of the noise variance.
     q : float, default=0.9
@@ -87,8 +89,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     Attributes
     ----------
     trace_ : dict of ndarray of shape (n_chains, n_draws)
-        ``sigma``, ``log_likelihood``, ``n_leaves``, with ``sparse`` also ``alpha``; `summary` tells
-        how chains mixed.
+        ``sigma``, ``log_likelihood``, ``n_leaves``, ``k`` where it is learned, with ``sparse`` also
+        ``alpha``; `summary` tells how chains mixed.
     trees_ : sequence of list of DrawnTree
         ``trees_[draw][tree]`` as arrays.
     acceptance_ : dict
@@ -139,7 +141,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         alpha_s: float = 0.95,
         beta_s: float = 2.0,
         sparse: bool | float = False,
-        k: float = 2.0,
+        k: float | Literal["learned"] = 2.0,
         nu: float = 3.0,
         q: float = 0.9,
         sigma: float | None = None,

@@ -130,6 +130,7 @@ class BartSettings:
         sparse: bool = False,
         concentration: float | None = None,
         k: float = 2.0,
+        learn_k: bool = False,
         nu: float = 3.0,
         q: float = 0.9,
         sigma: float | None = None,

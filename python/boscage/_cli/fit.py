@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage._cli import models
 from boscage._cli.arguments import CLASSIFICATION, MOST_CLASSES, ONLY_FOR, REGRESSION
-from boscage._cli.errors import UserError, blaming, require_folder
+from boscage._cli.errors import UserError, require_folder
 from boscage._cli.labels import Kind
 from boscage._cli.tables import Chunk, Source
 from boscage._cli.terminal import progress, remark
@@ -104,12 +105,9 @@ def run(args: argparse.Namespace) -> None:
     kinds = {CLASSIFICATION: MondrianForestClassifier, REGRESSION: MondrianForestRegressor}
     model: Any = kinds[task](**settings)
     with progress("training", total) as bar:
-        for number, chunk in enumerate(chain([first], rest)):
-            learn = model.partial_fit if number else model.fit
+        for chunk in chain([first], rest):
             X, y = chunk.features(features), kind.labels(chunk, args.target)
-            ids = chunk.ids(args.id_column) if args.id_column else None
-            with blaming(chunk.rows):
-                learn(X, y, ids=ids)
+            models.learn(model, chunk, X, y, args.id_column)
             bar.update(len(chunk))
     model.save(args.output)
     remark(f"{args.output}: {task}, {model.n_rows_} rows, {len(features)} features")

@@ -49,6 +49,19 @@ def feature_columns(
     return columns
 
 
+def learn(model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None) -> None:
+    """Add a chunk's rows to a model, which may be new."""
+    ids = chunk.ids(id_column) if id_column else None
+    is_new = not hasattr(model, "n_features_in_")
+    with blaming(chunk.rows):
+        try:
+            (model.fit if is_new else model.partial_fit)(X, y, ids=ids)
+        except ValueError:
+            if id_column and ids is not None and not is_new:
+                chunk.refuse_held(id_column, ids, model.ids_)
+            raise
+
+
 def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
     """Read a chunk's features as the model takes them: with names if it knows names."""
     table = chunk.features(columns)

@@ -1,8 +1,8 @@
 """Tables in files: CSV and Parquet, read in chunks of rows, with errors by file, row and column.
 
-Rows are counted from 1, the first row after a CSV file's header. CSV columns are read as text and
-converted here, not by the reader: so a value that is no number can be named with its place, in a
-stream as well as in a file.
+Rows are counted from 1, the first row after a CSV file's header. CSV columns are read as bytes and
+converted here, not by the reader: so a value that is no text or no number can be named with its
+place, in a stream as well as in a file.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class Chunk:
         values = pa.concat_arrays(values.chunks) if values.num_chunks != 1 else values.chunk(0)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
+        if pa.types.is_binary(values.type):
+            values = self._cast(name, values, pa.string(), "UTF-8 text")
         return pc.utf8_trim_whitespace(values) if is_text(values.type) else values
 
     def refuse_missing(self, name: str, values: pa.Array, expected: str) -> None:
@@ -77,6 +79,9 @@ class Chunk:
         """Cast a column, none of whose values may be missing."""
         values = self.column(name)
         self.refuse_missing(name, values, expected)
+        return self._cast(name, values, to, expected)
+
+    def _cast(self, name: str, values: pa.Array, to: pa.DataType, expected: str) -> pa.Array:
         if values.type == to:
             return values
         try:
@@ -91,9 +96,15 @@ class Chunk:
 
     def numbers(self, name: str) -> pa.Array:
         """A column of finite numbers; truth values count as 0 and 1."""
-        if pa.types.is_boolean(self.column(name).type):
-            return self.convert(name, pa.int8(), "a number").cast(pa.float64())
-        values = self.convert(name, pa.float64(), "a number")
+        values, expected = self.column(name), "a number"
+        self.refuse_missing(name, values, expected)
+        if pa.types.is_boolean(values.type):
+            values = pc.cast(values, pa.int8())
+        elif is_text(values.type):
+            for word, number in (("true", "1"), ("false", "0")):
+                is_word = pc.equal(pc.ascii_lower(values), word)
+                values = pc.if_else(is_word, number, values)
+        values = self._cast(name, values, pa.float64(), expected)
         finite = pc.is_finite(values)
         if (index := pc.index(finite, False).as_py()) >= 0:
             self.refuse(index, name, str(values[index].as_py()), "a finite number")
@@ -106,7 +117,17 @@ class Chunk:
     def ids(self, name: str) -> NDArray[np.uint64]:
         """A column of row numbers."""
         values = self.convert(name, pa.uint64(), "a whole number from 0 to 2^64 - 1")
-        return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.uint64)
+        ids = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.uint64)
+        first = np.unique(ids, return_index=True)[1]
+        if again := np.setdiff1d(np.arange(len(ids)), first).tolist():
+            self.refuse(again[0], name, f"{ids[again[0]]} again", "another number for each row")
+        return ids
+
+    def refuse_held(self, name: str, ids: NDArray[np.uint64], held: NDArray[np.uint64]) -> None:
+        """Raise an error if a row's number is that of a row which a model holds."""
+        if index := np.flatnonzero(np.isin(ids, held)).tolist():
+            expected = "a number that no row of the model has"
+            self.refuse(index[0], name, str(ids[index[0]]), expected)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -243,7 +264,7 @@ class Source:
                     invalid_row_handler=wrong,
                 ),
                 convert_options=pacsv.ConvertOptions(
-                    column_types={name: pa.string() for name in self.columns},
+                    column_types={name: pa.binary() for name in self.columns},
                     include_columns=columns,
                     strings_can_be_null=False,
                 ),

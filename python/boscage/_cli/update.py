@@ -6,7 +6,7 @@ import argparse
 
 from boscage import MondrianForestClassifier
 from boscage._cli import models
-from boscage._cli.errors import blaming, require_folder
+from boscage._cli.errors import require_folder
 from boscage._cli.labels import Kind
 from boscage._cli.tables import Source
 from boscage._cli.terminal import progress, remark
@@ -32,9 +32,7 @@ def run(args: argparse.Namespace) -> None:
         for chunk in source.chunks([*features, *others], args.chunk_rows):
             X = models.features(model, chunk, features)
             y = kind.labels(chunk, args.target)
-            ids = chunk.ids(args.id_column) if args.id_column else None
-            with blaming(chunk.rows):
-                model.partial_fit(X, y, ids=ids)
+            models.learn(model, chunk, X, y, args.id_column)
             n_rows += len(chunk)
             bar.update(len(chunk))
     model.save(output)

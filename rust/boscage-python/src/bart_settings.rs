@@ -25,7 +25,7 @@ impl BartSettings {
     /// None: those that suit the number of trees. `concentration` is that of sparse split probabilities if it is not
     /// sampled.
     #[new]
-    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
+    #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, learn_k=false, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
     fn new(
         n_trees: usize,
         n_chains: usize,
@@ -40,6 +40,7 @@ impl BartSettings {
         sparse: bool,
         concentration: Option<f64>,
         k: f64,
+        learn_k: bool,
         nu: f64,
         q: f64,
         sigma: Option<f64>,
@@ -67,6 +68,7 @@ impl BartSettings {
             prior: ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?,
             sparse: sparse.then_some(Sparsity { alpha: concentration }),
             k,
+            learn_k,
             nu,
             q,
             sigma,
@@ -114,6 +116,7 @@ pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bou
         dict.set_item("sigma", vector(py, trace.sigma.clone()))?;
         dict.set_item("log_likelihood", vector(py, trace.log_likelihood.clone()))?;
         dict.set_item("n_leaves", vector(py, trace.n_leaves.clone()))?;
+        dict.set_item("k", vector(py, trace.k.clone()))?;
         dict.set_item("alpha", vector(py, trace.alpha.clone()))?;
         dict.set_item("split_probabilities", vector(py, trace.split_probabilities.clone()))?;
         let counts = trace.acceptance.iter();

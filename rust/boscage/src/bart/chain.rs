@@ -23,6 +23,8 @@ pub struct BartTrace {
     pub log_likelihood: Vec<f64>,
     /// Leaves of all trees together.
     pub n_leaves: Vec<f64>,
+    /// Shrinkage of leaves; empty if it is not learnt.
+    pub k: Vec<f64>,
     /// Concentration of the split probabilities; empty if these are not learnt.
     pub alpha: Vec<f64>,
     /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
@@ -218,6 +220,7 @@ impl<S: Sampler> Chain<S> {
         self.trace.log_likelihood.push(self.sampler.log_likelihood());
         let n_leaves: usize = trees.iter().map(|tree| tree.n_leaves()).sum();
         self.trace.n_leaves.push(n_leaves as f64);
+        self.trace.k.extend(self.sampler.k());
         if let Some(weights) = &self.weights {
             self.trace.alpha.push(weights.alpha);
             self.trace.split_probabilities.extend(weights.log_s.iter().map(|&log_s| libm::exp(log_s)));

@@ -6,14 +6,14 @@ use super::feature_tests::{EXPOSURE, poisson};
 use super::log_linear::LogGamma;
 use super::model_forest::ModelForest;
 use super::multinomial::{Multinomial, OneClass};
-use super::noise::NoisePrior;
+use super::noise::VariancePrior;
 use super::random::normal;
 use super::response::{Numbers, Response, Signs};
 use super::sampler::{NormalSampler, Sampler};
-use super::settings::{BartSettings, Sparsity};
+use super::settings::{BartSettings, Kernels, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
-use super::tests::{GROWPRUNE, LOCAL, MIXED, SIGMA, SIGMA_MU, settings, sums, table};
+use super::tests::{CGM, EDIT, GROWPRUNE, LOCAL, MIXED, PG, REGROW, SIGMA, SIGMA_MU, settings, sums, table};
 use super::tree_state::TreeState;
 use crate::bayes::Table;
 use crate::bayes::exact::Mean;
@@ -140,14 +140,55 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
 
 #[test]
 fn sweeps_over_numbers_get_it_right() {
-    let prior = NoisePrior { nu: 12.0, lambda: 0.2 };
+    numbers_get_it_right(&[LOCAL, GROWPRUNE, MIXED]);
+}
+
+#[test]
+fn sweeps_that_rebuild_trees_get_it_right() {
+    numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
+}
+
+fn numbers_get_it_right(kernels: &[Kernels]) {
+    let prior = VariancePrior { nu: 12.0, lambda: 0.2 };
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
-    for kernels in [LOCAL, GROWPRUNE, MIXED] {
+    for &kernels in kernels {
         let response = Numbers { prior: Some(prior) };
         normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
             let sigma = forest.sigma;
             forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
         });
+    }
+}
+
+/// The shrinkage is learnt along. Its prior has heavy tails, so that statistics are bounded or logarithms.
+#[test]
+fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
+    let (table, prior) = (table(), VariancePrior { nu: 12.0, lambda: 0.2 });
+    for kernels in [LOCAL, GROWPRUNE, MIXED] {
+        let settings = BartSettings { learn_k: true, ..settings(kernels, 2) };
+        let odds = Odds::new(settings.prior);
+        getting_it_right(
+            |stream| {
+                let start = (prior.draw(0, 0.0, stream), SIGMA_MU);
+                Forest::from_prior((&table, &settings, &odds), &[0.0; 5], start, stream, &Control::new())
+                    .unwrap()
+            },
+            |forest, stream| {
+                let sigma = forest.sigma;
+                forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+            },
+            |forest, stream| {
+                let response = &mut Numbers { prior: Some(prior) };
+                forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
+                forest.sweep(stream, &Control::new()).unwrap();
+            },
+            |forest| {
+                let f: Vec<f64> = sums(forest).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
+                let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
+                let log_k = forest.learnt_k().unwrap().ln();
+                [leaves as f64, forest.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
+            },
+        );
     }
 }
 
@@ -327,7 +368,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
 #[test]
 fn ranks_of_numbers_are_uniform() {
     let table = table();
-    let prior = NoisePrior { nu: 8.0, lambda: 0.1 };
+    let prior = VariancePrior { nu: 8.0, lambda: 0.1 };
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);

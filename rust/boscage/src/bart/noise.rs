@@ -1,4 +1,4 @@
-//! The noise variance: its prior, fixed by an over-estimate (thesis section 4.2.4), and its conjugate update.
+//! Variances: their prior, for the noise fixed by an over-estimate (thesis section 4.2.4), and its conjugate update.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -8,12 +8,12 @@ use crate::mondrian::Stream;
 
 /// `sigma^2 ~ nu lambda / chi^2_nu`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct NoisePrior {
+pub(super) struct VariancePrior {
     pub(super) nu: f64,
     pub(super) lambda: f64,
 }
 
-impl NoisePrior {
+impl VariancePrior {
     /// The prior with `P(sigma <= estimate) = q`.
     pub(super) fn new(nu: f64, q: f64, estimate: f64) -> Self {
         // Of hardly any degrees of freedom the quantile is too small for a number; noise is none without it.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_prior_has_its_quantile() {
-        let prior = NoisePrior::new(3.0, 0.9, 2.0);
+        let prior = VariancePrior::new(3.0, 0.9, 2.0);
         let mut stream = Stream::new(1, 0);
         let n = 100_000;
         let below = (0..n).filter(|_| prior.draw(0, 0.0, &mut stream) <= 2.0).count();

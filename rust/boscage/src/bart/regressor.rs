@@ -3,7 +3,7 @@
 use super::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
 use super::context::Odds;
 use super::export::DrawnTree;
-use super::noise::{NoisePrior, over_estimate};
+use super::noise::{VariancePrior, over_estimate};
 use super::response::{Numbers, Response};
 use super::sampler::NormalSampler;
 use super::settings::BartSettings;
@@ -190,7 +190,7 @@ fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<P
     };
     let (sigma, prior) = match settings.sigma {
         Some(sigma) => (scaled("sigma", sigma)?, None),
-        None => (estimate, Some(NoisePrior::new(settings.nu, settings.q, estimate))),
+        None => (estimate, Some(VariancePrior::new(settings.nu, settings.q, estimate))),
     };
     Ok(Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } })
 }

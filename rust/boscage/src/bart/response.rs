@@ -1,6 +1,6 @@
 //! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
 
-use super::noise::{NoisePrior, log_likelihood, normal_cdf};
+use super::noise::{VariancePrior, log_likelihood, normal_cdf};
 use super::passes::squares;
 use super::random::normal_above;
 use crate::mondrian::Stream;
@@ -27,7 +27,7 @@ pub(super) trait Response {
 /// Numbers with noise that is known or has a prior.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
-    pub(super) prior: Option<NoisePrior>,
+    pub(super) prior: Option<VariancePrior>,
 }
 
 impl Response for Numbers {

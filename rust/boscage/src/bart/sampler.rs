@@ -36,6 +36,11 @@ pub(super) trait Sampler {
         1.0
     }
 
+    /// Shrinkage of leaves, if it is learnt.
+    fn k(&self) -> Option<f64> {
+        None
+    }
+
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self) -> f64;
 
@@ -86,6 +91,10 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         self.scale * self.forest.sigma
     }
 
+    fn k(&self) -> Option<f64> {
+        self.forest.learnt_k()
+    }
+
     fn log_likelihood(&self) -> f64 {
         let residuals = &self.forest.residuals;
         let log_likelihood = self.response.log_likelihood(residuals, self.forest.sigma);
@@ -100,19 +109,25 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         let mut numbers = vec![self.forest.sigma];
         numbers.extend(&self.forest.residuals);
         numbers.extend(self.response.latent());
+        numbers.extend(self.forest.learnt_sigma_mu());
         numbers
     }
 
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
         let n = self.forest.residuals.len();
-        let latent = self.response.latent().len();
-        if trees.len() != self.forest.trees.len() || numbers.len() != 1 + n + latent || numbers[0] <= 0.0 {
+        let latent = n + 1..n + 1 + self.response.latent().len();
+        let (spread, end) = match self.forest.learnt_sigma_mu() {
+            Some(_) => (numbers.get(latent.end).copied(), latent.end + 1),
+            None => (Some(self.forest.sigma_mu), latent.end),
+        };
+        let Some(sigma_mu) = spread.filter(|spread| *spread > 0.0) else { return false };
+        if trees.len() != self.forest.trees.len() || numbers.len() != end || numbers[0] <= 0.0 {
             return false;
         }
         (self.forest.trees, self.forest.acceptance) = (trees, acceptance);
-        self.forest.sigma = numbers[0];
+        (self.forest.sigma, self.forest.sigma_mu) = (numbers[0], sigma_mu);
         self.forest.residuals.copy_from_slice(&numbers[1..=n]);
-        self.response.set_latent(&numbers[n + 1..]);
+        self.response.set_latent(&numbers[latent]);
         true
     }
 }

@@ -86,6 +86,9 @@ const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 /// Numbers kept or counted of each draw and feature: cuts, split probabilities.
 pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
+/// Degrees of freedom of the prior of the variance of leaves' values.
+pub const SPREAD_DF: f64 = 6.0;
+
 /// Spreads of leaves with which rounding does not take what targets say.
 const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
 
@@ -114,6 +117,9 @@ pub struct BartSettings {
     pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
+    /// Whether it is learnt, for numbers and two classes: the variance of leaves' values is then a priori
+    /// [`SPREAD_DF`] times that of the `k` above, over a chi-square variable of so many degrees of freedom.
+    pub learn_k: bool,
     /// Degrees of freedom of the prior of the noise variance.
     pub nu: f64,
     /// The prior probability that the noise is less than its over-estimate.
@@ -140,6 +146,7 @@ impl Default for BartSettings {
             prior: ChipmanPrior::new(0.95, 2.0).expect("the default is valid"),
             sparse: None,
             k: 2.0,
+            learn_k: false,
             nu: 3.0,
             q: 0.9,
             sigma: None,
@@ -219,6 +226,7 @@ impl BartSettings {
             prior,
             sparse,
             k,
+            learn_k,
             nu,
             q,
             sigma,
@@ -240,7 +248,7 @@ impl BartSettings {
         let numbers = [local, growprune, cgm, pg, regrow, edit, prior.alpha_s(), prior.beta_s()];
         let more = [alpha, k, nu, q, sigma, sigma_estimate];
         let numbers = numbers.into_iter().chain(more).map(f64::to_bits);
-        counts.into_iter().chain(numbers).chain([seed]).collect()
+        counts.into_iter().chain(numbers).chain([seed]).chain(learn_k.then_some(1)).collect()
     }
 
     /// The settings, and whether rows and targets are as many as they should be.

@@ -6,8 +6,9 @@ use super::context::{Context, Odds};
 use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
 use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::noise::VariancePrior;
 use super::passes::{Sums, carry};
-use super::settings::{BartSettings, Kernel};
+use super::settings::{BartSettings, Kernel, SPREAD_DF};
 use super::shift::shift;
 use super::tree_state::TreeState;
 use super::{particles, whole_tree};
@@ -22,7 +23,9 @@ pub(super) struct Forest<'a> {
     table: &'a Table,
     settings: &'a BartSettings,
     pub(super) odds: Arc<Odds>,
-    sigma_mu: f64,
+    /// Standard deviation of leaves' values a priori, and what is known of it if it is learnt.
+    pub(super) sigma_mu: f64,
+    spread: Option<VariancePrior>,
     pub(super) trees: Vec<TreeState>,
     /// Targets less the sum of trees.
     pub(super) residuals: Vec<f64>,
@@ -51,7 +54,7 @@ pub(crate) const N_MOVES: usize = 7;
 pub(super) const SHIFTS: usize = 3;
 
 impl<'a> Forest<'a> {
-    /// Trees with their values, drawn from the prior.
+    /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.
     ///
     /// # Errors
     /// An interrupt.
@@ -63,7 +66,10 @@ impl<'a> Forest<'a> {
         control: &Control,
     ) -> Result<Self> {
         let mut forest = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
-        let leaf = LeafPosterior::new(sigma, sigma_mu);
+        if let Some(prior) = &forest.spread {
+            forest.sigma_mu = prior.draw(0, 0.0, stream);
+        }
+        let leaf = LeafPosterior::new(sigma, forest.sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let context = Context { table, odds, leaf, control };
         for tree in &mut forest.trees {
@@ -89,6 +95,7 @@ impl<'a> Forest<'a> {
             settings,
             odds: Arc::new(odds.clone()),
             sigma_mu,
+            spread: settings.learn_k.then_some(VariancePrior { nu: SPREAD_DF, lambda: sigma_mu * sigma_mu }),
             trees: vec![TreeState::new(table); settings.n_trees],
             residuals: targets.to_vec(),
             sigma,
@@ -99,11 +106,12 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Changes every tree and draws its values, given the others.
+    /// Changes every tree and draws its values, given the others; before that `sigma_mu` given all values, if it is learnt.
     ///
     /// # Errors
     /// An interrupt.
     pub(super) fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
+        self.draw_sigma_mu(stream);
         let odds = Arc::clone(&self.odds);
         let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
         let context = Context { table: self.table, odds: &odds, leaf, control };
@@ -125,6 +133,23 @@ impl<'a> Forest<'a> {
         carry(&mut self.residuals, &self.trees[self.trees.len() - 1].labels, &self.changes);
         self.changes.clear();
         Ok(())
+    }
+
+    fn draw_sigma_mu(&mut self, stream: &mut Stream) {
+        let Some(prior) = &self.spread else { return };
+        let leaves = self.trees.iter().flat_map(|tree| tree.nodes.iter().filter(|node| node.is_leaf()));
+        let (n, squares) = leaves.fold((0, 0.0), |(n, sum), leaf| (n + 1, sum + leaf.mu * leaf.mu));
+        self.sigma_mu = prior.draw(n, squares, stream);
+    }
+
+    /// `sigma_mu`, if it is learnt.
+    pub(super) fn learnt_sigma_mu(&self) -> Option<f64> {
+        self.spread.map(|_| self.sigma_mu)
+    }
+
+    /// The shrinkage that this is.
+    pub(super) fn learnt_k(&self) -> Option<f64> {
+        self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
 
     /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.

@@ -8,7 +8,7 @@ use super::context::Odds;
 use super::leaf::{LeafPosterior, ResidualLeaf};
 use super::log_linear::PoissonLeaves;
 use super::model_forest::ModelForest;
-use super::noise::NoisePrior;
+use super::noise::VariancePrior;
 use super::passes::carry;
 use super::random::normal;
 use super::regressor;
@@ -33,10 +33,10 @@ pub(super) const NONE: Kernels =
     Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
 pub(super) const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
 pub(super) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
-const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
+pub(super) const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
 pub(super) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
-const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
-const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
+pub(super) const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
+pub(super) const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
 pub(super) const MIXED: Kernels =
     Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.1, edit: 0.1 };
 
@@ -285,7 +285,7 @@ fn a_single_particle_stays() {
 }
 
 fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> SumsOfTrees {
-    let response = Numbers { prior: Some(NoisePrior::new(3.0, 0.9, 0.5)) };
+    let response = Numbers { prior: Some(VariancePrior::new(3.0, 0.9, 0.5)) };
     let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
     let run = Run { n_threads, ..Run::default() };
     let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch: None };

@@ -40,9 +40,14 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     writer.u64(posterior.n_trees as u64);
     writer.list(&posterior.centres, |writer, centre| writer.f64(*centre));
     writer.list(&posterior.traces, |writer, trace| {
-        for numbers in
-            [&trace.sigma, &trace.log_likelihood, &trace.n_leaves, &trace.alpha, &trace.split_probabilities]
-        {
+        for numbers in [
+            &trace.sigma,
+            &trace.log_likelihood,
+            &trace.n_leaves,
+            &trace.k,
+            &trace.alpha,
+            &trace.split_probabilities,
+        ] {
             writer.list(numbers, |writer, number| writer.f64(*number));
         }
         for acceptance in trace.acceptance {
@@ -64,7 +69,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
     let (n_features, n_trees) = (size()?, size()?);
     let centres = reader.list(8, number)?;
-    let traces = reader.list(136, |reader| read_trace(reader, n_features))?;
+    let traces = reader.list(160, |reader| read_trace(reader, n_features))?;
     let draws = read_draws(reader, n_features)?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
     let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
@@ -86,9 +91,9 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
 fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     let mut numbers = || reader.list(8, number);
     let [sigma, log_likelihood, n_leaves] = [numbers()?, numbers()?, numbers()?];
-    let [alpha, split_probabilities] = [numbers()?, numbers()?];
+    let [k, alpha, split_probabilities] = [numbers()?, numbers()?, numbers()?];
     if [&log_likelihood, &n_leaves].iter().any(|other| other.len() != sigma.len())
-        || !(alpha.is_empty() || alpha.len() == sigma.len())
+        || [&k, &alpha].iter().any(|learnt| !(learnt.is_empty() || learnt.len() == sigma.len()))
         || alpha.len().checked_mul(n_features) != Some(split_probabilities.len())
     {
         return Err(wrong("traces of different lengths"));
@@ -97,7 +102,7 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     for of_move in &mut acceptance {
         *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
     }
-    Ok(BartTrace { sigma, log_likelihood, n_leaves, alpha, split_probabilities, acceptance })
+    Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
 }
 
 fn write_end(writer: &mut Writer, end: &ChainEnd) {

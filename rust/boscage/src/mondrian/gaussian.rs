@@ -27,11 +27,44 @@ pub struct Hyperparameters<R = f64> {
 impl<R: Real> Hyperparameters<R> {
     /// The clock `v(t)`: the prior variance between time 0 and `t`.
     pub(crate) fn clock(&self, time: f64) -> R {
-        let half = R::constant(0.5);
-        if time == f64::INFINITY {
-            return half * self.gamma1;
+        self.gamma1 * unit_clock(self.gamma2, time)
+    }
+
+    /// The clocks of a tree's nodes.
+    fn clocks<S: Scalar>(&self, tree: &Tree<S, Numbers>, lifetime: f64) -> impl Fn(NodeId) -> R {
+        let end = self.clock(lifetime);
+        move |node| if node.is_leaf() { end } else { self.clock(tree.arena.time(node)) }
+    }
+}
+
+/// The clock in units of `gamma_1`.
+fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
+    let half = R::constant(0.5);
+    if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
+}
+
+/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`.
+pub(crate) struct UnitClocks {
+    splits: Vec<f64>,
+    end: f64,
+}
+
+impl UnitClocks {
+    pub(crate) fn new<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        lifetime: f64,
+        gamma2: f64,
+    ) -> Self {
+        let mut splits = vec![0.0; tree.arena.n_indices() / 2];
+        for &node in preorder.iter().filter(|node| !node.is_leaf()) {
+            splits[node.rank()] = unit_clock(gamma2, tree.arena.time(node));
         }
-        half * self.gamma1 * (half * self.gamma2 * R::constant(time)).tanh()
+        Self { splits, end: unit_clock(gamma2, lifetime) }
+    }
+
+    pub(crate) fn of(&self, node: NodeId) -> f64 {
+        if node.is_leaf() { self.end } else { self.splits[node.rank()] }
     }
 }
 
@@ -50,143 +83,179 @@ impl<R: Real> Message<R> {
     }
 }
 
+/// What an upward pass leaves at a node.
+#[derive(Debug, Clone, Copy)]
+struct Told<R> {
+    message: Message<R>,
+    /// The node's clock.
+    clock: R,
+}
+
 /// Upward messages of one tree, by node.
 #[derive(Debug, Clone)]
 pub(crate) struct Messages<R = f64> {
-    messages: Vec<Message<R>>,
+    told: Vec<Told<R>>,
 }
 
 impl<R> Default for Messages<R> {
     fn default() -> Self {
-        Self { messages: Vec::new() }
+        Self { told: Vec::new() }
     }
+}
+
+/// Where a message comes from.
+enum Source<R> {
+    Leaf(NodeId),
+    /// The messages from both sides, at the node.
+    Sides(Message<R>, Message<R>),
 }
 
 impl<R: Real> Messages<R> {
     pub(crate) fn of(&self, node: NodeId) -> Message<R> {
-        self.messages[node.index()]
+        self.told[node.index()].message
     }
 
-    /// The upward pass over a tree given in preorder. Also returns the log likelihood of the rows given
-    /// the root's mean, less the log of the root's message: the marginal likelihood without the root's
-    /// own term (see [`root_term`]).
+    /// A node's clock; a leaf's is that of the lifetime.
+    fn clock(&self, node: NodeId) -> R {
+        self.told[node.index()].clock
+    }
+
+    /// A node's message as it comes to a parent with this clock.
+    fn at_parent(&self, node: NodeId, clock: R) -> Message<R> {
+        let Told { message, clock: own } = self.told[node.index()];
+        message.through(own - clock)
+    }
+
+    /// The upward pass over a tree given in preorder.
     pub(crate) fn upward<S: Scalar>(
         tree: &Tree<S, Numbers>,
         preorder: &[NodeId],
         lifetime: f64,
         hyper: &Hyperparameters<R>,
-    ) -> (Self, R) {
+    ) -> Self {
         let mut this = Self::default();
-        let mut log_likelihood = R::constant(0.0);
-        this.update(tree, preorder.iter().rev().copied(), lifetime, hyper, |term| {
+        this.update(tree, preorder.iter().rev().copied(), lifetime, hyper);
+        this
+    }
+
+    /// The same, and the log likelihood of the rows given the root's mean, less the log of the root's message:
+    /// the marginal likelihood without the root's own term (see [`root_term`]).
+    pub(crate) fn with_likelihood<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+    ) -> (Self, R) {
+        let (mut this, mut log_likelihood) = (Self::default(), R::constant(0.0));
+        let noise = hyper.noise_variance;
+        let leaf = |leaf| leaf_message(tree, leaf, noise);
+        let clock = hyper.clocks(tree, lifetime);
+        this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |source| {
+            let term = match source {
+                Source::Leaf(leaf) => leaf_term(tree, leaf, noise),
+                Source::Sides(left, right) => join_term(left, right),
+            };
             log_likelihood = log_likelihood + term;
         });
         (this, log_likelihood)
     }
 
-    /// Computes the messages of some nodes, children before parents; `gather` gets what each adds to the
-    /// log marginal likelihood.
+    /// Computes the messages of some nodes, children before parents.
     pub(crate) fn update<S: Scalar>(
         &mut self,
         tree: &Tree<S, Numbers>,
         nodes: impl Iterator<Item = NodeId>,
         lifetime: f64,
         hyper: &Hyperparameters<R>,
-        gather: impl FnMut(R),
     ) {
         let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
-        self.pass(tree, nodes, lifetime, hyper, leaf, gather);
+        self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
     }
 
-    /// The upward pass where leaves say something else than all of their rows.
+    /// The upward pass where clocks are known, and leaves may say something else than all of their rows.
     pub(crate) fn of_leaves<S: Scalar>(
         tree: &Tree<S, Numbers>,
         preorder: &[NodeId],
-        lifetime: f64,
-        hyper: &Hyperparameters<R>,
-        mut leaf: impl FnMut(NodeId) -> Message<R>,
+        clock: impl Fn(NodeId) -> R,
+        leaf: impl FnMut(NodeId) -> Message<R>,
     ) -> Self {
         let mut this = Self::default();
-        let leaf = |node| (leaf(node), R::constant(0.0));
-        this.pass(tree, preorder.iter().rev().copied(), lifetime, hyper, leaf, |_| {});
+        this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |_| {});
         this
     }
 
-    /// What both have in common: `leaf` gives a leaf's message and what it adds.
+    /// What all have in common: `leaf` gives a leaf's message, and `watch` is told where every message comes from.
     fn pass<S: Scalar>(
         &mut self,
         tree: &Tree<S, Numbers>,
         nodes: impl Iterator<Item = NodeId>,
-        lifetime: f64,
-        hyper: &Hyperparameters<R>,
-        mut leaf: impl FnMut(NodeId) -> (Message<R>, R),
-        mut gather: impl FnMut(R),
+        clock: impl Fn(NodeId) -> R,
+        mut leaf: impl FnMut(NodeId) -> Message<R>,
+        mut watch: impl FnMut(Source<R>),
     ) {
         let zero = R::constant(0.0);
-        if self.messages.len() < tree.arena.n_indices() {
-            self.messages.resize(tree.arena.n_indices(), Message { precision: zero, mean: zero });
+        if self.told.len() < tree.arena.n_indices() {
+            let none = Told { message: Message { precision: zero, mean: zero }, clock: zero };
+            self.told.resize(tree.arena.n_indices(), none);
         }
         for node in nodes {
-            let (message, term) = match tree.arena.kind(node) {
+            let clock = clock(node);
+            self.told[node.index()] = match tree.arena.kind(node) {
                 Kind::Split(left, right) => {
-                    let clock = hyper.clock(tree.arena.time(node));
-                    let side =
-                        |child| self.of(child).through(hyper.clock(time_of(tree, child, lifetime)) - clock);
-                    join(side(left), side(right))
+                    let [left, right] = [left, right].map(|child| self.at_parent(child, clock));
+                    watch(Source::Sides(left, right));
+                    Told { message: join(left, right), clock }
                 }
-                Kind::Leaf => leaf(node),
+                Kind::Leaf => {
+                    watch(Source::Leaf(node));
+                    Told { message: leaf(node), clock }
+                }
             };
-            self.messages[node.index()] = message;
-            gather(term);
         }
     }
 }
 
-/// Two likelihoods of one mean together, and the log density of what they say of each other:
-/// `N(m_l; m_r, 1/q_l + 1/q_r)`.
-fn join<R: Real>(left: Message<R>, right: Message<R>) -> (Message<R>, R) {
+/// Two likelihoods of one mean together.
+fn join<R: Real>(left: Message<R>, right: Message<R>) -> Message<R> {
     let precision = left.precision + right.precision;
-    let apart = left.mean - right.mean;
-    let one = R::constant(1.0);
-    let spread = one / left.precision + one / right.precision;
     let share = right.precision / precision;
-    (Message { precision, mean: left.mean - share * apart }, log_normal(apart, spread))
+    Message { precision, mean: left.mean - share * (left.mean - right.mean) }
 }
 
-/// The likelihood of a leaf's rows given its mean, and the log of its part that does not depend on it.
-fn leaf_message<S: Scalar, R: Real>(
+/// The log density of what two likelihoods of one mean say of each other: `N(m_l; m_r, 1/q_l + 1/q_r)`.
+fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
+    let one = R::constant(1.0);
+    log_normal(left.mean - right.mean, one / left.precision + one / right.precision)
+}
+
+/// The likelihood of a leaf's rows given its mean.
+pub(crate) fn leaf_message<S: Scalar, R: Real>(
     tree: &Tree<S, Numbers>,
     leaf: NodeId,
     noise_variance: R,
-) -> (Message<R>, R) {
-    let moments = tree.statistics.moments(leaf);
+) -> Message<R> {
+    let n = tree.arena.n_rows(leaf) as f64;
+    let mean = R::constant(tree.statistics.moments(leaf).mean);
+    Message { precision: R::constant(n) / noise_variance, mean }
+}
+
+/// The log of its part that does not depend on the mean.
+fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> R {
     let n = tree.arena.n_rows(leaf) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
-    let squares = R::constant(moments.squares) / noise_variance;
-    let term = R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()));
-    let precision = R::constant(n) / noise_variance;
-    (Message { precision, mean: R::constant(moments.mean) }, term)
+    let squares = R::constant(tree.statistics.moments(leaf).squares) / noise_variance;
+    R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()))
 }
 
 /// Variance of the root's message about `mu_H`, and its mean.
-pub(crate) fn root_term<S: Scalar, R: Real>(
-    tree: &Tree<S, Numbers>,
-    root: NodeId,
-    message: Message<R>,
-    lifetime: f64,
-    hyper: &Hyperparameters<R>,
-) -> (R, R) {
-    let prior = hyper.clock(time_of(tree, root, lifetime));
-    (prior + R::constant(1.0) / message.precision, message.mean)
+pub(crate) fn root_term<R: Real>(messages: &Messages<R>, root: NodeId) -> (R, R) {
+    let message = messages.of(root);
+    (messages.clock(root) + R::constant(1.0) / message.precision, message.mean)
 }
 
 /// Log density at `x` of a centred Gaussian.
 pub(crate) fn log_normal<R: Real>(x: R, variance: R) -> R {
     R::constant(-0.5) * ((R::constant(std::f64::consts::TAU) * variance).ln() + x * x / variance)
-}
-
-fn time_of<S: Scalar>(tree: &Tree<S, Numbers>, node: NodeId, lifetime: f64) -> f64 {
-    if node.is_leaf() { lifetime } else { tree.arena.time(node) }
 }
 
 /// One Gaussian of a predictive mixture.
@@ -260,7 +329,7 @@ pub(crate) fn predict_exact<S: Scalar>(
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
         let message = messages.of(stop.node);
-        let here = hyper.clock(stop.time);
+        let here = messages.clock(stop.node);
         let probability = branch_probability(stop);
         if probability > 0.0 {
             let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
@@ -286,8 +355,7 @@ pub(crate) fn predict_exact<S: Scalar>(
             return;
         };
         let sibling = sibling(tree, stop.node, next.node);
-        let span = hyper.clock(time_of(tree, sibling, lifetime)) - clock;
-        above = above.observe(messages.of(sibling).through(span));
+        above = above.observe(messages.at_parent(sibling, clock));
     }
     if stops.is_empty() {
         let variance = end + hyper.noise_variance;
@@ -336,10 +404,9 @@ pub(crate) fn posterior<S: Scalar>(
     tree: &Tree<S, Numbers>,
     messages: &Messages,
     hyper: &Hyperparameters,
-    lifetime: f64,
     preorder: &[NodeId],
 ) -> Vec<(f64, f64)> {
-    let above = beliefs(tree, messages, hyper, lifetime, preorder);
+    let above = beliefs(tree, messages, hyper, preorder);
     preorder
         .iter()
         .map(|&node| {
@@ -349,29 +416,26 @@ pub(crate) fn posterior<S: Scalar>(
         .collect()
 }
 
-/// What everything but the rows below a node says about its mean, by node.
+/// What everything but the rows below a node says about its mean, by node: at the root, and at the children of the
+/// given nodes, parents first.
 pub(crate) fn beliefs<S: Scalar>(
     tree: &Tree<S, Numbers>,
     messages: &Messages,
     hyper: &Hyperparameters,
-    lifetime: f64,
-    preorder: &[NodeId],
+    nodes: &[NodeId],
 ) -> Vec<Above> {
-    let none = Above { mean: hyper.mu, variance: 0.0 };
-    let mut above = vec![none; tree.arena.n_indices()];
-    if let Some(&root) = preorder.first() {
-        above[root.index()].variance = hyper.clock(time_of(tree, root, lifetime)) - hyper.clock(0.0);
+    let mut above = vec![Above { mean: hyper.mu, variance: 0.0 }; tree.arena.n_indices()];
+    if let Some(root) = tree.arena.root() {
+        above[root.index()].variance = messages.clock(root);
     }
-    for &node in preorder {
+    for &node in nodes {
         let Kind::Split(left, right) = tree.arena.kind(node) else {
             continue;
         };
-        let here = above[node.index()];
-        let clock = hyper.clock(tree.arena.time(node));
-        let span = |child| (hyper.clock(time_of(tree, child, lifetime)) - clock).max(0.0);
+        let (here, clock) = (above[node.index()], messages.clock(node));
         for (child, other) in [(left, right), (right, left)] {
-            let mut belief = here.observe(messages.of(other).through(span(other)));
-            belief.variance += span(child);
+            let mut belief = here.observe(messages.at_parent(other, clock));
+            belief.variance += (messages.clock(child) - clock).max(0.0);
             above[child.index()] = belief;
         }
     }
@@ -489,7 +553,7 @@ fn branch_clock(
     let span = until - after;
     let own = -(-rate * span).exp_m1();
     // In units of gamma_1, whose square might overflow.
-    let unit_clock = |time: f64| 0.5 * (0.5 * gamma2 * time).tanh();
+    let unit_clock = |time| unit_clock(gamma2, time);
     let both = rate + gamma2;
     let last = (-both * span).exp();
     let start = unit_clock(after);

@@ -43,8 +43,8 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
         let Some(&root) = preorder.first() else {
             return Ok(0.0);
         };
-        let (messages, log_likelihood) = Messages::upward(tree, &preorder, lifetime, hyper);
-        let (variance, mean) = root_term(tree, root, messages.of(root), lifetime, hyper);
+        let (messages, log_likelihood) = Messages::with_likelihood(tree, &preorder, lifetime, hyper);
+        let (variance, mean) = root_term(&messages, root);
         Ok(log_likelihood + log_normal(mean - hyper.mu, variance))
     })?;
     Ok(terms.iter().sum::<f64>() / trees.len() as f64)
@@ -110,9 +110,8 @@ impl<S: Scalar> Objective<'_, S> {
         let hyper = Hyperparameters { mu: 0.0, gamma1: exp(0), gamma2: exp(1), noise_variance };
         let terms = self.run.map(self.trees.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let (messages, log_likelihood) = Messages::upward(tree, preorder, self.lifetime, &hyper);
-            let root = preorder[0];
-            let (variance, mean) = root_term(tree, root, messages.of(root), self.lifetime, &hyper);
+            let (messages, log_likelihood) = Messages::with_likelihood(tree, preorder, self.lifetime, &hyper);
+            let (variance, mean) = root_term(&messages, preorder[0]);
             Ok((log_likelihood, variance, mean))
         })?;
         // mu_H only enters through the roots: its optimum is their mean, weighted by precision. By the

@@ -8,7 +8,7 @@
 //! that holds other rows, the row branches off as a test point would.
 
 use super::forest::{Forest, Kept, Run};
-use super::gaussian::{self, Hyperparameters, Message, Messages};
+use super::gaussian::{self, Hyperparameters, Message, Messages, UnitClocks};
 use super::joint::{Joint, Standard, Trees};
 use super::local_noise::{PRIOR, Sizes};
 use super::numbers::Numbers;
@@ -110,19 +110,27 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
+    // Many points have a gamma_2 in common, and so most of the work of clocks.
+    let mut clocks: Option<(i32, Vec<UnitClocks>)> = None;
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
         let prior = PRIOR * f64::from(prior).exp2();
-        let mut left_out = trial.left_out(&hyper, prior)?;
+        let known = match clocks.take() {
+            Some(known) if known.0 == gamma2 => known,
+            _ => (gamma2, trial.clocks(hyper.gamma2)?),
+        };
+        let (_, clocks) = clocks.insert(known);
+        let mut left_out = trial.left_out(&hyper, clocks, prior)?;
         let together = joint.as_ref().map(|(model, errors)| {
             let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
             Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
         });
         let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
+        let rows = by_row(&left_out);
         if fixed {
-            return Ok((trial.score(&left_out, 1.0), alone));
+            return Ok((score(&rows, 1.0), alone));
         }
-        let (score, scale, tails) = trial.likeliest(&left_out);
+        let (score, scale, tails) = trial.likeliest(&rows);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
     };
@@ -150,14 +158,15 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
 }
 
 /// The best point that is found by going in every direction as far as it leads, until none does; its score,
-/// and what belongs to it.
+/// and what belongs to it. No point is evaluated twice.
 fn climb<const N: usize, T>(
     start: [i32; N],
     directions: &[[i32; N]],
-    evaluate: impl Fn([i32; N]) -> Result<(f64, T)>,
+    mut evaluate: impl FnMut([i32; N]) -> Result<(f64, T)>,
 ) -> Result<(f64, T)> {
     let mut at = start;
     let mut best = evaluate(at)?;
+    let mut seen = vec![at];
     let (mut vain, mut next) = (0, 0);
     while vain < directions.len() {
         let direction = directions[next % directions.len()];
@@ -165,9 +174,13 @@ fn climb<const N: usize, T>(
         vain += 1;
         loop {
             let there = std::array::from_fn(|i| at[i] + direction[i]);
-            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST) {
+            // What was seen before was no better than the best of that time, nor than that of now.
+            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST)
+                || seen.contains(&there)
+            {
                 break;
             }
+            seen.push(there);
             let found = evaluate(there)?;
             // Never a density that is no number.
             let better = found.0 > best.0 + WORTHWHILE;
@@ -214,6 +227,8 @@ struct Place {
 struct Trial<'a, S> {
     trees: &'a [Tree<S, Numbers>],
     preorders: Vec<Vec<NodeId>>,
+    /// For every tree, the nodes on the ways of the chosen rows, parents first.
+    ways: Vec<Vec<NodeId>>,
     /// For every tree, each chosen row's place.
     places: Vec<Vec<Place>>,
     targets: Vec<f64>,
@@ -290,6 +305,15 @@ fn place<S: Scalar>(
     Place { path, branch: (stop.branch != Branch::Never).then_some(stop) }
 }
 
+/// Every node on some way, parents before children.
+fn ways(places: &[Place]) -> Vec<NodeId> {
+    let mut nodes: Vec<(usize, NodeId)> =
+        places.iter().flat_map(|place| place.path.iter().copied().enumerate()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.into_iter().map(|(_, node)| node).collect()
+}
+
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
         forest: &'a Forest<Numbers>,
@@ -307,7 +331,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
-        let places = run.map(trees.len(), |i| {
+        let places: Vec<Vec<Place>> = run.map(trees.len(), |i| {
             let mut outside = Outside::new(forest.domain.rates(), table);
             let place = |&row| place(&trees[i], table, row, forest.settings.lifetime, &mut outside);
             Ok(chosen.iter().map(place).collect())
@@ -318,7 +342,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        Ok(Self { trees, preorders, places, targets, forest, order, numbers, noise, run })
+        let ways = places.iter().map(|places| ways(places)).collect();
+        Ok(Self { trees, preorders, ways, places, targets, forest, order, numbers, noise, run })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -370,15 +395,31 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok(rows.collect())
     }
 
-    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
-    fn left_out(&self, hyper: &Hyperparameters, prior: f64) -> Result<Vec<Vec<(f64, f64)>>> {
+    /// The clocks of the mixture's trees.
+    fn clocks(&self, gamma2: f64) -> Result<Vec<UnitClocks>> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.trees.len().min(TREES), |i| {
+            Ok(UnitClocks::new(&self.trees[i], &self.preorders[i], lifetime, gamma2))
+        })
+    }
+
+    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
+    fn left_out(
+        &self,
+        hyper: &Hyperparameters,
+        clocks: &[UnitClocks],
+        prior: f64,
+    ) -> Result<Vec<Vec<(f64, f64)>>> {
+        let lifetime = self.forest.settings.lifetime;
+        self.run.map(clocks.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let (messages, _) = Messages::upward(tree, preorder, lifetime, hyper);
-            let above = gaussian::beliefs(tree, &messages, hyper, lifetime, preorder);
+            let clock = |node| hyper.gamma1 * clocks[i].of(node);
+            let leaf = |leaf| gaussian::leaf_message(tree, leaf, hyper.noise_variance);
+            let messages = Messages::of_leaves(tree, preorder, clock, leaf);
+            let above = gaussian::beliefs(tree, &messages, hyper, &self.ways[i]);
             let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
-            let sizes: Vec<Sizes> = (0..n_parts).map(|part| self.sizes_without(part, i, hyper)).collect();
+            let sizes: Vec<Sizes> =
+                (0..n_parts).map(|part| self.sizes_without(part, i, hyper, &clocks[i])).collect();
             let rows = self.places[i].iter().zip(&self.targets).enumerate();
             let each = rows
                 .map(|(row, (place, &y))| {
@@ -411,11 +452,11 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// How far a tree without a part of the chosen rows misses its other rows.
-    fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters) -> Sizes {
+    fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
         /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
         const NOTHING: f64 = 1e-12;
         let (tree, preorder) = (&self.trees[tree], &self.preorders[tree]);
-        let (part, lifetime) = ((part, self.n_parts()), self.forest.settings.lifetime);
+        let part = (part, self.n_parts());
         let rows = |leaf, targets: &mut Vec<f64>| {
             let others = tree.arena.leaf_rows(leaf).filter(|&row| !self.is_left_out(row, part));
             targets.extend(others.map(|row| self.forest.targets[row as usize]));
@@ -426,63 +467,59 @@ impl<'a, S: Scalar> Trial<'a, S> {
                 .map_or(hyper.mu, |first| first + targets.iter().map(|y| (y - first) / n).sum::<f64>())
         };
         let mut targets = Vec::new();
-        let messages = Messages::of_leaves(tree, preorder, lifetime, hyper, |leaf| {
+        let clock = |node| hyper.gamma1 * clocks.of(node);
+        let messages = Messages::of_leaves(tree, preorder, clock, |leaf| {
             targets.clear();
             let mean = rows(leaf, &mut targets);
             Message { precision: (targets.len() as f64).max(NOTHING) / hyper.noise_variance, mean }
         });
-        let above = gaussian::beliefs(tree, &messages, hyper, lifetime, preorder);
+        let above = gaussian::beliefs(tree, &messages, hyper, preorder);
         Sizes::of(tree, preorder, &above, hyper.noise_variance, rows)
     }
 
-    /// Mean log density of the rows, with a factor on all variances.
-    fn score(&self, left_out: &[Vec<(f64, f64)>], scale: f64) -> f64 {
-        let sum: f64 = (0..self.targets.len())
-            .map(|row| {
-                let each = left_out.iter().map(|tree| {
-                    let (miss, variance) = (tree[row].0, tree[row].1 * scale);
-                    -0.5 * (miss * miss / variance + variance.ln())
-                });
-                let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
-                most + each.map(|term| (term - most).exp()).sum::<f64>().ln()
-            })
-            .sum();
-        sum / self.targets.len() as f64 - (left_out.len() as f64).ln()
-    }
-
     /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
-    fn likeliest(&self, left_out: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
-        let (score, scale) = self.best_scale(left_out);
+    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
+        let (score, scale) = best_scale(rows);
         match self.noise {
             Noise::Global => (score, scale, None),
             Noise::Local => {
-                let (tails, scale, score) = Tails::fit(&by_row(left_out), scale);
+                let (tails, scale, score) = Tails::fit(rows, scale);
                 (score, scale, Some(tails))
             }
         }
     }
+}
 
-    /// The factor on all variances under which the rows are most likely, and their mean log density.
-    fn best_scale(&self, left_out: &[Vec<(f64, f64)>]) -> (f64, f64) {
-        let score = |log_scale: f64| self.score(left_out, log_scale.exp());
-        // Golden section.
-        let (mut low, mut high) = (-8.0, 2.0);
-        let share = 0.618_033_988_749_895;
-        let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
-        let (mut at_a, mut at_b) = (score(a), score(b));
-        for _ in 0..16 {
-            if at_a > at_b {
-                (high, b, at_b) = (b, a, at_a);
-                a = high - share * (high - low);
-                at_a = score(a);
-            } else {
-                (low, a, at_a) = (a, b, at_b);
-                b = low + share * (high - low);
-                at_b = score(b);
-            }
+/// The factor on all variances under which the rows are most likely, and their mean log density.
+fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
+    let score = |log_scale: f64| score(rows, log_scale.exp());
+    // Golden section.
+    let (mut low, mut high) = (-8.0, 2.0);
+    let share = 0.618_033_988_749_895;
+    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
+    let (mut at_a, mut at_b) = (score(a), score(b));
+    for _ in 0..16 {
+        if at_a > at_b {
+            (high, b, at_b) = (b, a, at_a);
+            a = high - share * (high - low);
+            at_a = score(a);
+        } else {
+            (low, a, at_a) = (a, b, at_b);
+            b = low + share * (high - low);
+            at_b = score(b);
         }
-        if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
     }
+    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
+}
+
+/// Mean log density of the rows, with a factor on all variances, but for a constant.
+fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
+    let of_row = |row: &Vec<(f64, f64)>| {
+        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
+        let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
+        most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
+    };
+    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
 }
 
 #[cfg(test)]
@@ -516,6 +553,7 @@ mod tests {
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
         let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
+        let clocks = trial.clocks(hyper.gamma2).unwrap();
         for part in 0..PARTS {
             let is_left_out = |row: &RowId| trial.is_left_out(*row, (part, PARTS));
             let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
@@ -526,11 +564,11 @@ mod tests {
             let messages: Vec<Messages> = others
                 .trees
                 .iter()
-                .map(|tree| Messages::upward(tree, &tree.arena.preorder(), f64::INFINITY, &hyper).0)
+                .map(|tree| Messages::upward(tree, &tree.arena.preorder(), f64::INFINITY, &hyper))
                 .collect();
             let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
             for (i, tree) in others.trees.iter().enumerate() {
-                let sizes = trial.sizes_without(part, i, &hyper);
+                let sizes = trial.sizes_without(part, i, &hyper, &clocks[i]);
                 for &row in &rows {
                     let number = trial.numbers[row as usize].unwrap() as usize;
                     let path = &trial.places[i][number].path;

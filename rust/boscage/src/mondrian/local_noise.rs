@@ -33,11 +33,10 @@ pub(crate) fn estimate<S: Scalar>(
     prior: f64,
     run: &Run<'_>,
 ) -> Result<Vec<Vec<f64>>> {
-    let lifetime = forest.settings.lifetime;
     run.map(kept.trees.len(), |i| {
         let tree = &kept.trees[i];
         let order = tree.arena.preorder();
-        let above = gaussian::beliefs(tree, &messages[i], hyper, lifetime, &order);
+        let above = gaussian::beliefs(tree, &messages[i], hyper, &order);
         let all = |leaf, targets: &mut Vec<f64>| {
             targets.extend(tree.arena.leaf_rows(leaf).map(|row| forest.targets[row as usize]));
             tree.statistics.moments(leaf).mean

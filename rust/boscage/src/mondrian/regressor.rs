@@ -399,7 +399,7 @@ impl MondrianRegressor {
         }
         let messages = run.map(kept.trees.len(), |i| {
             let tree = &kept.trees[i];
-            Ok(Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper).0)
+            Ok(Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper))
         })?;
         let scales = match self.settings.noise {
             Noise::Global => None,
@@ -650,7 +650,7 @@ impl LeftOut<'_> {
             chunk.messages = self.state.messages[tree_index].clone();
         }
         let lifetime = self.model.forest.settings.lifetime;
-        chunk.messages.update(tree, nodes, lifetime, &self.state.hyper, |_| {});
+        chunk.messages.update(tree, nodes, lifetime, &self.state.hyper);
     }
 }
 
@@ -749,9 +749,8 @@ impl NodeValues<Numbers> for Posteriors<'_> {
             };
             order.iter().flat_map(of).collect()
         } else {
-            let lifetime = self.model.forest.settings.lifetime;
             let messages = &self.state.messages[tree_index];
-            gaussian::posterior(tree, messages, &self.state.hyper, lifetime, order)
+            gaussian::posterior(tree, messages, &self.state.hyper, order)
                 .into_iter()
                 .flat_map(|(mean, variance)| [mean, variance])
                 .collect()
