@@ -10,6 +10,8 @@ pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static 
     fn exact(value: f64) -> Option<Self>;
     /// The value in this type, rounded if need be.
     fn of<S: Scalar>(value: S) -> Self;
+    /// The largest value in this type that is not above.
+    fn floor(value: f64) -> Self;
     /// Zero.
     const ZERO: Self;
     /// The smallest finite value.
@@ -30,6 +32,10 @@ impl Scalar for f32 {
         let wide: f64 = value.into();
         wide as Self
     }
+    fn floor(value: f64) -> Self {
+        let nearest = value as Self;
+        if f64::from(nearest) > value { nearest.next_down() } else { nearest }
+    }
 }
 
 impl Scalar for f64 {
@@ -41,6 +47,9 @@ impl Scalar for f64 {
     }
     fn of<S: Scalar>(value: S) -> Self {
         value.into()
+    }
+    fn floor(value: f64) -> Self {
+        value
     }
 }
 
@@ -177,6 +186,30 @@ impl<'a, S: Scalar> Table<'a, S> {
         &self.by_row[row as usize * self.n_features..][..self.n_features]
     }
 
+    /// Whether a subtree of so many rows had better read a copy of them: where many rows are read, of a table far
+    /// beyond the second cache, and these fit it, but for a few that are soon done with.
+    pub(crate) fn is_worth_copying(&self, n_rows: usize) -> bool {
+        const CACHE: usize = 256 << 10;
+        const FEW: usize = 16;
+        let bytes = |values: usize| values * size_of::<S>();
+        self.by_column.is_some()
+            && bytes(self.by_row.len()) > 8 * CACHE
+            && n_rows > FEW
+            && bytes(n_rows * self.n_features) <= CACHE
+    }
+
+    /// Some rows, one after the other.
+    pub(crate) fn copy(&self, rows: &[u32]) -> Vec<S> {
+        /// So many are asked for together: each alone would be waited for.
+        const SOME: usize = 16;
+        let mut values = Vec::with_capacity(rows.len() * self.n_features);
+        for some in rows.chunks(SOME) {
+            some.iter().for_each(|&row| fetch(self.row(row)));
+            some.iter().for_each(|&row| values.extend_from_slice(self.row(row)));
+        }
+        values
+    }
+
     /// One feature as so many rows read it: whole rows of a few stay in the cache, whatever feature is read
     /// next.
     pub(crate) fn column(&self, feature: u32, n_rows: usize) -> Column<'a, S> {
@@ -201,7 +234,12 @@ pub(crate) struct Column<'a, S> {
 
 impl<S: Scalar> Column<'_, S> {
     pub(crate) fn at(&self, row: u32) -> f64 {
-        self.values[row as usize * self.stride].into()
+        self.value(row).into()
+    }
+
+    /// The same as it is kept.
+    pub(crate) fn value(&self, row: u32) -> S {
+        self.values[row as usize * self.stride]
     }
 }
 

@@ -20,7 +20,7 @@ struct Level {
     key: Key,
     /// When this level last got a new key.
     since: f64,
-    /// Drawn when first asked for.
+    /// Drawn when first asked for; at infinity if there is none.
     pending: Option<Cut>,
 }
 
@@ -28,9 +28,11 @@ struct Level {
 #[derive(Debug)]
 struct Step {
     feature: u32,
+    /// The level that cut.
+    level: u32,
+    base: usize,
     low: f64,
     high: f64,
-    base: usize,
 }
 
 /// A cell, as the place that a walk from the root cell has reached.
@@ -48,6 +50,8 @@ pub(crate) struct Cell<'a> {
     steps: Vec<Step>,
     /// The levels before every step, `levels.len()` of them a step.
     saved: Vec<Level>,
+    /// The sums of rates that the steps changed, as they were.
+    saved_sums: Vec<f64>,
     root: Root,
 }
 
@@ -69,8 +73,10 @@ impl<'a> Cell<'a> {
             (0..n_levels).map(|l| Level { key: key.at_level(l), since: 0.0, pending: None }).collect();
         let rates: Vec<SumTree> = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
         let root = Root { low: low.clone(), high: high.clone(), rates: rates.clone() };
-        let (steps, saved) = (Vec::new(), Vec::new());
-        let mut cell = Self { domain, low, high, base: 0, levels, rates, stale: true, steps, saved, root };
+        let (steps, saved, saved_sums) = (Vec::new(), Vec::new(), Vec::new());
+        let stale = true;
+        let mut cell =
+            Self { domain, low, high, base: 0, levels, rates, stale, steps, saved, saved_sums, root };
         cell.freshen();
         cell.root.rates.clone_from(&cell.rates);
         cell
@@ -81,6 +87,7 @@ impl<'a> Cell<'a> {
     pub(crate) fn place(&mut self, key: Key, path: &[(Cut, bool)]) {
         self.steps.clear();
         self.saved.clear();
+        self.saved_sums.clear();
         self.low.copy_from_slice(&self.root.low);
         self.high.copy_from_slice(&self.root.high);
         self.base = 0;
@@ -111,67 +118,72 @@ impl<'a> Cell<'a> {
 
     /// The cell's next cut, if it comes before `lifetime`.
     pub(crate) fn next_cut(&mut self, lifetime: f64) -> Option<Cut> {
-        let (_, cut) = self.earliest()?;
+        let (_, cut) = self.earliest();
         (cut.time < lifetime).then_some(cut)
     }
 
     /// Goes to one side of the cell's next cut.
     pub(crate) fn descend(&mut self, right: bool) {
-        let (level, cut) = self.earliest().expect("a cell without a next cut has no sides");
+        let (level, cut) = self.earliest();
+        debug_assert!(cut.time < f64::INFINITY, "a cell without a next cut has no sides");
         self.take(level, cut, right);
     }
 
     /// Goes back up until `depth` cuts are between the root cell and this one.
     pub(crate) fn ascend_to(&mut self, depth: usize) {
-        // After so many steps it is cheaper to sum the rates anew.
-        self.stale |= self.steps.len() > depth + 1 + self.low.len() / 8;
         while self.steps.len() > depth {
             let step = self.steps.pop().expect("longer than depth");
-            let kept = self.saved.len() - self.levels.len();
-            self.levels.copy_from_slice(&self.saved[kept..]);
-            self.saved.truncate(kept);
+            for level in self.levels.iter_mut().rev() {
+                *level = self.saved.pop().expect("all levels were saved");
+            }
             let d = step.feature as usize;
             self.low[d] = step.low;
             self.high[d] = step.high;
-            // Levels below a base that was left have not been kept up.
-            self.stale |= self.base != step.base;
-            self.base = step.base;
-            for l in self.base..self.levels.len() {
-                self.set_rate(l, d);
+            if self.base == step.base {
+                for rates in self.rates[step.level as usize..].iter_mut().rev() {
+                    rates.restore(d, &mut self.saved_sums);
+                }
+            } else {
+                // Levels below a base that was left have not been kept up.
+                self.base = step.base;
+                self.stale = true;
             }
         }
     }
 
-    /// The earliest pending cut and its level.
-    fn earliest(&mut self) -> Option<(usize, Cut)> {
+    /// The level that cuts next, and its cut.
+    fn earliest(&mut self) -> (usize, Cut) {
         if self.stale {
             self.freshen();
         }
-        let mut first: Option<(usize, Cut)> = None;
-        for l in self.base..self.levels.len() {
-            let cut = match self.levels[l].pending {
-                Some(cut) => cut,
-                None => match self.draw(l) {
-                    Some(cut) => cut,
-                    None => continue,
-                },
-            };
-            self.levels[l].pending = Some(cut);
-            if first.is_none_or(|(_, other)| cut.time < other.time) {
-                first = Some((l, cut));
+        let mut first = (self.base, self.pending(self.base));
+        for level in self.base + 1..self.levels.len() {
+            let cut = self.pending(level);
+            if cut.time < first.1.time {
+                first = (level, cut);
             }
         }
         first
     }
 
-    /// The pending cut of a level (Algorithm 5.2, lines 3 and 6-7, on a cell instead of a data box).
-    fn draw(&self, level: usize) -> Option<Cut> {
+    /// The pending cut of a level.
+    fn pending(&mut self, level: usize) -> Cut {
+        if let Some(cut) = self.levels[level].pending {
+            return cut;
+        }
+        let cut = self.draw(level);
+        self.levels[level].pending = Some(cut);
+        cut
+    }
+
+    /// Draws the pending cut of a level (Algorithm 5.2, lines 3 and 6-7, on a cell instead of a data box).
+    fn draw(&self, level: usize) -> Cut {
         let Level { key, since, .. } = self.levels[level];
         let rate = self.rates[level].total();
         let time = since + key.exponential() / rate;
         // A cell without extent has rate 0 and is never cut: the time is infinite, or NaN if both are 0.
         if !(rate > 0.0 && time < f64::INFINITY) {
-            return None;
+            return Cut { time: f64::INFINITY, feature: 0, threshold: 0.0 };
         }
         let d = self.rates[level].find(key.dimension());
         let (low, high) = self.part(level, d);
@@ -188,7 +200,7 @@ impl<'a> Cell<'a> {
                 }
             }
         };
-        Some(Cut { time, feature: d as u32, threshold })
+        Cut { time, feature: d as u32, threshold }
     }
 
     /// The level whose process a cut here belongs to: where one level cuts, no other does.
@@ -204,12 +216,17 @@ impl<'a> Cell<'a> {
     /// Goes to one side of a level's pending cut, from where it can be gone back.
     fn take(&mut self, level: usize, cut: Cut, right: bool) {
         let d = cut.feature as usize;
-        self.steps.push(Step { feature: cut.feature, low: self.low[d], high: self.high[d], base: self.base });
-        self.saved.extend_from_slice(&self.levels);
-        // A new base has all of its part, and no hole.
-        self.stale |= self.go(level, cut, right);
+        let (feature, low, high, base) = (cut.feature, self.low[d], self.high[d], self.base);
+        self.steps.push(Step { feature, level: level as u32, base, low, high });
+        self.levels.iter().for_each(|&level| self.saved.push(level));
+        if self.go(level, cut, right) {
+            // A new base has all of its part, and no hole.
+            self.stale = true;
+            return;
+        }
         for l in level..self.levels.len() {
-            self.set_rate(l, d);
+            let rate = self.rate(l, d);
+            self.rates[l].change(d, rate, &mut self.saved_sums);
         }
     }
 
@@ -236,6 +253,10 @@ impl<'a> Cell<'a> {
 
     /// The cell's part of `K_level` in one dimension.
     fn part(&self, level: usize, d: usize) -> (f64, f64) {
+        if level + 1 == self.levels.len() {
+            // All of it: the root cell is the box of the last level.
+            return (self.low[d], self.high[d]);
+        }
         let (low, high) = self.domain.bounds(level, d);
         (self.low[d].max(low), self.high[d].min(high))
     }
@@ -243,14 +264,6 @@ impl<'a> Cell<'a> {
     /// The box within a shell, in one dimension; none at the base level, which has all of its part.
     fn hole(&self, level: usize, d: usize) -> Option<(f64, f64)> {
         (level > self.base).then(|| self.domain.bounds(level - 1, d))
-    }
-
-    fn set_rate(&mut self, level: usize, d: usize) {
-        if self.stale {
-            return;
-        }
-        let rate = self.rate(level, d);
-        self.rates[level].set(d, rate);
     }
 
     /// The rate of one dimension at one level, in units of one over time.
@@ -293,7 +306,8 @@ fn beside((low, high): (f64, f64), (hole_low, hole_high): (f64, f64)) -> (f64, f
 
 /// Whether there are two numbers or more in `(low, high]`.
 fn holds_two(low: f64, high: f64) -> bool {
-    high.next_down() > low
+    // The first is quick, and enough for all but the narrowest.
+    high - low > f64::EPSILON * high.abs() + f64::MIN_POSITIVE || high.next_down() > low
 }
 
 /// `low + along`, kept in `[low, high)` so that the cut leaves something of the interval on both sides.
@@ -333,18 +347,41 @@ impl SumTree {
     }
 
     fn sum(&mut self) {
-        for i in (1..self.leaves).rev() {
-            self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
+        let mut n = self.leaves;
+        while n > 1 {
+            // A row of the tree from the row below it.
+            let (above, below) = self.sums[n / 2..2 * n].split_at_mut(n / 2);
+            for (sum, pair) in above.iter_mut().zip(below.as_chunks::<2>().0) {
+                *sum = pair[0] + pair[1];
+            }
+            n /= 2;
         }
     }
 
-    fn set(&mut self, index: usize, number: f64) {
+    /// Sets a number; what it and the sums above it were goes on a stack.
+    fn change(&mut self, index: usize, number: f64, stack: &mut Vec<f64>) {
         let mut i = self.leaves + index;
-        self.sums[i] = number;
-        while i > 1 {
+        let mut sum = number;
+        loop {
+            stack.push(std::mem::replace(&mut self.sums[i], sum));
+            if i == 1 {
+                break;
+            }
+            // Of left and right, or right and left: that is the same.
+            sum += self.sums[i ^ 1];
             i /= 2;
-            self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
         }
+    }
+
+    /// Undoes the last change that is on the stack.
+    fn restore(&mut self, index: usize, stack: &mut Vec<f64>) {
+        let mut i = self.leaves + index;
+        let start = stack.len() - 1 - i.ilog2() as usize;
+        for &sum in &stack[start..] {
+            self.sums[i] = sum;
+            i /= 2;
+        }
+        stack.truncate(start);
     }
 
     fn total(&self) -> f64 {
@@ -357,11 +394,10 @@ impl SumTree {
         let mut i = 1;
         while i < self.leaves {
             let (left, right) = (self.sums[2 * i], self.sums[2 * i + 1]);
-            i *= 2;
-            if right > 0.0 && rest >= left {
-                rest -= left;
-                i += 1;
-            }
+            // Nobody could foresee where a branch goes.
+            let goes = u64::from((right > 0.0) & (rest >= left));
+            rest -= f64::from_bits(left.to_bits() & goes.wrapping_neg());
+            i = 2 * i + goes as usize;
         }
         i - self.leaves
     }
@@ -529,7 +565,12 @@ mod tests {
         let picked: Vec<usize> = (0..6).map(|i| tree.find((f64::from(i) + 0.5) / 6.0)).collect();
         assert_eq!(picked, [1, 1, 4, 5, 5, 5]);
         assert_eq!(tree.find(1.0 - f64::EPSILON / 2.0), 5);
-        tree.set(5, 0.0);
-        assert_eq!(tree.find(1.0 - f64::EPSILON / 2.0), 4);
+        let (before, mut stack) = (tree.sums.clone(), Vec::new());
+        tree.change(5, 0.0, &mut stack);
+        assert_eq!((tree.total(), tree.find(1.0 - f64::EPSILON / 2.0)), (3.0, 4));
+        tree.change(1, 1.0, &mut stack);
+        tree.restore(1, &mut stack);
+        tree.restore(5, &mut stack);
+        assert_eq!(tree.sums, before);
     }
 }

@@ -137,13 +137,18 @@ impl<S: Scalar> Extents<S> {
     /// Makes a box that of some boxes and rows: some features of all of them at a time, so that every value is
     /// read once and every bound written once.
     fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
-        const LANES: usize = 16;
-        let whole = self.n_features / LANES * LANES;
-        for first in (0..whole).step_by(LANES) {
-            self.unite_some::<LANES>(slot, first, sources, table, note);
-        }
-        for feature in whole..self.n_features {
-            self.unite_some::<1>(slot, feature, sources, table, note);
+        const MANY: usize = 16;
+        const SOME: usize = 4;
+        let mut first = 0;
+        while first < self.n_features {
+            let left = self.n_features - first;
+            first += if left >= MANY {
+                self.unite_some::<MANY>(slot, first, sources, table, note)
+            } else if left >= SOME {
+                self.unite_some::<SOME>(slot, first, sources, table, note)
+            } else {
+                self.unite_some::<1>(slot, first, sources, table, note)
+            };
         }
     }
 
@@ -154,7 +159,7 @@ impl<S: Scalar> Extents<S> {
         sources: &Sources,
         table: Table<'_, S>,
         note: bool,
-    ) {
+    ) -> usize {
         let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many features follow");
         let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
         for &row in &sources.rows {
@@ -177,6 +182,7 @@ impl<S: Scalar> Extents<S> {
             }
             bounds.copy_from_slice(&now);
         }
+        N
     }
 
     /// Begins to bring nodes up to date: what moved before is not asked for any more.

@@ -144,6 +144,8 @@ pub(super) struct Growth<'g, 'p, 'd, S, P: Statistics> {
     pub(super) process: &'g Process<'p, S, P::Target>,
     pub(super) bench: &'g mut Workbench<'d>,
     pub(super) control: &'g Control,
+    /// The forest's numbers of the process' rows, if these are a copy of some.
+    pub(super) names: Option<&'g [RowId]>,
 }
 
 impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
@@ -236,7 +238,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
                     && added.iter().all(|&row| self.process.coincide(&[one, row]))
             };
         if stays {
-            arena.extend_leaf(leaf, added);
+            arena.extend_leaf(leaf, added.iter().copied());
             self.bench.touch(Touched::met(leaf, task));
             return;
         }
@@ -266,21 +268,42 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
     fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
         self.place_cell(link, parent);
         self.bench.blocks.clear();
-        self.bench.blocks.push(Block { link, start, end, depth: 0, side: None, parent });
-        while let Some(block) = self.bench.blocks.pop() {
+        self.build_block(Block { link, start, end, depth: 0, side: None, parent }, rows)
+    }
+
+    /// Samples a block and all below.
+    fn build_block(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
+        let others = self.bench.blocks.len();
+        self.bench.blocks.push(block);
+        while self.bench.blocks.len() > others {
+            let block = self.bench.blocks.pop().expect("more than the others");
             let rows = &mut rows[block.start..block.end];
             if self.process.pauses(rows) {
                 self.add_leaf(block.link, block.parent, None, rows);
-                continue;
+            } else if self.process.table.is_worth_copying(rows.len()) {
+                self.build_copied(block, rows)?;
+            } else {
+                let cell = &mut self.bench.cell;
+                cell.ascend_to(block.depth);
+                if let Some(right) = block.side {
+                    cell.descend(right);
+                }
+                self.split(block, rows)?;
             }
-            let cell = &mut self.bench.cell;
-            cell.ascend_to(block.depth);
-            if let Some(right) = block.side {
-                cell.descend(right);
-            }
-            self.split(block, rows)?;
         }
         Ok(())
+    }
+
+    /// Samples a block and all below on a copy of its rows: next to each other they stay in the cache.
+    fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
+        let values = self.process.table.copy(rows);
+        let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
+        let table = Table::new(&values, values.len() / rows.len());
+        let process = Process { table, targets: &targets, ..*self.process };
+        let Self { tree, bench, control, .. } = self;
+        let mut copied = Growth { tree, process: &process, bench, control, names: Some(rows) };
+        let mut numbers: Vec<RowId> = (0..rows.len() as u32).collect();
+        copied.build_block(Block { start: 0, end: rows.len(), ..block }, &mut numbers)
     }
 
     /// Goes to the cell of a link below a touched node.
@@ -332,8 +355,12 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
     }
 
     fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
-        let leaf = self.tree.arena.add_leaf(run, rows);
-        self.tree.arena.set(link, Some(leaf));
+        let arena = &mut self.tree.arena;
+        let leaf = match self.names {
+            None => arena.add_leaf(run, rows.iter().copied()),
+            Some(names) => arena.add_leaf(run, rows.iter().map(|&row| names[row as usize])),
+        };
+        arena.set(link, Some(leaf));
         self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
         self.bench.touch(Touched::fresh(link, leaf, parent));
     }

@@ -62,9 +62,17 @@ impl Statistics for Numbers {
     type Target = f64;
 
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+        /// Nearly no leaf has more rows.
+        const FEW: usize = 16;
+        let target = |&row: &RowId| targets[row as usize];
         let moments = match rows {
-            &[row] => Moments { mean: targets[row as usize], squares: 0.0 },
-            _ => Moments::of(&mut rows.iter().map(|&row| targets[row as usize]).collect::<Vec<f64>>()),
+            [row] => Moments { mean: target(row), squares: 0.0 },
+            _ if rows.len() <= FEW => {
+                let mut few = [0.0; FEW];
+                few.iter_mut().zip(rows).for_each(|(at, row)| *at = target(row));
+                Moments::of(&mut few[..rows.len()])
+            }
+            _ => Moments::of(&mut rows.iter().map(target).collect::<Vec<f64>>()),
         };
         self.set(leaf, moments);
     }

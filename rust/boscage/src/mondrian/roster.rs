@@ -75,6 +75,7 @@ impl Roster {
 
     /// Gives places in the table to new rows.
     pub(crate) fn admit(&mut self, ids: &[u64]) -> Vec<RowId> {
+        self.by_id.reserve(ids.len());
         ids.iter()
             .map(|&id| {
                 let entry = (id, self.next_arrival);

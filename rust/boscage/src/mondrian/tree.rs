@@ -124,7 +124,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         control: &Control,
     ) -> Result<()> {
         self.arena.reserve_rows(process.targets.len());
-        Growth { tree: self, process, bench, control }.insert(rows)?;
+        Growth { tree: self, process, bench, control, names: None }.insert(rows)?;
         self.refresh_grown(&mut bench.touched, rows, process);
         self.arena.compact();
         Ok(())
@@ -350,7 +350,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             statistics.clear(freed);
             extents.clear(freed);
         });
-        let leaf = self.arena.add_leaf(None, &rows);
+        let leaf = self.arena.add_leaf(None, rows.iter().copied());
         self.arena.set(link, Some(leaf));
         self.statistics.set_leaf(leaf, &rows, process.targets);
         self.extents.set(&self.arena, leaf, process.table);
@@ -406,7 +406,8 @@ pub(crate) fn partition<S: Scalar>(
     cut: Cut,
 ) -> usize {
     let column = table.column(cut.feature, rows.len());
-    let goes_right = |row: RowId| column.at(row) > cut.threshold;
+    let threshold = S::floor(cut.threshold);
+    let goes_right = |row: RowId| column.value(row) > threshold;
     let Some(&first) = rows.first() else { return 0 };
     // Many cuts leave all rows on one side: then nothing moves.
     let right = goes_right(first);

@@ -418,7 +418,11 @@ impl Arena {
     }
 
     /// A leaf of some rows; it is paused if it has no run.
-    pub(crate) fn add_leaf(&mut self, run: Option<Run>, rows: &[RowId]) -> NodeId {
+    pub(crate) fn add_leaf(
+        &mut self,
+        run: Option<Run>,
+        rows: impl ExactSizeIterator<Item = RowId>,
+    ) -> NodeId {
         let leaf = Leaf { first: NONE, last: NONE, n_rows: 0, run };
         let id = if let Some(at) = self.free_leaves.pop() {
             self.leaves[at.rank()] = leaf;
@@ -432,11 +436,11 @@ impl Arena {
     }
 
     /// Puts rows into a leaf.
-    pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: &[RowId]) {
+    pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: impl ExactSizeIterator<Item = RowId>) {
         let leaf = &mut self.leaves[leaf.rank()];
         leaf.n_rows += rows.len() as u32;
         let mut last = leaf.last;
-        for &row in rows {
+        for row in rows {
             if last == NONE {
                 leaf.first = row;
             } else {
