@@ -368,6 +368,25 @@ def test_a_row_too_far_away_is_refused_and_changes_nothing() -> None:
         assert np.isfinite(model.predict_proba([[1e30, 0.5], [-1e300, 1e300]])).all()
 
 
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_a_table_beyond_the_cache_is_fitted_as_it_is_learned_in_parts(kind: Any) -> None:
+    # Subtrees of such a table grow on copies of their rows; those of added rows do not.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40_000, 16)).astype(np.float32)
+    X[::3] = np.round(X[::3], 1)
+    y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.0)
+    ranges = (X.min(axis=0), X.max(axis=0))
+    params: dict[str, Any] = {"n_estimators": 2, "feature_range": ranges, "min_samples_split": 3}
+    parts = kind(**params, random_state=3)
+    for rows in np.array_split(rng.permutation(len(X)), 40):
+        parts.partial_fit(X[rows], y[rows], ids=rows)
+    whole = kind(**params, random_state=3).fit(X, y)
+    assert whole.digest() == parts.digest()
+    parts.forget(np.arange(1, len(X), 2))
+    half = kind(**params, random_state=3).fit(X[::2], y[::2], ids=np.arange(0, len(X), 2))
+    assert half.digest() == parts.digest()
+
+
 @pytest.mark.parametrize("n_shards", [2, 5])
 def test_merged_shards_equal_one_fit(n_shards: int) -> None:
     rng = np.random.default_rng(3)

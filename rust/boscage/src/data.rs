@@ -11,7 +11,7 @@ pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static 
     /// The value in this type, rounded if need be.
     fn of<S: Scalar>(value: S) -> Self;
     /// The largest value in this type that is not above.
-    fn floor(value: f64) -> Self;
+    fn not_above(value: f64) -> Self;
     /// Zero.
     const ZERO: Self;
     /// The smallest finite value.
@@ -32,7 +32,7 @@ impl Scalar for f32 {
         let wide: f64 = value.into();
         wide as Self
     }
-    fn floor(value: f64) -> Self {
+    fn not_above(value: f64) -> Self {
         let nearest = value as Self;
         if f64::from(nearest) > value { nearest.next_down() } else { nearest }
     }
@@ -48,7 +48,7 @@ impl Scalar for f64 {
     fn of<S: Scalar>(value: S) -> Self {
         value.into()
     }
-    fn floor(value: f64) -> Self {
+    fn not_above(value: f64) -> Self {
         value
     }
 }
@@ -204,8 +204,12 @@ impl<'a, S: Scalar> Table<'a, S> {
         const SOME: usize = 16;
         let mut values = Vec::with_capacity(rows.len() * self.n_features);
         for some in rows.chunks(SOME) {
-            some.iter().for_each(|&row| fetch(self.row(row)));
-            some.iter().for_each(|&row| values.extend_from_slice(self.row(row)));
+            for &row in some {
+                fetch(self.row(row));
+            }
+            for &row in some {
+                values.extend_from_slice(self.row(row));
+            }
         }
         values
     }
@@ -268,4 +272,25 @@ pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a value in single precision is above a threshold in double precision.
+    #[test]
+    fn thresholds_round_to_the_side_that_decides_alike() {
+        let near = [0.1f32, -0.1, 1.0, -1.0, f32::MIN_POSITIVE, f32::MAX, f32::MIN, 0.0, -0.0, 16_777_217.0];
+        let values: Vec<f32> = near.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]).collect();
+        let mut thresholds = vec![0.1, -0.1, 1e-300, -1e-300, f64::MAX, f64::MIN, 1e39, -1e39];
+        thresholds.extend(values.iter().flat_map(|&x| {
+            let x = f64::from(x);
+            [x.next_down(), x, x.next_up()]
+        }));
+        for (&x, &threshold) in values.iter().flat_map(|x| thresholds.iter().map(move |t| (x, t))) {
+            assert_eq!(x > f32::not_above(threshold), f64::from(x) > threshold, "{x:e} and {threshold:e}");
+            assert_eq!(f64::not_above(threshold), threshold);
+        }
+    }
 }

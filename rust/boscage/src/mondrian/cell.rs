@@ -395,7 +395,7 @@ impl SumTree {
         while i < self.leaves {
             let (left, right) = (self.sums[2 * i], self.sums[2 * i + 1]);
             // Nobody could foresee where a branch goes.
-            let goes = u64::from((right > 0.0) & (rest >= left));
+            let goes = u64::from(right > 0.0) & u64::from(rest >= left);
             rest -= f64::from_bits(left.to_bits() & goes.wrapping_neg());
             i = 2 * i + goes as usize;
         }

@@ -63,6 +63,11 @@ impl UnitClocks {
         Self { splits, end: unit_clock(gamma2, lifetime) }
     }
 
+    /// A leaf's.
+    pub(crate) fn end(&self) -> f64 {
+        self.end
+    }
+
     pub(crate) fn of(&self, node: NodeId) -> f64 {
         if node.is_leaf() { self.end } else { self.splits[node.rank()] }
     }
@@ -85,10 +90,17 @@ impl<R: Real> Message<R> {
 
 /// What an upward pass leaves at a node.
 #[derive(Debug, Clone, Copy)]
-struct Told<R> {
-    message: Message<R>,
-    /// The node's clock.
-    clock: R,
+pub(super) struct Told<R> {
+    pub(super) message: Message<R>,
+    /// The node's clock; a leaf's is that of the lifetime.
+    pub(super) clock: R,
+}
+
+impl<R: Real> Told<R> {
+    /// The message as it comes to a parent with this clock.
+    pub(super) fn at_parent(self, clock: R) -> Message<R> {
+        self.message.through(self.clock - clock)
+    }
 }
 
 /// Upward messages of one tree, by node.
@@ -115,15 +127,8 @@ impl<R: Real> Messages<R> {
         self.told[node.index()].message
     }
 
-    /// A node's clock; a leaf's is that of the lifetime.
-    fn clock(&self, node: NodeId) -> R {
-        self.told[node.index()].clock
-    }
-
-    /// A node's message as it comes to a parent with this clock.
-    fn at_parent(&self, node: NodeId, clock: R) -> Message<R> {
-        let Told { message, clock: own } = self.told[node.index()];
-        message.through(own - clock)
+    fn told(&self, node: NodeId) -> Told<R> {
+        self.told[node.index()]
     }
 
     /// The upward pass over a tree given in preorder.
@@ -202,7 +207,7 @@ impl<R: Real> Messages<R> {
             let clock = clock(node);
             self.told[node.index()] = match tree.arena.kind(node) {
                 Kind::Split(left, right) => {
-                    let [left, right] = [left, right].map(|child| self.at_parent(child, clock));
+                    let [left, right] = [left, right].map(|child| self.told(child).at_parent(clock));
                     watch(Source::Sides(left, right));
                     Told { message: join(left, right), clock }
                 }
@@ -216,7 +221,7 @@ impl<R: Real> Messages<R> {
 }
 
 /// Two likelihoods of one mean together.
-fn join<R: Real>(left: Message<R>, right: Message<R>) -> Message<R> {
+pub(super) fn join<R: Real>(left: Message<R>, right: Message<R>) -> Message<R> {
     let precision = left.precision + right.precision;
     let share = right.precision / precision;
     Message { precision, mean: left.mean - share * (left.mean - right.mean) }
@@ -229,11 +234,7 @@ fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
 }
 
 /// The likelihood of a leaf's rows given its mean.
-pub(crate) fn leaf_message<S: Scalar, R: Real>(
-    tree: &Tree<S, Numbers>,
-    leaf: NodeId,
-    noise_variance: R,
-) -> Message<R> {
+fn leaf_message<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> Message<R> {
     let n = tree.arena.n_rows(leaf) as f64;
     let mean = R::constant(tree.statistics.moments(leaf).mean);
     Message { precision: R::constant(n) / noise_variance, mean }
@@ -250,7 +251,7 @@ fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_va
 /// Variance of the root's message about `mu_H`, and its mean.
 pub(crate) fn root_term<R: Real>(messages: &Messages<R>, root: NodeId) -> (R, R) {
     let message = messages.of(root);
-    (messages.clock(root) + R::constant(1.0) / message.precision, message.mean)
+    (messages.told(root).clock + R::constant(1.0) / message.precision, message.mean)
 }
 
 /// Log density at `x` of a centred Gaussian.
@@ -286,25 +287,18 @@ impl Above {
         }
     }
 
-    /// The belief about a row that comes to a leaf whose other rows say `others`, this being the belief
-    /// about the leaf: the row joins them, or branches off above them.
-    pub(crate) fn without(
-        self,
-        others: Message,
-        branch: Option<&Stop>,
-        hyper: &Hyperparameters,
-        lifetime: f64,
-    ) -> Self {
-        // Whichever is likelier.
-        let Some((stop, probability)) =
-            branch.map(|stop| (stop, branch_probability(stop))).filter(|(_, p)| *p > 0.5)
-        else {
-            return self.observe(others);
-        };
-        let end = hyper.clock(lifetime);
-        let (first, _) = branch_clock(stop, hyper, probability, 0, 1);
+    /// The belief about a child, given this one about its parent, the clocks of both, and the child's sibling.
+    pub(super) fn of_child(self, parent: f64, child: f64, sibling: Told<f64>) -> Self {
+        let belief = self.observe(sibling.at_parent(parent));
+        Self { variance: belief.variance + (child - parent).max(0.0), ..belief }
+    }
+
+    /// The belief about a row that comes to a leaf whose other rows say `others`, this being the belief about the leaf:
+    /// the row joins them, or branches off above them where the clock is `branch`, and `end` at the leaf.
+    pub(crate) fn without(self, others: Message, branch: Option<f64>, end: f64) -> Self {
+        let Some(branch) = branch else { return self.observe(others) };
         // From the leaf's belief back to the branch: what the clock had not yet spent there.
-        let rest = (end - first).max(0.0);
+        let rest = (end - branch).max(0.0);
         let v = (self.variance - rest).max(0.0);
         let whole = self.variance + 1.0 / others.precision;
         let mean = self.mean + v / whole * (others.mean - self.mean);
@@ -329,7 +323,7 @@ pub(crate) fn predict_exact<S: Scalar>(
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
         let message = messages.of(stop.node);
-        let here = messages.clock(stop.node);
+        let here = messages.told(stop.node).clock;
         let probability = branch_probability(stop);
         if probability > 0.0 {
             let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
@@ -337,7 +331,8 @@ pub(crate) fn predict_exact<S: Scalar>(
             let (noise, scale) = (hyper.noise_variance, scale(stop.node));
             let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
             for piece in 0..pieces {
-                let (expected, spread) = branch_clock(stop, hyper, probability, piece, pieces);
+                let (expected, spread) = branch_clock(stop, hyper.gamma2, probability, piece, pieces);
+                let expected = hyper.gamma1 * expected;
                 let (mean, variance) = bridge.at(expected, spread);
                 let weight = weight / f64::from(pieces);
                 emit(Component { weight, mean, variance: (variance + noise) * scale });
@@ -355,7 +350,7 @@ pub(crate) fn predict_exact<S: Scalar>(
             return;
         };
         let sibling = sibling(tree, stop.node, next.node);
-        above = above.observe(messages.at_parent(sibling, clock));
+        above = above.observe(messages.told(sibling).at_parent(clock));
     }
     if stops.is_empty() {
         let variance = end + hyper.noise_variance;
@@ -416,27 +411,24 @@ pub(crate) fn posterior<S: Scalar>(
         .collect()
 }
 
-/// What everything but the rows below a node says about its mean, by node: at the root, and at the children of the
-/// given nodes, parents first.
+/// What everything but the rows below a node says about its mean, by node.
 pub(crate) fn beliefs<S: Scalar>(
     tree: &Tree<S, Numbers>,
     messages: &Messages,
     hyper: &Hyperparameters,
-    nodes: &[NodeId],
+    preorder: &[NodeId],
 ) -> Vec<Above> {
     let mut above = vec![Above { mean: hyper.mu, variance: 0.0 }; tree.arena.n_indices()];
     if let Some(root) = tree.arena.root() {
-        above[root.index()].variance = messages.clock(root);
+        above[root.index()].variance = messages.told(root).clock;
     }
-    for &node in nodes {
+    for &node in preorder {
         let Kind::Split(left, right) = tree.arena.kind(node) else {
             continue;
         };
-        let (here, clock) = (above[node.index()], messages.clock(node));
+        let (here, clock) = (above[node.index()], messages.told(node).clock);
         for (child, other) in [(left, right), (right, left)] {
-            let mut belief = here.observe(messages.at_parent(other, clock));
-            belief.variance += (messages.clock(child) - clock).max(0.0);
-            above[child.index()] = belief;
+            above[child.index()] = here.of_child(clock, messages.told(child).clock, messages.told(other));
         }
     }
     above
@@ -511,8 +503,14 @@ pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> 
     if probability == 0.0 {
         return span;
     }
-    let (clock, _) = branch_clock(stop, hyper, probability, 0, 1);
+    let clock = hyper.gamma1 * branch_clock(stop, hyper.gamma2, probability, 0, 1).0;
     probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
+}
+
+/// The expected clock where a point branches off above a stop, in units of `gamma_1`, if it rather does than not.
+pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
+    let probability = branch_probability(stop);
+    (probability > 0.5).then(|| branch_clock(stop, gamma2, probability, 0, 1).0)
 }
 
 /// The probability of branching off above a stop.
@@ -524,26 +522,19 @@ pub(crate) fn branch_probability(stop: &Stop) -> f64 {
     }
 }
 
-/// Mean of the clock at the branch above a stop, and its variance in units of `gamma_1^2`, given that its
-/// time is in one of several pieces of equal probability.
+/// Mean and variance of the clock at the branch above a stop, in units of `gamma_1` and its square, given that its time
+/// is in one of several pieces of equal probability.
 ///
 /// The time `T` is exponential of rate `h` after `a`, truncated at `b`, and so it is in a piece. By parts,
 /// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
 /// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
 /// the variable of integration takes the edge off what is left at 0.
-fn branch_clock(
-    stop: &Stop,
-    hyper: &Hyperparameters,
-    probability: f64,
-    piece: u32,
-    pieces: u32,
-) -> (f64, f64) {
+fn branch_clock(stop: &Stop, gamma2: f64, probability: f64, piece: u32, pieces: u32) -> (f64, f64) {
     let rate = match stop.branch {
         Branch::Rate(rate) => rate,
-        Branch::At(time) => return (hyper.clock(time), 0.0),
-        Branch::Never => return (hyper.clock(stop.time), 0.0),
+        Branch::At(time) => return (unit_clock(gamma2, time), 0.0),
+        Branch::Never => return (unit_clock(gamma2, stop.time), 0.0),
     };
-    let gamma2 = hyper.gamma2;
     // Finite also where the rate is next to nothing.
     let quantile = |piece: u32| {
         (-(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate).min(0.25 * f64::MAX)
@@ -552,22 +543,21 @@ fn branch_clock(
     let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
     let span = until - after;
     let own = -(-rate * span).exp_m1();
-    // In units of gamma_1, whose square might overflow.
-    let unit_clock = |time| unit_clock(gamma2, time);
     let both = rate + gamma2;
     let last = (-both * span).exp();
-    let start = unit_clock(after);
+    let (start, left) = (unit_clock(gamma2, after), (-gamma2 * after).exp());
     let (mut gain, mut square) = (0.0, 0.0);
     for (z, weight) in GAUSS {
         let q = last + (1.0 - last) * z * z * z;
         let elapsed = -q.ln() / both;
         let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
-        let slope = gamma2 * (-gamma2 * after).exp() / (decay * decay * both);
+        let slope = gamma2 * left / (decay * decay * both);
         let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
         let part = weight * 3.0 * z * z * (1.0 - last) * slope * survives;
         gain += part;
-        square += part * 2.0 * (unit_clock(after + elapsed) - start);
+        // The clock is 1 / decay - 1 / 2.
+        square += part * 2.0 * (1.0 / decay - 0.5 - start);
     }
     let spread = (square - gain * gain).max(0.0);
-    (hyper.gamma1 * (start + gain), spread)
+    (start + gain, spread)
 }

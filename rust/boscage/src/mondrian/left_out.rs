@@ -15,6 +15,7 @@ use super::numbers::Numbers;
 use super::outside::Outside;
 use super::regressor::{Noise, Posterior, RegressionSettings};
 use super::route::{Branch, Stop};
+use super::skeleton::Skeleton;
 use super::tails::Tails;
 use super::tree::Tree;
 use crate::data::{Scalar, Table};
@@ -111,7 +112,7 @@ pub(crate) fn maximise<S: Scalar>(
         Posterior::Exact | Posterior::Fast => None,
     };
     // Many points have a gamma_2 in common, and so most of the work of clocks.
-    let mut clocks: Option<(i32, Vec<UnitClocks>)> = None;
+    let mut clocks: Option<(i32, Vec<Clocks>)> = None;
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
         let prior = PRIOR * f64::from(prior).exp2();
@@ -224,11 +225,18 @@ struct Place {
     branch: Option<Stop>,
 }
 
+/// Clocks of one tree in units of `gamma_1`, for one `gamma_2`.
+struct Clocks {
+    nodes: UnitClocks,
+    /// Where each chosen row branches off, if it rather does than not.
+    branches: Vec<Option<f64>>,
+}
+
 struct Trial<'a, S> {
     trees: &'a [Tree<S, Numbers>],
     preorders: Vec<Vec<NodeId>>,
-    /// For every tree, the nodes on the ways of the chosen rows, parents first.
-    ways: Vec<Vec<NodeId>>,
+    /// For every tree, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
+    skeletons: Vec<(Skeleton, Vec<usize>)>,
     /// For every tree, each chosen row's place.
     places: Vec<Vec<Place>>,
     targets: Vec<f64>,
@@ -305,15 +313,6 @@ fn place<S: Scalar>(
     Place { path, branch: (stop.branch != Branch::Never).then_some(stop) }
 }
 
-/// Every node on some way, parents before children.
-fn ways(places: &[Place]) -> Vec<NodeId> {
-    let mut nodes: Vec<(usize, NodeId)> =
-        places.iter().flat_map(|place| place.path.iter().copied().enumerate()).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes.into_iter().map(|(_, node)| node).collect()
-}
-
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
         forest: &'a Forest<Numbers>,
@@ -342,8 +341,11 @@ impl<'a, S: Scalar> Trial<'a, S> {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        let ways = places.iter().map(|places| ways(places)).collect();
-        Ok(Self { trees, preorders, ways, places, targets, forest, order, numbers, noise, run })
+        let skeletons = run.map(trees.len(), |i| {
+            let paths = places[i].iter().map(|place| place.path.as_slice());
+            Ok(Skeleton::new(&trees[i], &preorders[i], paths))
+        })?;
+        Ok(Self { trees, preorders, skeletons, places, targets, forest, order, numbers, noise, run })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -396,10 +398,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// The clocks of the mixture's trees.
-    fn clocks(&self, gamma2: f64) -> Result<Vec<UnitClocks>> {
+    fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.trees.len().min(TREES), |i| {
-            Ok(UnitClocks::new(&self.trees[i], &self.preorders[i], lifetime, gamma2))
+            let nodes = UnitClocks::new(&self.trees[i], &self.preorders[i], lifetime, gamma2);
+            let branch = |place: &Place| gaussian::likely_branch(place.branch.as_ref()?, gamma2);
+            Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
     }
 
@@ -407,30 +411,28 @@ impl<'a, S: Scalar> Trial<'a, S> {
     fn left_out(
         &self,
         hyper: &Hyperparameters,
-        clocks: &[UnitClocks],
+        clocks: &[Clocks],
         prior: f64,
     ) -> Result<Vec<Vec<(f64, f64)>>> {
-        let lifetime = self.forest.settings.lifetime;
         self.run.map(clocks.len(), |i| {
-            let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let clock = |node| hyper.gamma1 * clocks[i].of(node);
-            let leaf = |leaf| gaussian::leaf_message(tree, leaf, hyper.noise_variance);
-            let messages = Messages::of_leaves(tree, preorder, clock, leaf);
-            let above = gaussian::beliefs(tree, &messages, hyper, &self.ways[i]);
+            let (tree, Clocks { nodes, branches }) = (&self.trees[i], &clocks[i]);
+            let (skeleton, ends) = &self.skeletons[i];
+            let above = skeleton.beliefs(hyper, nodes);
             let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
             let sizes: Vec<Sizes> =
-                (0..n_parts).map(|part| self.sizes_without(part, i, hyper, &clocks[i])).collect();
+                (0..n_parts).map(|part| self.sizes_without(part, i, hyper, nodes)).collect();
             let rows = self.places[i].iter().zip(&self.targets).enumerate();
             let each = rows
                 .map(|(row, (place, &y))| {
                     let leaf = place.path[place.path.len() - 1];
                     let n = tree.arena.n_rows(leaf) as f64;
-                    let mut belief = above[leaf.index()];
+                    let mut belief = above[ends[row]];
                     if n > 1.0 {
                         let mean = tree.statistics.moments(leaf).mean;
                         let mean = mean + (mean - y) / (n - 1.0);
                         let others = Message { precision: (n - 1.0) / hyper.noise_variance, mean };
-                        belief = belief.without(others, place.branch.as_ref(), hyper, lifetime);
+                        let branch = branches[row].map(|clock| hyper.gamma1 * clock);
+                        belief = belief.without(others, branch, hyper.gamma1 * nodes.end());
                     }
                     let scale =
                         if n_parts == 0 { 1.0 } else { sizes[row % n_parts].along(&place.path, prior) };
@@ -568,7 +570,7 @@ mod tests {
                 .collect();
             let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
             for (i, tree) in others.trees.iter().enumerate() {
-                let sizes = trial.sizes_without(part, i, &hyper, &clocks[i]);
+                let sizes = trial.sizes_without(part, i, &hyper, &clocks[i].nodes);
                 for &row in &rows {
                     let number = trial.numbers[row as usize].unwrap() as usize;
                     let path = &trial.places[i][number].path;

@@ -29,6 +29,7 @@ mod pilot;
 mod regressor;
 mod roster;
 mod route;
+mod skeleton;
 mod statistics;
 mod tails;
 mod tree;

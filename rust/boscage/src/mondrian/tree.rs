@@ -406,7 +406,7 @@ pub(crate) fn partition<S: Scalar>(
     cut: Cut,
 ) -> usize {
     let column = table.column(cut.feature, rows.len());
-    let threshold = S::floor(cut.threshold);
+    let threshold = S::not_above(cut.threshold);
     let goes_right = |row: RowId| column.value(row) > threshold;
     let Some(&first) = rows.first() else { return 0 };
     // Many cuts leave all rows on one side: then nothing moves.
