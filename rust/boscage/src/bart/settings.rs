@@ -87,7 +87,7 @@ const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
 /// Degrees of freedom of the prior of the variance of leaves' values.
-pub const SPREAD_DF: f64 = 6.0;
+pub(super) const SPREAD_DF: f64 = 6.0;
 
 /// Spreads of leaves with which rounding does not take what targets say.
 const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
@@ -118,7 +118,7 @@ pub struct BartSettings {
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
     /// Whether it is learnt, for numbers and two classes: the variance of leaves' values is then a priori
-    /// [`SPREAD_DF`] times that of the `k` above, over a chi-square variable of so many degrees of freedom.
+    /// six times that of the `k` above, over a chi-square variable of six degrees of freedom.
     pub learn_k: bool,
     /// Degrees of freedom of the prior of the noise variance.
     pub nu: f64,
