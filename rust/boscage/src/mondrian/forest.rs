@@ -171,9 +171,11 @@ impl<P: Statistics> Forest<P> {
         let coordinates = domain.coordinates(rows);
         let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
         let level = highest_level(&domain, arrivals, 0)?;
+        run.control.check()?;
         let mut roster = Roster::default();
         let ids = roster.name(rows.n_rows(), ids)?;
         roster.admit(&ids);
+        run.control.check()?;
         let body = match Values::of(arrivals.coordinates) {
             Values::F32(values) => Body::F32(Kept { values, trees: Vec::new() }),
             Values::F64(values) => Body::F64(Kept { values, trees: Vec::new() }),

@@ -76,9 +76,10 @@ impl Roster {
     /// Gives places in the table to new rows.
     pub(crate) fn admit(&mut self, ids: &[u64]) -> Vec<RowId> {
         self.by_id.reserve(ids.len());
-        ids.iter()
-            .map(|&id| {
-                let entry = (id, self.next_arrival);
+        let rows: Vec<RowId> = (self.next_arrival..)
+            .zip(ids)
+            .map(|(arrival, &id)| {
+                let entry = (id, arrival);
                 let row = if let Some(row) = self.free.pop() {
                     self.entries[row as usize] = entry;
                     row
@@ -87,12 +88,19 @@ impl Roster {
                     self.entries.len() as RowId - 1
                 };
                 self.by_id.insert(id, row);
-                self.by_arrival.insert(self.next_arrival, row);
-                self.next_arrival += 1;
                 self.next_id = self.next_id.max(id.saturating_add(1));
                 row
             })
-            .collect()
+            .collect();
+        let arrivals = (self.next_arrival..).zip(rows.iter().copied());
+        if self.by_arrival.is_empty() {
+            // Much quicker than one by one.
+            self.by_arrival = arrivals.collect();
+        } else {
+            self.by_arrival.extend(arrivals);
+        }
+        self.next_arrival += ids.len() as u64;
+        rows
     }
 
     /// The rows with the given ids.
