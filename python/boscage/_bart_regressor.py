@@ -63,8 +63,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     k : float or "learned", default=2.0
         Shrinkage: greater values keep the sum nearer to the middle of the targets' range. From
         0.0001 to 10000. ``"learned"`` draws it along: the variance of a leaf's value is a priori
-        ``6 / chi2(6)`` times that of ``k=2``. This predicts better where 2 shrinks too little or
-        too much.
+        ``6 / chi2(6)`` times that of ``k=2``.
     nu : float, default=3.0
         Degrees of freedom of the prior of the noise variance.
     q : float, default=0.9
