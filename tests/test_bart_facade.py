@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr, softmax
 from sklearn.base import clone
@@ -267,6 +268,34 @@ def test_mixing_is_that_of_arviz() -> None:
         np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
 
 
+def test_a_fit_goes_on_with_the_same_features_and_classes_only() -> None:
+    named = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = BARTClassifier(**SHORT, warm_start=True).fit(named, Y)
+    before = model.predict_proba(named[:5])
+    model.set_params(n_draws=40)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fit(named.rename(columns={"a": "x"}), Y)
+    with pytest.raises(ValueError, match=r"the same classes, \['no', 'yes'\], found \['n', 'y'\]"):
+        model.fit(named, np.array(["n", "y"])[(Y == "yes").astype(int)])
+    assert list(model.classes_) == ["no", "yes"]
+    np.testing.assert_array_equal(model.predict_proba(named[:5]), before)
+    assert model.fit(named, Y).trace_["n_leaves"].shape == (2, 40)
+
+
+def test_what_cannot_be_called_or_counted_is_said_by_name() -> None:
+    model = BARTRegressor(**SHORT)
+    with pytest.raises(TypeError, match="callback must be callable, found 5"):
+        model.fit(X, N, callback=5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="sparse"):
+        model.set_params(sparse=1e200).fit(X, N)
+    with pytest.raises(TypeError, match="k must be a number"):
+        model.set_params(sparse=False, k=np.array([1.0, 2.0])).fit(X, N)
+    with pytest.raises(ValueError, match="at least 1e-140"):
+        model.set_params(k=2.0).fit(X, N * 1e-200)
+    with pytest.raises(IndexError, match="there are 60 draws, and no draw 60"):
+        model.fit(X, N).trees_[60]
+
+
 def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
     """R-CODA's definition, from Yule-Walker equations that are solved order by order."""
     rng = np.random.default_rng(4)
@@ -295,6 +324,7 @@ def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
     both = spectral_size(chains[:1]) + spectral_size(chains[1:])
     assert spectral_size(chains) == both
     assert spectral_size(np.ones((1, 100))) == 0.0
+    assert spectral_size(np.arange(100.0)[None]) == 0.0
 
 
 def test_spectral_size_is_that_of_r() -> None:

@@ -63,6 +63,8 @@ class Bart(SampledModel):
     # -- learning ---------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, **more: Any) -> None:
+        if more["callback"] is not None and not callable(more["callback"]):
+            raise TypeError(f"callback must be callable, found {more['callback']!r}")
         start = self._model if self._goes_on() else None
         super()._fit(X, y, start=start, **more)
         self._warn_if_chains_disagree()
@@ -93,9 +95,9 @@ class Bart(SampledModel):
         )
 
     def _shrinkage(self) -> dict[str, Any]:
-        if self.k == "learned":
-            return {"learn_k": True}
         if isinstance(self.k, str):
+            if self.k == "learned":
+                return {"learn_k": True}
             raise ValueError(f"k must be a positive number or 'learned', found {self.k!r}")
         return {"k": _inputs.check_positive("k", self.k)}
 

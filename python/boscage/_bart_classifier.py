@@ -186,6 +186,11 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         codes, labels = _inputs.encode(target, [])
         if len(labels) < 2:
             raise ValueError("y must have more than one class, found one class")
+        start = options["start"]
+        if start is not None and labels != start.classes():
+            raise ValueError(
+                f"a fit that goes on must be of the same classes, {start.classes()}, found {labels}"
+            )
         return _boscage.BartClassifier.fit(rows, codes, labels, settings, **options)
 
     @classmethod

@@ -61,6 +61,8 @@ class DrawnSums(Sequence[list[DrawnTree]]):
     def __getitem__(self, index: int | slice) -> list[DrawnTree] | list[list[DrawnTree]]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} draws, and no draw {index}")
         draw = range(len(self))[index]
         return [DrawnTree(**arrays) for arrays in self._model.trees(draw)]
 

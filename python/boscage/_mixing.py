@@ -112,16 +112,22 @@ def spectral_size(draws: FloatArray) -> float:
     Returns
     -------
     float
-        0 for chains whose draws do not differ.
+        0 for chains whose draws do not differ, or lie on a straight line.
     """
     return sum(_spectral_size(chain) for chain in draws)
+
+
+# Draws that are no further from a line, over their spread, are on it.
+_STRAIGHT = 1.5e-8
 
 
 def _spectral_size(chain: FloatArray) -> float:
     n = len(chain)
     most = min(n - 1, int(10.0 * np.log10(n)))
     covariance = _autocovariance(chain[None])[0, : most + 1]
-    if covariance[0] == 0.0:
+    # A line has no density at zero: no number of draws tells its mean.
+    line = np.polynomial.Polynomial.fit(np.arange(n), chain, 1)(np.arange(n)) if n > 1 else chain
+    if covariance[0] == 0.0 or np.std(chain - line) <= _STRAIGHT * np.std(chain):
         return 0.0
     # Durbin-Levinson: the variance that each order leaves, and the sum of its coefficients.
     coefficients, left = np.zeros(0), float(covariance[0])

@@ -47,7 +47,8 @@ class SampledModel(KeptModel):
         settings = self._settings(_inputs.draw_seed(self.random_state))
         n_threads = _inputs.n_threads(self.n_jobs)
         with self._unchanged_on_error():
-            rows = _inputs.check_rows(self, X, reset=True)
+            # A fit that goes on must be of the same features.
+            rows = _inputs.check_rows(self, X, reset=more.get("start") is None)
             target = self._check_target(y, len(rows))
             with progress_bar("sampling", self.verbose) as progress:
                 options = {"n_threads": n_threads, "progress": progress} | more

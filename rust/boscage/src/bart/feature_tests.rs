@@ -13,13 +13,14 @@ use super::settings::{BartSettings, Sparsity};
 use super::sparse::SplitWeights;
 use super::sweep::Forest;
 use super::tests::{
-    GROWPRUNE, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, check_visits, posterior, prior, samplers, settings,
-    some_rows, table, tree_name,
+    GROWPRUNE, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, posterior, prior, samplers, settings, some_rows, table,
+    tree_name,
 };
 use super::{BartClassifier, BartRegressor, PoissonLeaves, SumOfTrees};
 use crate::bayes::exact::{Exact, Flat, Mean};
-use crate::bayes::{Proposal, Target};
-use crate::control::Control;
+use crate::bayes::visits::Visits;
+use crate::bayes::{Proposal, Table, Target};
+use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::error::Error;
 use crate::model_file::AnyModel;
@@ -38,19 +39,19 @@ fn visits<M: LeafModel>(
     model: &M,
     n_sweeps: u32,
     f: impl Fn(f64) -> f64,
-) -> (HashMap<String, f64>, Vec<Mean>) {
+) -> (Visits, Vec<Mean>) {
     const BATCH: u32 = 250;
     let (table, odds) = (table(), Odds::new(settings.prior));
     let mut stream = Stream::new(11, 0);
     let mut forest =
         ModelForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new()).unwrap();
-    let mut visits: HashMap<String, f64> = HashMap::new();
+    let mut visits = Visits::new(n_sweeps);
     let mut means: Vec<Mean> = (0..5).map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = [0.0; 5];
         for _ in 0..BATCH {
             forest.sweep(model, &mut stream, &Control::new()).unwrap();
-            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n_sweeps);
+            visits.note(tree_name(&forest.trees[0], &table));
             batch.iter_mut().zip(&forest.sums).for_each(|(mean, &sum)| *mean += f(sum) / f64::from(BATCH));
         }
         means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
@@ -80,7 +81,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
         let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
         let n = 60_000;
         let (visits, rates) = visits(&settings, &model, n, f64::exp);
-        check_visits(name, &visits, &expected, n, 40.0);
+        visits.check(name, &expected);
         for (i, rate) in rates.iter().enumerate() {
             let mut more = COUNTS;
             more[i] += 1.0;
@@ -100,7 +101,7 @@ fn counts_without_exposure_give_back_the_prior() {
         let n = 50_000;
         // A square has mean (2 / k)^2 a priori, and the value itself mean zero.
         let (trees, squares) = visits(&settings, &model, n, |f| (f + 0.5).powi(2));
-        check_visits(name, &trees, &expected, n, 40.0);
+        trees.check(name, &expected);
         for mean in &squares {
             mean.check(1.25, 5.0, name);
         }
@@ -159,7 +160,7 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     for kernels in [GROWPRUNE, MIXED] {
         let n = 60_000;
         let (visits, _) = visits(&settings(kernels, 1), &Normal(ours), n, |f| f);
-        check_visits("a user's", &visits, &expected, n, 40.0);
+        visits.check("a user's", &expected);
     }
 }
 
@@ -187,12 +188,54 @@ fn weights_of_dimensions_are_those_of_the_posterior() {
             Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
                 .unwrap();
         let n = 60_000;
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(n);
         for _ in 0..n {
             forest.sweep(&mut stream, &Control::new()).unwrap();
-            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+            visits.note(tree_name(&forest.trees[0], &table));
         }
-        check_visits(name, &visits, &expected, n, 40.0);
+        visits.check(name, &expected);
+    }
+}
+
+/// Targets that say nothing, and rows among which dimensions cease to vary: the concentration comes back from its
+/// prior, `alpha / (alpha + p) ~ Beta(1/2, 1)` on a grid, also where it is so small that what varies in a node has no
+/// probability that a number could hold.
+#[test]
+fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
+    const P: usize = 3;
+    let corners: Vec<f64> = (0..8u32).flat_map(|i| [i & 1, i >> 1 & 1, i >> 2].map(f64::from)).collect();
+    let rows = Rows::from_f64(&corners, P).unwrap();
+    let table = Table::new(rows, &Threads::new(1), &Control::new()).unwrap();
+    let grid = || (1..1000).map(|i| f64::from(i) / 1000.0);
+    let alpha = |share: f64| P as f64 * share / (1.0 - share);
+    let total: f64 = grid().map(|share| share.powf(-0.5)).sum();
+    let prior_mean = |f: &dyn Fn(f64) -> f64| -> f64 {
+        grid().map(|share| share.powf(-0.5) / total * f(alpha(share))).sum()
+    };
+    let functions: [&dyn Fn(f64) -> f64; 3] =
+        [&f64::ln, &|alpha| f64::from(alpha < 0.01), &|alpha| f64::from(alpha < 0.1)];
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let (mut stream, odds) = (Stream::new(5, 0), Odds::new(settings.prior));
+        let start = (1e6, SIGMA_MU);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &[0.0; 8], start, &mut stream, &Control::new())
+                .unwrap();
+        let mut weights = SplitWeights::new(Sparsity { alpha: None }, P);
+        let mut found: [Mean; 3] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..200 {
+            let mut batch = [0.0; 3];
+            for _ in 0..600 {
+                forest.sweep(&mut stream, &Control::new()).unwrap();
+                weights.draw(forest.trees.iter(), &table, &mut stream);
+                Odds::set_log_weights(&mut forest.odds, &weights.log_s);
+                batch.iter_mut().zip(functions).for_each(|(sum, f)| *sum += f(weights.alpha) / 600.0);
+            }
+            found.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
+        }
+        for (i, (mean, f)) in found.iter().zip(functions).enumerate() {
+            mean.check(prior_mean(f), 5.0, &format!("{kernels:?}: function {i} of alpha"));
+        }
     }
 }
 
@@ -231,7 +274,7 @@ fn learnt_split_probabilities_have_their_posterior() {
                 .unwrap();
         let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
         let n = 100_000;
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(n);
         let mut found = Mean::new();
         for _ in 0..n / 400 {
             let mut batch = 0.0;
@@ -239,12 +282,12 @@ fn learnt_split_probabilities_have_their_posterior() {
                 forest.sweep(&mut stream, &Control::new()).unwrap();
                 weights.draw(forest.trees.iter(), &table, &mut stream);
                 Odds::set_log_weights(&mut forest.odds, &weights.log_s);
-                *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+                visits.note(tree_name(&forest.trees[0], &table));
                 batch += weights.log_s[0].exp() / 400.0;
             }
             found.add(batch);
         }
-        check_visits(name, &visits, &expected, n as u32, 60.0);
+        visits.check(name, &expected);
         found.check(mean / total, 5.0, name);
     }
 }
@@ -333,20 +376,20 @@ fn two_trees_have_their_posterior() {
             Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
                 .unwrap();
         let n = 60_000;
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(n);
         let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());
         for _ in 0..n / 300 {
             let mut batch = [0.0; 5];
             for _ in 0..300 {
                 forest.sweep(&mut stream, &Control::new()).unwrap();
-                *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+                visits.note(tree_name(&forest.trees[0], &table));
                 for (i, f) in batch.iter_mut().enumerate() {
                     *f += (TARGETS[i] - forest.residuals[i]) / 300.0;
                 }
             }
             means.iter_mut().zip(batch).for_each(|(mean, f)| mean.add(f));
         }
-        check_visits(name, &visits, &expected, n, 60.0);
+        visits.check(name, &expected);
         for (mean_of_row, exact) in means.iter().zip(mean) {
             let m = mean_of_row.sum / mean_of_row.n;
             let error = ((mean_of_row.squares / mean_of_row.n - m * m) / mean_of_row.n).sqrt();

@@ -7,9 +7,9 @@
 use super::context::Context;
 use super::evidence::Evidence;
 use super::passes::{extent, split_labels};
-use super::random::accept;
+use super::random::{accept, log_exponential};
 use super::tree_state::{Kind, Label, Node, TreeState, differ};
-use crate::bayes::{Cut, Rule, TreePrior};
+use crate::bayes::{Cut, Rule, TreePrior, draw_by_weight, log_sum_exp};
 use crate::mondrian::Stream;
 
 /// What a step works on.
@@ -199,40 +199,46 @@ pub(super) fn cell(
 /// Dimensions drawn by weight without replacement, only as far as they are asked for.
 pub(super) enum DimensionOrder<'a> {
     Uniform(ShuffledRange),
-    Weighted { log_weights: &'a [f64], drawn: Vec<usize> },
+    /// No more than the first is drawn.
+    Weighted {
+        log_weights: &'a [f64],
+        first: Option<u32>,
+    },
+    /// The others, the next one last.
+    Rest(Vec<(f64, u32)>),
 }
 
 impl<'a> DimensionOrder<'a> {
     pub(super) fn new(context: &'a Context<'_>) -> Self {
         match &context.odds.log_weights {
             None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
-            Some(log_weights) => Self::Weighted { log_weights, drawn: Vec::new() },
+            Some(log_weights) => Self::Weighted { log_weights, first: None },
         }
     }
 
     pub(super) fn next(&mut self, stream: &mut Stream) -> Option<u32> {
         match self {
             Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
-            Self::Weighted { log_weights, drawn } => {
-                let next = draw_by_weight(log_weights, drawn, stream)?;
-                drawn.push(next);
-                Some(next as u32)
+            Self::Weighted { log_weights, first: Some(first) } => {
+                *self = Self::Rest(others_by_weight(log_weights, *first, stream));
+                self.next(stream)
             }
+            Self::Weighted { log_weights, first } => {
+                *first = Some(draw_by_weight(log_weights, log_sum_exp(log_weights), stream) as u32);
+                *first
+            }
+            Self::Rest(rest) => rest.pop().map(|(_, d)| d),
         }
     }
 }
 
-/// One of those that were not drawn before.
-fn draw_by_weight(log_weights: &[f64], drawn: &[usize], stream: &mut Stream) -> Option<usize> {
-    let left = || (0..log_weights.len()).filter(|d| !drawn.contains(d));
-    let best = left().map(|d| log_weights[d]).fold(f64::NEG_INFINITY, f64::max);
-    let weight = |d: usize| libm::exp(log_weights[d] - best);
-    let mut rest = stream.unit() * left().map(weight).sum::<f64>();
-    let found = left().find(|&d| {
-        rest -= weight(d);
-        rest < 0.0
-    });
-    found.or_else(|| left().next_back())
+/// All dimensions but one, the last of them as if drawn first, by weight without replacement: of exponential times whose
+/// rates are weights the shortest is of such a dimension, and so is the next of the others.
+fn others_by_weight(log_weights: &[f64], first: u32, stream: &mut Stream) -> Vec<(f64, u32)> {
+    let all = (0..).zip(log_weights).filter(|&(d, _)| d != first);
+    let mut times: Vec<(f64, u32)> = all.map(|(d, &log)| (log_exponential(log, stream), d)).collect();
+    times.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+    times
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.

@@ -16,13 +16,16 @@ use crate::error::Result;
 use crate::mondrian::Stream;
 
 /// The tree of a particle drawn by weight after all have decided about all their nodes; None if it is the old one.
+///
+/// # Errors
+/// An interrupt.
 pub(super) fn draw<L: LeafModel>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     n_particles: usize,
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Result<Option<Tree<L::Stats>>> {
     let mut nodes = Nodes::new(leaf, context);
     let mut particles = vec![Particle::new(); n_particles];
     let mut resampled = particles.clone();
@@ -32,6 +35,7 @@ pub(super) fn draw<L: LeafModel>(
         let mut is_done = true;
         for (k, particle) in particles.iter_mut().enumerate() {
             let Some(slot) = particle.next(&nodes) else { continue };
+            context.control.check()?;
             is_done = false;
             let id = particle.nodes[slot];
             let rule =
@@ -47,7 +51,7 @@ pub(super) fn draw<L: LeafModel>(
     }
     let drawn = multinomial(&weights(&particles), 1, stream)[0];
     let drawn = &particles[drawn as usize];
-    (drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn))
+    Ok((drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn)))
 }
 
 /// Replaces a tree without cuts by one that is drawn from the prior (eq. 3.4), its values left to the caller. One of

@@ -51,6 +51,11 @@ impl Stream {
     }
 }
 
+/// The logarithm of a draw from the exponential distribution of a rate that is given by its logarithm.
+pub(super) fn log_exponential(log_rate: f64, stream: &mut Stream) -> f64 {
+    libm::log(-libm::log(1.0 - stream.unit())) - log_rate
+}
+
 /// A draw from the chi-square distribution.
 pub(super) fn chi_square(df: f64, stream: &mut Stream) -> f64 {
     2.0 * gamma(0.5 * df, stream)

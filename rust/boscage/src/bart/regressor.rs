@@ -8,7 +8,7 @@ use super::response::{Numbers, Response};
 use super::sampler::NormalSampler;
 use super::settings::BartSettings;
 use super::sweep::Forest;
-use crate::bayes::{Table, check, check_targets};
+use crate::bayes::{Table, check, check_squares};
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
@@ -55,7 +55,7 @@ impl BartRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check_fit(rows, targets.len())?;
-        check_targets(targets)?;
+        check_squares(targets)?;
         let fingerprint = fingerprint(settings, rows, targets.iter().map(|y| y.to_bits()));
         let problem = problem(settings, rows, targets)?;
         let chains = Chains {

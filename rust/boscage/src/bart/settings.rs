@@ -26,7 +26,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// What reached and explored the posterior best in a given time: nearly always to regrow or to edit where there is
+    /// What reached and explored the posterior best in a given time: mostly to regrow or to edit where there is
     /// one tree, in which local steps get stuck; with many trees local steps, and hardly ever the others, which cost
     /// much more.
     #[must_use]
@@ -186,7 +186,7 @@ impl BartSettings {
         check_within("k", self.k, SHRINKAGE)?;
         check_within("nu", self.nu, SHAPES)?;
         if let Some(alpha) = self.sparse.and_then(|sparse| sparse.alpha) {
-            check_within("the concentration of split probabilities", alpha, WORTH)?;
+            check_within("sparse, the concentration of split probabilities,", alpha, WORTH)?;
         }
         for (name, value) in [("sigma", self.sigma), ("sigma_estimate", self.sigma_estimate)] {
             if let Some(value) = value {

@@ -7,9 +7,10 @@
 //! given all `t` the `g` are independent again: `g_d ~ Gamma(alpha / p + cuts along d, 1 + sum of t of nodes with d
 //! in V)`. (Where all of `V` is always everything, this is the Dirichlet update of Linero.)
 
+use super::random::log_exponential;
 use super::settings::Sparsity;
 use super::tree_state::{Kind, Label, TreeState};
-use crate::bayes::{Table, log_sum_exp};
+use crate::bayes::{Table, draw_by_weight, log_sum_exp};
 use crate::mondrian::Stream;
 
 /// The state of the prior of split probabilities.
@@ -42,27 +43,28 @@ impl SplitWeights {
         let log_scale = stream.log_gamma(self.alpha);
         let tied: Vec<u32> = (0..p as u32).filter(|&d| table.column(d).has_ties()).collect();
         let mut cuts = vec![0.0; p];
-        // Of nodes all of whose dimensions vary, and of others.
-        let (mut common, mut rates) = (1.0, vec![0.0; p]);
+        // Logarithms of 1 + sum of t: of nodes all of whose dimensions vary, and of others. Where what varies has hardly
+        // any probability, t itself need not be a number.
+        let (mut common, mut rates) = (0.0, vec![f64::NEG_INFINITY; p]);
+        let mut varies = vec![true; p];
         for tree in trees {
             for node in inner_nodes(tree, table, &tied) {
                 cuts[node.dimension as usize] += 1.0;
                 if node.constant.is_empty() {
-                    common += exponential(log_scale, stream);
-                } else {
-                    let varies = |d: usize| !node.constant.contains(&(d as u32));
-                    let own: Vec<usize> = (0..p).filter(|&d| varies(d)).collect();
-                    let logs: Vec<f64> = own.iter().map(|&d| self.log_s[d]).collect();
-                    let t = exponential(log_scale + log_sum_exp(&logs), stream);
-                    for d in own {
-                        rates[d] += t;
-                    }
+                    common = log_sum_exp(&[common, log_exponential(log_scale, stream)]);
+                    continue;
                 }
+                node.constant.iter().for_each(|&d| varies[d as usize] = false);
+                let own = || (0..p).filter(|&d| varies[d]);
+                let logs: Vec<f64> = own().map(|d| self.log_s[d]).collect();
+                let t = log_exponential(log_scale + log_sum_exp(&logs), stream);
+                own().for_each(|d| rates[d] = log_sum_exp(&[rates[d], t]));
+                node.constant.iter().for_each(|&d| varies[d as usize] = true);
             }
         }
         let share = self.alpha / p as f64;
         for (d, log_s) in self.log_s.iter_mut().enumerate() {
-            *log_s = stream.log_gamma(share + cuts[d]) - libm::log(common + rates[d]);
+            *log_s = stream.log_gamma(share + cuts[d]) - log_sum_exp(&[common, rates[d]]);
         }
         let total = log_sum_exp(&self.log_s);
         for log_s in &mut self.log_s {
@@ -72,11 +74,6 @@ impl SplitWeights {
             self.alpha = draw_alpha(&self.grid, &self.log_s, stream);
         }
     }
-}
-
-/// A draw of `t` from the exponential distribution of a rate that is given by its logarithm; finite.
-fn exponential(log_rate: f64, stream: &mut Stream) -> f64 {
-    (-libm::log(1.0 - stream.unit()) * libm::exp(-log_rate)).min(1e300)
 }
 
 /// Concentrations `alpha` of `p` dimensions where `alpha / (alpha + p)` is on a grid of equal steps, with all of the
@@ -95,13 +92,7 @@ fn concentrations(p: f64) -> Vec<(f64, f64)> {
 fn draw_alpha(grid: &[(f64, f64)], log_s: &[f64], stream: &mut Stream) -> f64 {
     let mean = log_s.iter().sum::<f64>() / log_s.len() as f64;
     let logs: Vec<f64> = grid.iter().map(|(alpha, constant)| constant + alpha * mean).collect();
-    let total = log_sum_exp(&logs);
-    let mut rest = stream.unit();
-    let found = logs.iter().position(|log| {
-        rest -= libm::exp(log - total);
-        rest < 0.0
-    });
-    grid[found.unwrap_or(grid.len() - 1)].0
+    grid[draw_by_weight(&logs, log_sum_exp(&logs), stream)].0
 }
 
 /// An inner node: the dimension that it cuts, and those that do not vary among its rows.

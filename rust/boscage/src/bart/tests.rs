@@ -17,6 +17,7 @@ use super::settings::{BartSettings, Kernels};
 use super::sweep::Forest;
 use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
+use crate::bayes::visits::Visits;
 use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
 use crate::control::{Control, Threads};
 use crate::data::Rows;
@@ -86,14 +87,14 @@ pub(super) fn tree_name(tree: &TreeState, table: &Table) -> String {
 /// Means of batches that are longer than the chain's memory are as good as independent.
 const BATCH: u32 = 400;
 
-/// Shares of trees, and means of the sum of trees at every row, of a chain with given noise.
+/// Visits of trees, and means of the sum of trees at every row, of a chain with given noise.
 fn run(
     settings: &BartSettings,
     table: &Table,
     (targets, sigma): (&[f64], f64),
     n_sweeps: u32,
     seed: u64,
-) -> (HashMap<String, f64>, Vec<Mean>) {
+) -> (Visits, Vec<Mean>) {
     let odds = Odds::new(settings.prior);
     let mut stream = Stream::new(seed, 0);
     let mut forest = Forest::from_prior(
@@ -104,38 +105,19 @@ fn run(
         &Control::new(),
     )
     .unwrap();
-    let mut visits: HashMap<String, f64> = HashMap::new();
+    let mut visits = Visits::new(n_sweeps);
     let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = vec![0.0; targets.len()];
         for _ in 0..BATCH {
             forest.sweep(&mut stream, &Control::new()).unwrap();
-            *visits.entry(tree_name(&forest.trees[0], table)).or_default() += 1.0 / f64::from(n_sweeps);
+            visits.note(tree_name(&forest.trees[0], table));
             let sums = sums(&forest);
             batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
         }
         means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
     }
     (visits, means)
-}
-
-/// Shares of visits against probabilities. Sweeps follow each other: the error allowed is five times that of as
-/// many draws over `correlated`, the sweeps that are worth one.
-pub(super) fn check_visits(
-    what: &str,
-    visits: &HashMap<String, f64>,
-    expected: &HashMap<String, f64>,
-    n: u32,
-    correlated: f64,
-) {
-    for name in visits.keys() {
-        assert!(expected.contains_key(name), "{what}: {name} is not possible");
-    }
-    for (name, p) in expected {
-        let found = visits.get(name).copied().unwrap_or(0.0);
-        let error = (p * correlated / f64::from(n)).sqrt();
-        assert!((found - p).abs() < 5.0 * error, "{what}: {name}: {found} for {p} +- {error}");
-    }
 }
 
 pub(super) fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
@@ -164,7 +146,7 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let n = 200_000;
         let (visits, means) = run(&settings, &table, (&TARGETS, SIGMA), n, seed as u64);
-        check_visits(name, &visits, &expected, n, 40.0);
+        visits.check(name, &expected);
         for (i, mean) in means.iter().enumerate() {
             let step = 1e-4;
             let [up, down] = [step, -step].map(|step| {
@@ -190,17 +172,17 @@ fn a_flat_likelihood_gives_back_the_prior() {
             Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
                 .unwrap();
         let n = 100_000;
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(n);
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
         for _ in 0..n {
             forest.sweep(&mut stream, &Control::new()).unwrap();
-            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+            visits.note(tree_name(&forest.trees[0], &table));
             // Values are drawn anew in every sweep.
             let f = sums(&forest)[0] / SIGMA_MU;
             values.add(f);
             squares.add(f * f);
         }
-        check_visits(name, &visits, &expected, n, 40.0);
+        visits.check(name, &expected);
         values.check(0.0, 5.0, name);
         squares.check(1.0, 5.0, name);
     }
@@ -380,15 +362,15 @@ fn starts_are_draws_of_the_prior() {
         let expected = posterior(&Target { table: &table, prior: &odds, leaf: &Flat });
         let mut stream = Stream::new(2, 0);
         let n = 50_000;
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(n);
         for _ in 0..n {
             let start = (SIGMA, SIGMA_MU);
             let forest =
                 Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
                     .unwrap();
-            *visits.entry(tree_name(&forest.trees[0], &table)).or_default() += 1.0 / f64::from(n);
+            visits.note(tree_name(&forest.trees[0], &table));
         }
-        check_visits("starts", &visits, &expected, n, 1.0);
+        visits.check("starts", &expected);
     }
 }
 

@@ -72,7 +72,7 @@ fn particle_gibbs<L: LeafModel>(
     stream: &mut Stream,
 ) -> Result<Option<Tree<L::Stats>>> {
     if settings.proposal == Proposal::Prior {
-        return Ok(particles::draw(tree, leaf, context, settings.n_particles, stream).filter(fits));
+        return Ok(particles::draw(tree, leaf, context, settings.n_particles, stream)?.filter(fits));
     }
     let target = Target { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {

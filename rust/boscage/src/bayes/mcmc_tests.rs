@@ -8,6 +8,7 @@ use super::super::prior::ChipmanPrior;
 use super::super::smc::{self, SmcSettings};
 use super::super::table::Table;
 use super::super::tree::{Split, TreeNode};
+use super::super::visits::Visits;
 use super::super::weights::multinomial;
 use super::*;
 use crate::data::Rows;
@@ -25,33 +26,15 @@ fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-/// Visits of the trees of a chain, as shares.
-fn visits<L: LeafModel>(
-    state: &mut State<'_, L>,
-    moves: &[f64; 4],
-    n_steps: u32,
-    seed: u64,
-) -> HashMap<String, f64> {
+/// Visits of the trees of a chain.
+fn visits<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], n_steps: u32, seed: u64) -> Visits {
     let mut stream = Stream::new(seed, 0);
-    let mut visits: HashMap<String, f64> = HashMap::new();
+    let mut visits = Visits::new(n_steps);
     for _ in 0..n_steps {
         step(state, moves, &mut stream);
-        *visits.entry(name_of(&state.tree(), state.target.table)).or_default() += 1.0 / f64::from(n_steps);
+        visits.note(name_of(&state.tree(), state.target.table));
     }
     visits
-}
-
-/// Shares of visits against probabilities. Steps follow each other: the error allowed is five times that of as
-/// many draws over `correlated`, the steps that are worth one.
-fn check_visits(visits: &HashMap<String, f64>, expected: &HashMap<String, f64>, n: u32, correlated: f64) {
-    for name in visits.keys() {
-        assert!(expected.contains_key(name), "{name} is not possible");
-    }
-    for (name, p) in expected {
-        let found = visits.get(name).copied().unwrap_or(0.0);
-        let error = (p * correlated / f64::from(n)).sqrt();
-        assert!((found - p).abs() < 5.0 * error, "{name}: {found} for {p} +- {error}");
-    }
 }
 
 fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
@@ -78,7 +61,7 @@ fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
     for (seed, moves) in mixes.iter().enumerate() {
         let n = 400_000;
         let found = visits(&mut State::new(&target), moves, n, seed as u64);
-        check_visits(&found, &expected, n, 30.0);
+        found.check(&format!("{moves:?}"), &expected);
     }
 }
 
@@ -90,7 +73,7 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let n = 400_000;
     let found = visits(&mut State::new(&target), &ALL, n, 5);
-    check_visits(&found, &posterior(&target), n, 30.0);
+    found.check("numbers", &posterior(&target));
 }
 
 /// A tree drawn from the posterior by the recursion, each threshold uniform in its gap.
@@ -135,14 +118,14 @@ fn check_balance<L: LeafModel>(target: &Target<'_, L>, moves: &[f64; 4], seed: u
     let mut exact = Exact::new(target);
     let mut stream = Stream::new(seed, 7);
     let expected = posterior(target);
-    let mut starts: HashMap<String, f64> = HashMap::new();
-    let mut steps: HashMap<(String, String), [f64; 2]> = HashMap::new();
     let n = 150_000;
+    let mut starts = Visits::new(n);
+    let mut steps: HashMap<(String, String), [f64; 2]> = HashMap::new();
     for _ in 0..n {
         let tree = draw_exactly(target, &mut exact, &mut stream);
         let mut state = State::from_tree(target, &tree).unwrap();
         let before = name_of(&tree, target.table);
-        *starts.entry(before.clone()).or_default() += 1.0 / f64::from(n);
+        starts.note(before.clone());
         if step(&mut state, moves, &mut stream).1 {
             let after = name_of(&state.tree(), target.table);
             let is_back = usize::from(after < before);
@@ -151,7 +134,7 @@ fn check_balance<L: LeafModel>(target: &Target<'_, L>, moves: &[f64; 4], seed: u
         }
     }
     // The starts are independent: where they go wrong, the test is wrong.
-    check_visits(&starts, &expected, n, 1.5);
+    starts.check("starts", &expected);
     let mut n_pairs = 0;
     for ((a, b), [there, back]) in steps.iter().filter(|((a, b), _)| a != b) {
         n_pairs += u32::from(there + back > 50.0);
@@ -187,10 +170,10 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
         let n = 60_000;
         let mut state = State::from_prior(&target, &mut Stream::new(seed, 1), &Control::new()).unwrap();
         let found = visits(&mut state, &[0.0, 0.0, 1.0, 0.0], n, seed);
-        most = most.max(found.len());
-        let total: f64 = found.keys().map(|name| posterior[name]).sum();
-        let expected = found.keys().map(|name| (name.clone(), posterior[name] / total)).collect();
-        check_visits(&found, &expected, n, 30.0);
+        most = most.max(found.names().len());
+        let total: f64 = found.names().map(|name| posterior[name]).sum();
+        let expected = found.names().map(|name| (name.clone(), posterior[name] / total)).collect();
+        found.check(&format!("seed {seed}"), &expected);
     }
     assert!(most > 5, "{most}");
 }
@@ -234,7 +217,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let n = 300_000;
     let mut state = State::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
-    check_visits(&found, &posterior(&target), n, 30.0);
+    found.check("flat", &posterior(&target));
     // Where the root's cuts are: each dimension alike, and uniformly in its extent.
     let (mut places, mut first, mut cuts) = (Mean::new(), 0.0, 0.0);
     let mut stream = Stream::new(6, 0);

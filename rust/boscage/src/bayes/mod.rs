@@ -29,6 +29,8 @@ mod weights;
 
 #[cfg(test)]
 pub(crate) mod exact;
+#[cfg(test)]
+pub(crate) mod visits;
 
 pub(crate) use classifier::Classes;
 pub(crate) use dirichlet::{Counts, check_alpha};
@@ -36,7 +38,7 @@ pub(crate) use ensemble::Ensemble;
 pub(crate) use leaf::{LeafModel, Sweep};
 pub(crate) use limits::{
     Bounds, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, SHAPES, WORTH, check, check_count,
-    check_product, check_targets, check_within,
+    check_product, check_squares, check_within,
 };
 pub(crate) use mcmc::step;
 pub(crate) use nodes::{Cut, Root};
@@ -47,7 +49,7 @@ pub(crate) use state::{Rule, State, StateNode};
 pub(crate) use table::Table;
 pub(crate) use target::Target;
 pub(crate) use tree::{Split, Tree, TreeNode};
-pub(crate) use weights::{log_sum_exp, multinomial, normalised};
+pub(crate) use weights::{draw_by_weight, log_sum_exp, multinomial, normalised};
 
 pub use classifier::BayesianTreeClassifier;
 pub use ensemble::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};

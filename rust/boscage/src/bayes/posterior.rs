@@ -161,14 +161,13 @@ pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::super::classifier::BayesianTreeClassifier;
     use super::super::dirichlet::Dirichlet;
     use super::super::exact::{Exact, Mean, name_of};
     use super::super::mcmc::McmcSettings;
     use super::super::proposals::Proposal;
     use super::super::smc::SmcSettings;
+    use super::super::visits::Visits;
     use super::*;
     use crate::control::Control;
     use crate::mondrian::Label;
@@ -230,19 +229,12 @@ mod tests {
         }
         let settings = McmcSettings { n_chains: 1, n_draws: 100_000, thin: 3, ..McmcSettings::default() };
         let model = fit(&prior, &Sampler::Mcmc(settings)).unwrap();
-        let mut visits: HashMap<String, f64> = HashMap::new();
+        let mut visits = Visits::new(100_000);
         for tree in &model.ensemble.trees {
-            *visits.entry(name_of(tree, &table)).or_default() += 1e-5;
+            visits.note(name_of(tree, &table));
         }
         let trees = exact.trees(all, 0).into_iter().filter(|(_, weight)| *weight > 0.0);
-        let trees: HashMap<String, f64> = trees.collect();
-        assert!(visits.keys().all(|name| trees.contains_key(name)));
-        for (name, weight) in trees {
-            let found = visits.get(&name).copied().unwrap_or(0.0);
-            // Draws follow each other: ten are worth one.
-            let error = (weight / z * 1e-4).sqrt();
-            assert!((found - weight / z).abs() < 5.0 * error, "{name}: {found} for {}", weight / z);
-        }
+        visits.check("a prior of one's own", &trees.map(|(name, weight)| (name, weight / z)).collect());
     }
 
     #[test]

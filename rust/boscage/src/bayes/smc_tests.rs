@@ -3,6 +3,7 @@ use super::super::exact::{Exact, Flat, Mean, name_of};
 use super::super::normal::{Normal, NormalPrior};
 use super::super::prior::{ChipmanPrior, TreePrior};
 use super::super::table::Table;
+use super::super::visits::Visits;
 use super::*;
 use crate::data::Rows;
 
@@ -256,7 +257,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
-    let trees = exact.trees(all, 0);
+    let expected = exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect();
     let n_draws: u32 = 20_000;
     for proposal in PROPOSALS {
         for (expansion, ess_threshold) in [(Expansion::Node, 1.0), (Expansion::Layer, 0.6)] {
@@ -267,7 +268,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                 }],
             };
             let mut picks = Stream::new(17, 0);
-            let mut visits: std::collections::HashMap<String, f64> = std::collections::HashMap::new();
+            let mut visits = Visits::new(n_draws);
             for draw in 0..n_draws {
                 let settings = SmcSettings {
                     n_particles: 4,
@@ -284,18 +285,9 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                 let island = islands.unwrap().remove(0);
                 let pick = multinomial(&island.weights, 1, &mut picks)[0];
                 tree = island.trees[pick as usize].clone();
-                *visits.entry(name_of(&tree, &table)).or_default() += 1.0;
+                visits.note(name_of(&tree, &table));
             }
-            for (name, weight) in &trees {
-                let expected = weight / z;
-                let found = visits.get(name).copied().unwrap_or(0.0) / f64::from(n_draws);
-                // Draws follow each other: four times the error of independent ones, and five of these.
-                let error = 2.0 * (expected / f64::from(n_draws)).sqrt();
-                assert!(
-                    (found - expected).abs() < 5.0 * error,
-                    "{proposal:?} {name}: {found} for {expected}"
-                );
-            }
+            visits.check(&format!("{proposal:?}"), &expected);
         }
     }
 }

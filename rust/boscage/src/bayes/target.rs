@@ -4,7 +4,7 @@ use super::candidates::Extent;
 use super::leaf::LeafModel;
 use super::prior::TreePrior;
 use super::table::Table;
-use super::weights::log_sum_exp;
+use super::weights::{draw_by_weight, log_sum_exp};
 use crate::mondrian::Stream;
 
 /// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
@@ -46,11 +46,6 @@ impl<L: LeafModel> Target<'_, L> {
         if self.prior.log_weights().is_none() {
             return stream.below(extents.len());
         }
-        let mut rest = stream.unit();
-        let drawn = self.log_shares(extents).into_iter().position(|log| {
-            rest -= libm::exp(log);
-            rest < 0.0
-        });
-        drawn.unwrap_or(extents.len() - 1)
+        draw_by_weight(&self.log_shares(extents), 0.0, stream)
     }
 }

@@ -11,6 +11,16 @@ pub(crate) fn log_sum_exp(logs: &[f64]) -> f64 {
     best + libm::log(logs.iter().map(|log| libm::exp(log - best)).sum())
 }
 
+/// A place, drawn by weights that are given by their logarithms and that of their sum.
+pub(crate) fn draw_by_weight(logs: &[f64], log_total: f64, stream: &mut Stream) -> usize {
+    let mut rest = stream.unit();
+    let drawn = logs.iter().position(|log| {
+        rest -= libm::exp(log - log_total);
+        rest < 0.0
+    });
+    drawn.unwrap_or(logs.len() - 1)
+}
+
 /// Logarithm of the mean of exponentials.
 pub(crate) fn log_mean_exp(logs: &[f64]) -> f64 {
     log_sum_exp(logs) - libm::log(logs.len() as f64)
