@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,85 @@ def predict(model: Any, rows: Any = X) -> Any:
     if hasattr(model, "predict_proba"):
         return model.predict_proba(rows)
     return np.array(model.predict(rows, return_std=True))
+
+
+# -- rows that wait -------------------------------------------------------------------------------
+
+
+@both
+def test_rows_wait_until_the_trees_are_asked_for(kind: Any, tmp_path: Path) -> None:
+    once = make(kind).fit(X, Y)
+    model = make(kind).fit(X[:60], Y[:60])
+    model.partial_fit(X[60:70], Y[60:70]).merge(make(kind).fit(X[70:], Y[70:], ids=range(70, 90)))
+    assert model.n_rows_ == 90
+    assert not model._model.is_settled
+    for name, twin in copies(model, tmp_path).items():
+        assert twin.settle() is twin
+        assert twin._model.is_settled, name
+        assert twin.digest() == once.digest(), name
+    assert not model._model.is_settled, "a copy is not asked for the trees of the original"
+    np.testing.assert_array_equal(predict(model), predict(once))
+    assert model._model.is_settled
+
+
+@both
+def test_rows_that_wait_are_judged_and_forgotten_at_once(kind: Any) -> None:
+    model = make(kind).fit(X[:60], Y[:60]).partial_fit(X[60:80], Y[60:80])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full((1, 3), np.nan), Y[:1])
+    with pytest.raises(ValueError, match="75"):
+        model.partial_fit(X[80:82], Y[80:82], ids=[100, 75])
+    model.forget([75, 3])
+    with pytest.raises(KeyError, match="75"):
+        model.forget(75)
+    rest = np.delete(np.arange(80), [3, 75])
+    np.testing.assert_array_equal(model.ids_, rest)
+    assert model.digest() == make(kind).fit(X[rest], Y[rest]).digest()
+
+
+def test_a_far_row_that_came_and_went_unseen_leaves_no_trace() -> None:
+    model = make(MondrianForestClassifier).fit(X, Y)
+    model.partial_fit(np.full((1, 3), 1e6), [0], ids=[1000]).forget(1000)
+    assert model._model.is_settled, "the trees stay as they are"
+    assert model.digest() == make(MondrianForestClassifier).fit(X, Y).digest()
+
+
+@both
+def test_numbers_that_have_come_to_their_end_are_an_error(kind: Any) -> None:
+    model = make(kind).fit(X[:2], Y[:2], ids=np.array([0, 2**64 - 1], dtype=np.uint64))
+    with pytest.raises(ValueError, match="ids must be given"):
+        model.partial_fit(X[2:4], Y[2:4])
+    assert model.n_rows_ == 2
+    assert model.partial_fit(X[2:4], Y[2:4], ids=[1, 2]).n_rows_ == 4
+
+
+def test_python_goes_on_while_another_thread_waits_for_trees() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=(20_000, 4)), rng.integers(0, 3, size=20_000)
+    model = make(MondrianForestClassifier, n_estimators=100).fit(x[:100], y[:100])
+    model.partial_fit(x[100:], y[100:])
+    with ThreadPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(ask) for ask in (model.settle, lambda: model.predict(x[:1]), model.copy)
+        ]
+        gaps, last = [0.0], time.perf_counter()
+        while not all(each.done() for each in asked):
+            time.sleep(0.005)
+            gaps.append(time.perf_counter() - last)
+            last = time.perf_counter()
+    # of some seconds, in which the interpreter would stand still if one of them kept it
+    assert max(gaps) < 0.5 * sum(gaps)
+
+
+@both
+def test_threads_may_ask_at_the_same_time(kind: Any) -> None:
+    once = predict(make(kind, n_jobs=2).fit(X, Y))
+    for _ in range(5):
+        model = make(kind, n_jobs=2).fit(X[:60], Y[:60]).partial_fit(X[60:], Y[60:])
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(predict, [model] * 16))
+        for each in found:
+            np.testing.assert_array_equal(each, once)
 
 
 # -- numbers of rows ------------------------------------------------------------------------------

@@ -56,12 +56,12 @@ class Step:
     pick: int
 
 
+WHAT = ["add", "add", "add one", "settle", "settle", "settle", "forget", "forget"]
+WHAT += ["merge", "plus", "file", "pickle", "copy"]
 steps = st.lists(
     st.builds(
         Step,
-        st.sampled_from(
-            ["add", "add", "add one", "forget", "forget", "merge", "plus", "file", "pickle", "copy"]
-        ),
+        st.sampled_from(WHAT),
         st.integers(1, 6),
         st.integers(0, 2**32 - 1),
     ),
@@ -144,6 +144,8 @@ def survivors_after(
                 else:
                     model = model + other
                 left += new
+        elif step.what == "settle":
+            model.settle()
         elif step.what == "file":
             model = through_file(model)
         elif step.what == "pickle":

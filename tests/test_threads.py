@@ -33,13 +33,15 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
     seen: list[bytes] = []
     model.fit(*rows(slice(0, half)), ids=ids[:half], **first, **shared, **threads)
     seen.append(model.to_bytes())
-    model.partial_fit(*rows(slice(half, N - 50)), ids=ids[half : N - 50], **threads)
+    model.partial_fit(*rows(slice(half, N - 50)), ids=ids[half : N - 50])
+    model.settle(**threads)
     seen.append(model.digest().encode())
     model.forget(ids[10:60], **threads)
     seen.append(model.digest().encode())
     other = model.copy()
     other.fit(*rows(slice(N - 50, N)), ids=ids[N - 50 :], **first, **shared, **threads)
-    model.merge(other, **threads)
+    model.merge(other)
+    model.settle(**threads)
     seen += [model.digest().encode(), model.to_bytes()]
     at = np.random.default_rng(1).uniform(-1.0, 2.0, size=(100, D))
     if labels:

@@ -167,8 +167,9 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         """Add rows to the forest, one or many; the first call grows it.
 
         The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
-        If a call is interrupted from the keyboard, the first rows up to some point have been
-        learned, the same in every tree; ``n_rows_`` and the message say how many.
+        Rows of later calls wait for the next prediction, or whatever else asks for the trees:
+        these are the same whenever they take rows in, and many at once cost less. `settle` does it
+        when you choose.
 
         Parameters
         ----------

@@ -162,9 +162,27 @@ class MondrianForest(KeptModel):
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"
             )
         window = self._window()
-        with self._progress("merging") as progress:
-            model.merge(theirs, n_threads=self._n_threads(), progress=progress)
+        model.merge(theirs)
         self._slide(window)
+        return self
+
+    def settle(self: Self) -> Self:
+        """Let the trees take in the rows that wait for them.
+
+        `partial_fit` and `merge` only take note of rows, and the next prediction would have to
+        wait until all are in: call this first where predictions have to be quick. Nothing else
+        depends on it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If interrupted; some rows go on waiting then, and none is lost.
+        """
+        self._settled()
         return self
 
     def __add__(self: Self, other: Self) -> Self:
@@ -234,20 +252,8 @@ class MondrianForest(KeptModel):
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _inputs.check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
-        before = model.n_rows
-        try:
-            with self._progress("learning") as progress:
-                model.partial_fit(
-                    rows, *encoded, ids=numbers, n_threads=n_threads, progress=progress
-                )
-        except KeyboardInterrupt as stop:
-            stop.args = (
-                f"partial_fit was interrupted: the first {model.n_rows - before} of "
-                f"{len(rows)} rows have been learned",
-            )
-            raise
-        finally:
-            self._slide(window)
+        model.partial_fit(rows, *encoded, ids=numbers)
+        self._slide(window)
         if changed:
             self._adjust(model, settings, n_threads)
             self._grown_with = self.get_params(deep=False)
@@ -290,10 +296,23 @@ class MondrianForest(KeptModel):
             )
         return model
 
+    def _settled(self) -> Any:
+        """The model, its trees with all rows."""
+        model = self._require_model()
+        self._settle(model)
+        return model
+
+    def _settle(self, model: Any) -> None:
+        if not model.is_settled:
+            with self._progress("learning") as progress:
+                model.settle(n_threads=self._n_threads(), progress=progress)
+
     def _query(self, X: Any) -> tuple[Any, Rows]:
         """The model and checked rows to predict for."""
         model = self._require_rows()
-        return model, _inputs.check_rows(self, X, reset=False)
+        rows = _inputs.check_rows(self, X, reset=False)
+        self._settle(model)
+        return model, rows
 
     def _n_threads(self) -> int:
         return _inputs.n_threads(self.n_jobs)
@@ -319,7 +338,7 @@ class MondrianForest(KeptModel):
     @property
     def trees_(self) -> list[MondrianTree]:
         """Every tree as arrays; see `MondrianTree`. They are built anew at each access."""
-        return [MondrianTree(**arrays) for arrays in self._export(self._require_model())]
+        return [MondrianTree(**arrays) for arrays in self._export(self._settled())]
 
     @property
     def feature_range_(self) -> tuple[FloatArray, FloatArray]:
@@ -356,7 +375,7 @@ class MondrianForest(KeptModel):
         -------
         str
         """
-        return str(self._require_model().digest())
+        return str(self._settled().digest())
 
     # -- copies and files -------------------------------------------------------------------------
 

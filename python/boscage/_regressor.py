@@ -177,8 +177,9 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         """Add rows to the forest, one or many; the first call grows it.
 
         The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
-        If a call is interrupted from the keyboard, the first rows up to some point have been
-        learned, the same in every tree; ``n_rows_`` and the message say how many.
+        Rows of later calls wait for the next prediction, or whatever else asks for the trees:
+        these are the same whenever they take rows in, and many at once cost less. `settle` does it
+        when you choose.
 
         Parameters
         ----------
@@ -341,7 +342,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     @property
     def hyperparameters_(self) -> dict[str, float]:
         """``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use (section 6.3)."""
-        model = self._require_model()
+        model = self._settled()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
         return chosen
 
@@ -352,7 +353,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         -------
         float
         """
-        return float(self._require_model().log_marginal_likelihood(n_threads=self._n_threads()))
+        return float(self._settled().log_marginal_likelihood(n_threads=self._n_threads()))
 
 
 def _mixture(arrays: tuple[AnyArray, FloatArray, FloatArray, FloatArray]) -> GaussianMixture:

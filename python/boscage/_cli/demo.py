@@ -140,6 +140,7 @@ def _learn(model: Any, X: Array, y: Array) -> None:
 def _learn_stream(model: Any, X: Array, y: Array) -> None:
     for rows in np.array_split(np.arange(len(X)), BATCHES):
         model.partial_fit(X[rows], y[rows])
+    model.settle()
 
 
 def _timed(call: Callable[..., Any], *args: Any) -> tuple[float, Any]:

@@ -100,11 +100,10 @@ class Chunk:
         self.refuse_missing(name, values, expected)
         if pa.types.is_boolean(values.type):
             values = pc.cast(values, pa.int8())
-        elif is_text(values.type):
-            for word, number in (("true", "1"), ("false", "0")):
-                is_word = pc.equal(pc.ascii_lower(values), word)
-                values = pc.if_else(is_word, number, values)
-        values = self._cast(name, values, pa.float64(), expected)
+        try:
+            values = pc.cast(values, pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            values = self._cast(name, _in_digits(values), pa.float64(), expected)
         finite = pc.is_finite(values)
         if (index := pc.index(finite, False).as_py()) >= 0:
             self.refuse(index, name, str(values[index].as_py()), "a finite number")
@@ -128,6 +127,15 @@ class Chunk:
         if index := np.flatnonzero(np.isin(ids, held)).tolist():
             expected = "a number that no row of the model has"
             self.refuse(index[0], name, str(ids[index[0]]), expected)
+
+
+def _in_digits(values: pa.Array) -> pa.Array:
+    """Text with truth values as 1 and 0 instead of words; other values as they are."""
+    if is_text(values.type):
+        for word, digit in (("true", "1"), ("false", "0")):
+            is_word = pc.equal(pc.ascii_lower(values), word)
+            values = pc.if_else(is_word, digit, values)
+    return values
 
 
 def is_text(kind: pa.DataType) -> bool:

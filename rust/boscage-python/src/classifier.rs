@@ -30,6 +30,11 @@ impl MondrianClassifier {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
+    /// Rows of a prediction, with those that trees have to take in before.
+    fn size(model: &boscage::MondrianClassifier, n_rows: usize) -> usize {
+        n_rows + model.n_pending()
+    }
+
     fn of(model: boscage::MondrianClassifier) -> Self {
         Self { settings: model.settings().clone(), discount: model.discount(), model: Some(model) }
     }
@@ -95,7 +100,7 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None))]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
@@ -103,19 +108,13 @@ impl MondrianClassifier {
         codes: PyReadonlyArray1<'_, u32>,
         labels: Vec<Bound<'_, PyAny>>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<usize> {
+    ) -> PyResult<()> {
         let rows = X.rows()?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let ids = optional("ids", ids.as_ref())?;
         let model = self.model_mut()?;
-        let before = model.n_rows();
-        let batch = Batch { rows, ids };
-        let work = |run: &Run<'_>| model.partial_fit(batch, (codes, &labels), run);
-        gate::run_sized(py, rows.n_rows(), n_threads, progress.as_ref(), work)?;
-        Ok(self.model()?.n_rows() - before)
+        gate::brief(py, || model.partial_fit(Batch { rows, ids }, (codes, &labels)))
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
@@ -128,7 +127,7 @@ impl MondrianClassifier {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_proba(rows, run);
-        let proba = gate::run_sized(py, rows.n_rows(), n_threads, None, work)?;
+        let proba = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
         matrix(py, proba, rows.n_rows(), model.classes().len())
     }
 

@@ -100,17 +100,28 @@ macro_rules! forest_methods {
                 crate::gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
             }
 
-            #[pyo3(signature = (other, *, n_threads=1, progress=None))]
-            fn merge(
-                &mut self,
+            /// Lets the trees take in the rows that wait.
+            #[pyo3(signature = (*, n_threads=1, progress=None))]
+            fn settle(
+                &self,
                 py: Python<'_>,
-                other: PyRef<'_, Self>,
                 n_threads: usize,
                 progress: Option<Bound<'_, PyAny>>,
             ) -> PyResult<()> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.settle(run);
+                crate::gate::run_sized(py, Self::size(model, 0), n_threads, progress.as_ref(), work)
+            }
+
+            #[getter]
+            fn is_settled(&self) -> PyResult<bool> {
+                Ok(self.model()?.is_settled())
+            }
+
+            fn merge(&mut self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {
                 let other = other.model()?;
                 let model = self.model_mut()?;
-                crate::gate::run(py, n_threads, progress.as_ref(), |run| model.merge(other, run))
+                crate::gate::brief(py, || model.merge(other))
             }
 
             #[pyo3(signature = (predictive, *, n_threads=1))]
@@ -127,14 +138,15 @@ macro_rules! forest_methods {
                 Ok(py.detach(|| model.digest()))
             }
 
-            fn copy(&self) -> Self {
-                self.clone()
+            fn copy(&self, py: Python<'_>) -> Self {
+                py.detach(|| self.clone())
             }
 
             /// Bytes that trees and rows hold.
             #[getter]
-            fn nbytes(&self) -> PyResult<usize> {
-                Ok(self.model()?.bytes())
+            fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+                let model = self.model()?;
+                Ok(py.detach(|| model.bytes()))
             }
 
             #[getter]

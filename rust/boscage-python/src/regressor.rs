@@ -1,6 +1,6 @@
 //! The regressor as a Python class.
 
-use boscage::{Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Rows, Run};
+use boscage::{Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,6 +30,11 @@ impl MondrianRegressor {
 
     fn model_mut(&mut self) -> PyResult<&mut boscage::MondrianRegressor> {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    /// Rows of a prediction; one for which hyperparameters have to be chosen first is long.
+    fn size(model: &boscage::MondrianRegressor, n_rows: usize) -> usize {
+        if model.is_settled() { n_rows } else { usize::MAX }
     }
 
     fn of(model: boscage::MondrianRegressor) -> Self {
@@ -127,24 +132,19 @@ impl MondrianRegressor {
         Ok(())
     }
 
-    #[pyo3(signature = (X, y, *, ids=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, *, ids=None))]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<usize> {
+    ) -> PyResult<()> {
         let rows = X.rows()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
         let model = self.model_mut()?;
-        let before = model.n_rows();
-        let work = |run: &Run<'_>| model.partial_fit(Batch { rows, ids }, y, run);
-        gate::run_sized(py, rows.n_rows(), n_threads, progress.as_ref(), work)?;
-        Ok(self.model()?.n_rows() - before)
+        gate::brief(py, || model.partial_fit(Batch { rows, ids }, y))
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
@@ -157,7 +157,7 @@ impl MondrianRegressor {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict(rows, run);
-        let (mean, variance) = gate::run_sized(py, size(model, rows), n_threads, None, work)?;
+        let (mean, variance) = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
         Ok((vector(py, mean), vector(py, variance)))
     }
 
@@ -166,7 +166,7 @@ impl MondrianRegressor {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run);
-        Ok(mixture(py, gate::run_sized(py, size(model, rows), n_threads, None, work)?))
+        Ok(mixture(py, gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?))
     }
 
     #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
@@ -242,9 +242,4 @@ impl MondrianRegressor {
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<axes::Pair<'py>>>> {
         Ok(self.model()?.domain().maps().map(|maps| axes::pairs(py, maps)))
     }
-}
-
-/// Rows to predict as the gate should weigh them: the first prediction after a change is long.
-fn size(model: &boscage::MondrianRegressor, rows: Rows<'_>) -> usize {
-    if model.is_settled() { rows.n_rows() } else { usize::MAX }
 }

@@ -43,7 +43,7 @@ fn main() -> Result<()> {
         let proba = forest.predict_proba(rows(start, start + 50)?, &run)?;
         let right = proba.chunks(2).zip(&y[start..]).filter(|(p, y)| u32::from(p[1] > p[0]) == **y).count();
         println!("{} rows seen, {right} of the next 50 right", forest.n_rows());
-        forest.partial_fit(batch(start, start + 50)?, (&y[start..start + 50], &labels), &run)?;
+        forest.partial_fit(batch(start, start + 50)?, (&y[start..start + 50], &labels))?;
     }
 
     let last: Vec<u64> = (300..600).collect();

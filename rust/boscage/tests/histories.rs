@@ -116,6 +116,7 @@ proptest! {
         order in any::<prop::sample::Index>(),
         batch in 1usize..6,
         keep in 1usize..40,
+        settle in 1usize..5,
     ) {
         let n = rows.len();
         let turn = order.index(n);
@@ -124,10 +125,15 @@ proptest! {
         turned.reverse();
         let start = (n / 2).max(1);
         let mut forest = classifier(&setting, &rows, &turned[..start]);
-        for part in turned[start..].chunks(batch) {
+        for (i, part) in turned[start..].chunks(batch).enumerate() {
             let Data { x, codes, ids, .. } = data(&rows, part);
             let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
-            forest.partial_fit(batch, (&codes, &LABELS), &Run::default()).unwrap();
+            forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
+            prop_assert!(forest.n_pending() >= part.len());
+            if i % settle == 0 {
+                forest.settle(&Run::default()).unwrap();
+                prop_assert_eq!(forest.n_pending(), 0);
+            }
             forest.check().unwrap();
         }
         let all: Vec<usize> = (0..n).collect();
@@ -141,15 +147,17 @@ proptest! {
 
         let keep = keep.min(n);
         let gone: Vec<u64> = (keep as u64..n as u64).collect();
-        forest.forget(&gone, &Run::default()).unwrap();
-        forest.check().unwrap();
+        for part in gone.chunks(settle * settle) {
+            forest.forget(part, &Run::default()).unwrap();
+            forest.check().unwrap();
+        }
         let rest = classifier(&setting, &rows, &all[..keep]);
         prop_assert_eq!(forest.digest(), rest.digest());
         prop_assert_eq!(forest.predict_proba(probes, &one), rest.predict_proba(probes, &one));
 
         if keep < n {
             let mut shard = classifier(&setting, &rows, &all[keep..]);
-            shard.merge(&forest, &Run::default()).unwrap();
+            shard.merge(&forest).unwrap();
             shard.check().unwrap();
             prop_assert_eq!(shard.digest(), whole.digest());
         }
@@ -167,6 +175,7 @@ proptest! {
         setting in setting(),
         rows in prop::collection::vec(row(), 2..30),
         keep in 1usize..30,
+        settles in any::<bool>(),
     ) {
         let n = rows.len();
         let backwards: Vec<usize> = (0..n).rev().collect();
@@ -174,7 +183,10 @@ proptest! {
         for part in backwards[1..].chunks(3) {
             let Data { x, y, ids, .. } = data(&rows, part);
             let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
-            forest.partial_fit(batch, &y, &Run::default()).unwrap();
+            forest.partial_fit(batch, &y).unwrap();
+            if settles {
+                forest.settle(&Run::default()).unwrap();
+            }
         }
         forest.check().unwrap();
         let all: Vec<usize> = (0..n).collect();
@@ -227,6 +239,46 @@ proptest! {
         }
     }
 
+    /// Rows come and go while some wait for the trees, and places in the table are used again.
+    #[test]
+    fn rows_that_wait_can_leave(
+        setting in setting(),
+        rows in prop::collection::vec(row(), 4..40),
+        steps in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), 0u8..4), 1..60),
+        window in 1usize..40,
+    ) {
+        let one = Run::default();
+        let mut held: Vec<usize> = vec![0, 1];
+        let mut forest = classifier(&setting, &rows, &held);
+        for (at, comes, then) in steps {
+            let out: Vec<usize> = (0..rows.len()).filter(|i| !held.contains(i)).collect();
+            if comes && !out.is_empty() {
+                let new = out[at.index(out.len())];
+                let Data { x, codes, ids, .. } = data(&rows, &[new]);
+                let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+                forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
+                held.push(new);
+            } else if !comes && !held.is_empty() {
+                let gone = held.remove(at.index(held.len()));
+                forest.forget(&[gone as u64], &one).unwrap();
+            }
+            if then == 0 {
+                forest.settle(&one).unwrap();
+            }
+            forest.check().unwrap();
+            let held: Vec<u64> = held.iter().map(|&i| i as u64).collect();
+            prop_assert_eq!(forest.ids(), held);
+        }
+        let again = AnyModel::from_bytes(&forest.to_bytes(), &one).unwrap();
+        let AnyModel::Classifier(again) = again else { panic!("a classifier was saved") };
+        let copy = forest.clone();
+        forest.keep_newest(window, &one).unwrap();
+        prop_assert_eq!(copy.digest(), classifier(&setting, &rows, &held).digest());
+        prop_assert_eq!(again.digest(), copy.digest());
+        let newest = &held[held.len().saturating_sub(window)..];
+        prop_assert_eq!(forest.digest(), classifier(&setting, &rows, newest).digest());
+    }
+
     /// Nodes that grow past the size from which they keep boxes, and shrink below it again; boxes of many
     /// features, on whose bounds many rows lie. Predictions see every box.
     #[test]
@@ -235,6 +287,7 @@ proptest! {
         rows in prop::collection::vec(prop::collection::vec(-2i8..=2, 19), 30..120),
         batch in prop_oneof![Just(1usize), 2usize..40],
         keep in 1usize..100,
+        settles in any::<bool>(),
     ) {
         const D: usize = 19;
         let n = rows.len();
@@ -264,7 +317,10 @@ proptest! {
         for part_of in all[keep..].chunks(batch) {
             let (x, codes, ids) = part(part_of);
             let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
-            forest.partial_fit(batch, (&codes, &LABELS), &one).unwrap();
+            forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
+            if settles {
+                forest.settle(&one).unwrap();
+            }
         }
         forest.check().unwrap();
         prop_assert_eq!(forest.digest(), whole.digest());

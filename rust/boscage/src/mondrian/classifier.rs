@@ -193,26 +193,41 @@ impl MondrianClassifier {
         classes.declare(declared);
         let targets = encode(&mut classes, batch.rows.n_rows(), targets)?;
         classes.count(&targets, 1);
-        let forest = Forest::fit(settings, domain, batch, targets, run)?;
+        let forest = Forest::fit(settings, domain, batch, &targets, run)?;
         Ok(Self { forest, discount, classes })
     }
 
-    /// Adds rows. Any batching and order gives the same forest, bit for bit.
+    /// Adds rows. Any batching and order gives the same forest, bit for bit; so trees take rows in together, when
+    /// somebody asks for a prediction, or [`settle`](Self::settle) does.
     ///
     /// # Errors
-    /// As for `fit`: then nothing has changed. Interrupted: a prefix of the rows is in, and
-    /// [`MondrianClassifier::n_rows`] says how many.
-    pub fn partial_fit(
-        &mut self,
-        batch: Batch<'_>,
-        targets: (&[u32], &[Label]),
-        run: &Run<'_>,
-    ) -> Result<()> {
+    /// As for `fit`, but for interrupts: then nothing has changed.
+    pub fn partial_fit(&mut self, batch: Batch<'_>, targets: (&[u32], &[Label])) -> Result<()> {
         let targets = encode(&mut self.classes, batch.rows.n_rows(), targets)?;
-        let before = self.n_rows();
-        let done = self.forest.insert(batch, &targets, run);
-        self.classes.count(&targets[..self.n_rows() - before], 1);
-        done
+        self.forest.insert(batch, &targets)?;
+        self.classes.count(&targets, 1);
+        Ok(())
+    }
+
+    /// Lets the trees take in the rows that wait. The first prediction would do it, but then it takes longer.
+    ///
+    /// # Errors
+    /// An interrupt: some rows go on waiting.
+    pub fn settle(&self, run: &Run<'_>) -> Result<()> {
+        self.forest.body(run).map(drop)
+    }
+
+    /// Whether trees have all rows: if not, the first prediction sees to it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.n_pending() == 0
+    }
+
+    /// How many rows the trees have to take in before they predict: those that came since they last did, or all if
+    /// these are so many, or so far away, that trees are drawn anew.
+    #[must_use]
+    pub fn n_pending(&self) -> usize {
+        self.forest.n_pending()
     }
 
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
@@ -236,9 +251,8 @@ impl MondrianClassifier {
     /// Adds the rows of another shard: the forest of the union, bit for bit.
     ///
     /// # Errors
-    /// [`Error::NotMergeable`] or [`Error::DuplicateId`]: nothing has changed. Interrupted: as
-    /// [`MondrianClassifier::partial_fit`].
-    pub fn merge(&mut self, other: &Self, run: &Run<'_>) -> Result<()> {
+    /// [`Error::NotMergeable`] or [`Error::DuplicateId`]: nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.discount != other.discount {
             return Err(Error::NotMergeable { what: "discounts" });
         }
@@ -246,12 +260,10 @@ impl MondrianClassifier {
         let of_class = self.classes.admit(&other.classes.labels);
         self.classes.declare(&other.classes.declared());
         let own = |class: Class| of_class[class as usize];
-        let before = self.n_rows();
-        let done = self.forest.merge(&other.forest, own, run);
-        let came = other.forest.roster.rows().take(self.n_rows() - before);
-        let came: Vec<Class> = came.map(|row| own(other.forest.targets[row as usize])).collect();
-        self.classes.count(&came, 1);
-        done
+        self.forest.merge(&other.forest, own)?;
+        let came = other.forest.roster.rows().map(|row| own(other.forest.targets[row as usize]));
+        self.classes.count(&came.collect::<Vec<_>>(), 1);
+        Ok(())
     }
 
     /// Class probabilities, `n_rows x n_classes` in order of [`MondrianClassifier::classes`].

@@ -48,7 +48,7 @@ impl<P: Statistics> Forest<P> {
         rows.sort_unstable();
         hasher.update((rows.len() as u64).to_le_bytes());
         hasher.update(rows.as_flattened());
-        with_body!(&self.body, kept => {
+        with_body!(self.body_alone(), kept => {
             for tree in &kept.trees {
                 hasher.update(hash_tree(tree, &of_row));
             }

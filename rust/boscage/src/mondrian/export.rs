@@ -38,7 +38,7 @@ pub struct ExportedTree {
 impl<P: Statistics> Forest<P> {
     /// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
     pub(crate) fn export<V: NodeValues<P>>(&self, values: &V) -> Vec<ExportedTree> {
-        with_body!(&self.body, kept => {
+        with_body!(self.body_alone(), kept => {
             kept.trees
                 .iter()
                 .enumerate()

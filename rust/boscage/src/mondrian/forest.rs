@@ -1,9 +1,12 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::deferred::Deferred;
 use super::domain::Domain;
 use super::growth::Workbench;
 use super::keyed::Key;
-use super::roster::Roster;
+use super::roster::{Arrival, Roster};
 use super::route::{Shells, Space, Stop, Walk};
 use super::statistics::Statistics;
 use super::tree::{Process, Tree};
@@ -110,6 +113,8 @@ impl Default for Run<'static> {
 #[derive(Debug, Clone)]
 pub(crate) struct Kept<S, P> {
     pub(crate) values: Vec<S>,
+    /// Of the box on which the trees are drawn.
+    level: u32,
     pub(crate) trees: Vec<Tree<S, P>>,
 }
 
@@ -135,20 +140,19 @@ pub(crate) use with_body;
 pub(crate) struct Forest<P: Statistics> {
     pub(crate) settings: MondrianSettings,
     pub(crate) domain: Domain,
-    /// Of the box on which the trees are drawn.
-    pub(crate) level: u32,
     pub(crate) targets: Vec<P::Target>,
     pub(crate) roster: Roster,
-    /// Rows' coordinates, and the trees over them.
-    pub(crate) body: Body<P>,
+    /// Rows' coordinates and the trees over them. A forest does not depend on when its trees took in its rows: they
+    /// do so together when somebody asks.
+    body: Deferred<Body<P>>,
     /// Rows' values, if they are others than their coordinates.
     own: Option<Values>,
     /// Text that a user wants in the model file; nothing depends on it.
     pub(crate) annotation: String,
 }
 
-/// Row-trees that one uninterruptible block of an insertion or removal may hold.
-const BLOCK: usize = 200_000;
+/// Rows that a tree takes in, or row-trees that are removed, between two looks at the stop flag.
+const BLOCKS: (usize, usize) = (16_384, 200_000);
 
 impl<P: Statistics> Forest<P> {
     /// The forest of some rows, or of none.
@@ -156,7 +160,7 @@ impl<P: Statistics> Forest<P> {
         settings: MondrianSettings,
         domain: Domain,
         Batch { rows, ids }: Batch<'_>,
-        targets: Vec<P::Target>,
+        targets: &[P::Target],
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check()?;
@@ -168,22 +172,13 @@ impl<P: Statistics> Forest<P> {
                 why: "one value a feature of X",
             });
         }
-        let coordinates = domain.coordinates(rows);
-        let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
-        let level = highest_level(&domain, arrivals, 0)?;
         run.control.check()?;
-        let mut roster = Roster::default();
-        let ids = roster.name(rows.n_rows(), ids)?;
-        roster.admit(&ids);
-        run.control.check()?;
-        let body = match Values::of(arrivals.coordinates) {
-            Values::F32(values) => Body::F32(Kept { values, trees: Vec::new() }),
-            Values::F64(values) => Body::F64(Kept { values, trees: Vec::new() }),
-        };
-        let own = domain.maps().map(|_| Values::of(rows));
-        let annotation = String::new();
-        let mut forest = Self { settings, domain, level, targets, roster, body, own, annotation };
-        forest.rebuild(level, run)?;
+        let own = domain.maps().map(|_| Values::F32(Vec::new()));
+        let body = Deferred::new(Body::default());
+        let (roster, annotation) = (Roster::default(), String::new());
+        let mut forest = Self { settings, domain, targets: Vec::new(), roster, body, own, annotation };
+        forest.insert(Batch { rows, ids }, targets)?;
+        forest.body(run)?;
         Ok(forest)
     }
 
@@ -192,30 +187,59 @@ impl<P: Statistics> Forest<P> {
         self.roster.len()
     }
 
-    /// Inserts rows block by block. `Ok` and `Err(Interrupted)` both leave a valid forest: that of the
-    /// rows before it and of as many of the new ones as `n_rows` says.
-    pub(crate) fn insert(
-        &mut self,
-        Batch { rows, ids }: Batch<'_>,
-        targets: &[P::Target],
-        run: &Run<'_>,
-    ) -> Result<()> {
+    /// Adds rows, which the trees take in when somebody asks for these.
+    pub(crate) fn insert(&mut self, Batch { rows, ids }: Batch<'_>, targets: &[P::Target]) -> Result<()> {
         self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
         let coordinates = self.domain.coordinates(rows);
         let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
-        highest_level(&self.domain, arrivals, 0)?;
+        check_levels(&self.domain, arrivals)?;
         let ids = self.roster.name(rows.n_rows(), ids)?;
-        let block = self.block();
-        run.control.expect(rows.n_rows() as u64);
-        for start in (0..rows.n_rows()).step_by(block) {
-            run.control.check()?;
-            let end = (start + block).min(rows.n_rows());
-            let part = arrivals.slice(start, end);
-            self.insert_block(part, &targets[start..end], &ids[start..end], run)?;
-            run.control.advance((end - start) as u64);
-        }
+        self.admit(arrivals, targets, &ids);
         Ok(())
+    }
+
+    /// The trees, after they have taken in all rows. Interrupted, some rows go on waiting.
+    pub(crate) fn body(&self, run: &Run<'_>) -> Result<&Body<P>> {
+        let work = |body: &mut Body<P>| {
+            let done = catch_unwind(AssertUnwindSafe(|| self.settle_apart(body, run)));
+            done.unwrap_or_else(|panic| {
+                body.drop_trees();
+                resume_unwind(panic)
+            })
+        };
+        self.body.settled(work, || run.control.check())
+    }
+
+    /// Settles on a thread of its own if several are to work. Whoever asks may be one of a pool's threads; while it waits
+    /// for others, it would take up other work of its pool, which may ask for the same trees.
+    fn settle_apart(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
+        if run.n_threads > 1 {
+            let own = std::thread::Builder::new();
+            let settle = || self.settle(body, run);
+            let done = std::thread::scope(|scope| Some(own.spawn_scoped(scope, settle).ok()?.join()));
+            if let Some(done) = done {
+                return done.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+        }
+        self.settle(body, run)
+    }
+
+    /// The same on one thread, and nobody interrupts.
+    pub(crate) fn body_alone(&self) -> &Body<P> {
+        self.body(&Run::default()).expect("nobody interrupts")
+    }
+
+    /// How many rows trees have to take in before the next prediction: those that came since the last one, or all if
+    /// trees are drawn anew.
+    pub(crate) fn n_pending(&self) -> usize {
+        let pending = self.body.try_peek(|body| match self.n_rows() - body.n_rows() {
+            0 => 0,
+            _ if self.is_drawn_anew(body) => self.n_rows(),
+            n_waiting => n_waiting,
+        });
+        // While somebody sees to it, nobody knows.
+        pending.unwrap_or(self.n_rows())
     }
 
     /// Removes the rows with the given ids, block by block: all of them, on an error none, interrupted those of
@@ -263,20 +287,14 @@ impl<P: Statistics> Forest<P> {
         self.roster.name(other.n_rows(), Some(&other.ids())).map(drop)
     }
 
-    /// Adds the rows of another shard of the same forest.
-    pub(crate) fn merge(
-        &mut self,
-        other: &Self,
-        target: impl Fn(P::Target) -> P::Target,
-        run: &Run<'_>,
-    ) -> Result<()> {
-        self.check_mergeable(other)?;
+    /// Adds the rows of another shard of the same forest, which was checked.
+    pub(crate) fn merge(&mut self, other: &Self, target: impl Fn(P::Target) -> P::Target) -> Result<()> {
         let rows: Vec<RowId> = other.roster.rows().collect();
         let ids: Vec<u64> = rows.iter().map(|&row| other.roster.id(row)).collect();
         let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
         let values: Vec<f64> = rows.iter().flat_map(|&row| other.row_values(row)).collect();
         let rows = Rows::from_f64(&values, self.domain.n_features())?;
-        self.insert(Batch { rows, ids: Some(&ids) }, &targets, run)
+        self.insert(Batch { rows, ids: Some(&ids) }, &targets)
     }
 
     /// Calls a visitor with every tree's stops for every row, trees in order.
@@ -289,13 +307,14 @@ impl<P: Statistics> Forest<P> {
         /// Rows that are taken through a tree while it is in the cache.
         const CHUNK: usize = 4096;
         self.check_features(rows.n_features())?;
+        let body = self.body(run)?;
         let n = rows.n_rows();
         // As many chunks for each thread as for the others.
         let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
         let chunk = n.div_ceil(n_chunks.max(1)).max(1);
         run.map(n.div_ceil(chunk), |i| {
             let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
-            with_body!(&self.body, kept => self.predict_chunk(kept, part, run.control, visitor))
+            with_body!(body, kept => self.predict_chunk(kept, part, run.control, visitor))
         })
     }
 
@@ -306,11 +325,12 @@ impl<P: Statistics> Forest<P> {
         run: &Run<'_>,
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
+        let body = self.body(run)?;
         let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
         run.control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
         run.map(rows.len().div_ceil(chunk), |i| {
             let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
-            with_body!(&self.body, kept => self.leave_out_chunk(kept, part, run.control, visitor))
+            with_body!(body, kept => self.leave_out_chunk(kept, part, run.control, visitor))
         })
     }
 
@@ -318,8 +338,8 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
         self.settings.predictive = predictive;
         let n_features = self.domain.n_features();
-        with_body!(&mut self.body, kept => {
-            let Kept { values, trees } = kept;
+        with_body!(self.body.get_mut(), kept => {
+            let Kept { values, trees, .. } = kept;
             try_for_each_mut(n_threads, trees, || (), |(), _, tree| {
                 let splits = predictive == Predictive::Averaged;
                 if tree.extents.has_splits() != splits {
@@ -335,16 +355,18 @@ impl<P: Statistics> Forest<P> {
         let d = self.domain.n_features();
         match &self.own {
             Some(table) => table.row(row, d),
-            None => with_body!(&self.body, kept => row_of(&kept.values, row, d)),
+            None => self.body.peek(|body| with_body!(body, kept => row_of(&kept.values, row, d))),
         }
     }
 
     /// Bytes of the type that holds every value exactly.
     pub(crate) fn value_width(&self) -> u8 {
-        match (&self.own, &self.body) {
-            (Some(table), _) => table.width(),
-            (None, Body::F32(_)) => 4,
-            (None, Body::F64(_)) => 8,
+        match &self.own {
+            Some(table) => table.width(),
+            None => self.body.peek(|body| match body {
+                Body::F32(_) => 4,
+                Body::F64(_) => 8,
+            }),
         }
     }
 
@@ -356,24 +378,29 @@ impl<P: Statistics> Forest<P> {
     /// Bytes that trees and rows hold.
     pub(crate) fn bytes(&self) -> usize {
         let own = self.own.as_ref().map_or(0, Values::bytes);
-        own + with_body!(&self.body, kept => {
-            let trees: usize = kept.trees.iter().map(Tree::bytes).sum();
-            trees + size_of_val::<[_]>(&kept.values)
+        own + self.body.peek(|body| {
+            with_body!(body, kept => {
+                let trees: usize = kept.trees.iter().map(Tree::bytes).sum();
+                trees + size_of_val::<[_]>(&kept.values)
+            })
         })
     }
 
     /// # Errors
     /// The first invariant that does not hold in some tree, in words.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        with_body!(&self.body, kept => {
-            for (i, tree) in kept.trees.iter().enumerate() {
-                tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                let held = tree.arena.root().map_or(0, |root| tree.arena.n_rows(root));
-                if held != self.n_rows() {
-                    return Err(format!("tree {i} holds {held} rows of {}", self.n_rows()));
+        self.body.peek(|body| {
+            with_body!(body, kept => {
+                for (i, tree) in kept.trees.iter().enumerate() {
+                    tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
+                    let held = tree.n_rows();
+                    let expected = self.n_rows() - self.roster.rows_from(tree.lacks).count();
+                    if held != expected {
+                        return Err(format!("tree {i} holds {held} rows of {expected}"));
+                    }
                 }
-            }
-            Ok(())
+                Ok(())
+            })
         })
     }
 
@@ -385,39 +412,64 @@ impl<P: Statistics> Forest<P> {
         Err(Error::Length { what: "a row of X", found, expected, why: "as many features as in fit" })
     }
 
-    /// Draws all trees anew on the box of a level; on an interrupt they stay as they are.
-    fn rebuild(&mut self, level: u32, run: &Run<'_>) -> Result<()> {
+    /// Whether trees are drawn anew, to the same bits, since they lack too many rows or one outside their box.
+    fn is_drawn_anew(&self, body: &Body<P>) -> bool {
+        body.is_outgrown(self.n_rows()) || with_body!(body, kept => self.level(kept) > kept.level)
+    }
+
+    /// The level of the box that trees of all rows need.
+    fn level<S: Scalar>(&self, kept: &Kept<S, P>) -> u32 {
+        let table = Table::new(&kept.values, self.domain.n_features());
+        let of_row = |row| self.domain.level_of(table.row(row).iter().map(|&value| value.into()));
+        let waiting = self.roster.rows_from(kept.lacks());
+        waiting.fold(kept.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
+    }
+
+    /// Gives trees the rows that they lack.
+    fn settle(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
+        let anew = self.is_drawn_anew(body);
+        run.control.expect(self.settings.n_estimators as u64);
+        with_body!(body, kept => if anew { self.draw(kept, run) } else { self.complete(kept, run) })
+    }
+
+    /// Draws trees of all rows.
+    fn draw<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
+        let n_features = self.domain.n_features();
         let rows: Vec<RowId> = self.roster.rows().collect();
-        let mut body = std::mem::replace(&mut self.body, Body::F32(Kept::default()));
-        let done = with_body!(&mut body, kept => {
-            self.grown(&kept.values, &rows, level, run).map(|trees| kept.trees = trees)
-        });
-        self.body = body;
-        done?;
-        self.level = level;
+        let level = self.level(kept);
+        let by_column = transpose(&kept.values, n_features);
+        let table = Table::new(&kept.values, n_features).with_transpose(&by_column);
+        kept.trees = run.map(self.settings.n_estimators, |i| {
+            let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
+            let mut bench = Workbench::new(&self.domain, level);
+            tree.insert(&mut rows.clone(), &self.process(i, table), &mut bench, run.control)?;
+            tree.shrink_to_fit();
+            tree.lacks = self.roster.next_arrival();
+            run.control.advance(1);
+            Ok(tree)
+        })?;
+        kept.level = level;
         Ok(())
     }
 
-    /// Trees of all rows.
-    fn grown<S: Scalar>(
-        &self,
-        values: &[S],
-        rows: &[RowId],
-        level: u32,
-        run: &Run<'_>,
-    ) -> Result<Vec<Tree<S, P>>> {
-        let n_features = self.domain.n_features();
-        let by_column = transpose(values, n_features);
-        let table = Table::new(values, n_features).with_transpose(&by_column);
-        let n = self.settings.n_estimators;
-        run.control.expect(n as u64);
-        run.map(n, |i| {
-            let mut tree = Tree::new(n_features, self.settings.predictive == Predictive::Averaged);
-            let mut bench = Workbench::new(&self.domain, level);
-            tree.insert(&mut rows.to_vec(), &self.process(i, table), &mut bench, run.control)?;
-            tree.shrink_to_fit();
+    /// Gives every tree the rows that it lacks.
+    fn complete<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
+        let rows: Vec<RowId> = self.roster.rows_from(kept.lacks()).collect();
+        let table = Table::new(&kept.values, self.domain.n_features());
+        let bench = || (Workbench::new(&self.domain, kept.level), Vec::new());
+        try_for_each_mut(run.n_threads, &mut kept.trees, bench, |(bench, own), i, tree| {
+            let process = self.process(i, table);
+            let first = rows.partition_point(|&row| self.roster.arrival(row) < tree.lacks);
+            for block in rows[first..].chunks(BLOCKS.0) {
+                run.control.check()?;
+                own.clear();
+                own.extend_from_slice(block);
+                // A block is short: it is not interrupted, for what would be left is no tree.
+                tree.insert(own, &process, bench, &Control::new())?;
+                tree.lacks = self.roster.arrival(block[block.len() - 1]) + 1;
+            }
             run.control.advance(1);
-            Ok(tree)
+            Ok(())
         })
     }
 
@@ -432,38 +484,11 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
-    fn insert_block(
-        &mut self,
-        rows: Arrivals<'_>,
-        targets: &[P::Target],
-        ids: &[u64],
-        run: &Run<'_>,
-    ) -> Result<()> {
-        let level = highest_level(&self.domain, rows, self.level)?;
-        let new = self.admit(rows, targets, ids);
-        // As many rows again, or a farther box: the trees are drawn anew, to the same bits.
-        if level > self.level || new.len() >= self.n_rows() - new.len() {
-            let done = self.rebuild(level, run);
-            if done.is_err() {
-                self.roster.dismiss(&new);
-            }
-            return done;
-        }
-        self.change_trees(&Change::Insert(new), run.n_threads);
-        Ok(())
-    }
-
     /// Puts rows into the table.
-    fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) -> Vec<RowId> {
+    fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
         let new = self.roster.admit(ids);
         if let Some(own) = &mut self.own {
             own.place(&new, arrivals.rows, self.roster.capacity());
-        }
-        let rows = arrivals.coordinates;
-        if let Body::F32(kept) = &self.body
-            && rows.to_exact::<f32>().is_none()
-        {
-            self.body = Body::F64(kept.widen());
         }
         for (&row, &target) in new.iter().zip(targets) {
             if self.targets.len() <= row as usize {
@@ -472,13 +497,22 @@ impl<P: Statistics> Forest<P> {
             self.targets[row as usize] = target;
         }
         let (n_features, capacity) = (self.domain.n_features(), self.roster.capacity());
-        with_body!(&mut self.body, kept => {
-            let values = rows.to_exact().expect("widened above");
-            place(&mut kept.values, &new, &values, n_features, capacity);
-        });
-        new
+        let rows = arrivals.coordinates;
+        let body = self.body.get_mut();
+        if let Body::F32(kept) = body {
+            match rows.to_exact() {
+                Some(values) => return place(&mut kept.values, &new, values, n_features, capacity),
+                None => *body = Body::F64(kept.widen()),
+            }
+        }
+        if let Body::F64(kept) = body {
+            let values = rows.to_exact().expect("f64 holds every value");
+            place(&mut kept.values, &new, values, n_features, capacity);
+        }
     }
 
+    /// Removes rows, from the trees that have them. Where a third of their rows goes, or they are to be drawn anew, they
+    /// are dropped instead, and drawn when somebody asks.
     fn remove_rows(
         &mut self,
         rows: &[RowId],
@@ -486,42 +520,43 @@ impl<P: Statistics> Forest<P> {
         mut gone: impl FnMut(&[P::Target]),
     ) -> Result<()> {
         run.control.expect(rows.len() as u64);
-        for block in rows.chunks(self.block()) {
-            run.control.check()?;
+        run.control.check()?;
+        // Taken out, so that the trees can change while the rows are read.
+        let mut body = std::mem::take(self.body.get_mut());
+        let lacks = with_body!(&body, kept => kept.lacks());
+        let n_lost = rows.iter().filter(|&&row| self.roster.arrival(row) < lacks).count();
+        if 3 * n_lost > body.n_rows() || body.is_outgrown(self.n_rows() - rows.len()) {
+            body.drop_trees();
+        }
+        let n_trees = with_body!(&body, kept => kept.trees.len());
+        let block = BLOCKS.1.checked_div(n_trees).map_or(rows.len(), |n| n.max(32)).max(1);
+        let mut done = Ok(());
+        for block in rows.chunks(block) {
+            done = run.control.check();
+            if done.is_err() {
+                break;
+            }
             let targets: Vec<P::Target> = block.iter().map(|&row| self.targets[row as usize]).collect();
+            with_body!(&mut body, kept => self.remove_block(kept, block, run.n_threads));
             self.roster.dismiss(block);
-            self.change_trees(&Change::Remove(block.to_vec()), run.n_threads);
             gone(&targets);
             run.control.advance(block.len() as u64);
         }
-        Ok(())
+        *self.body.get_mut() = body;
+        done
     }
 
-    /// Rows that are inserted or removed without an interrupt.
-    fn block(&self) -> usize {
-        (BLOCK / self.settings.n_estimators).max(32)
-    }
-
-    /// Changes every tree, with the process that it restricts.
-    fn change_trees(&mut self, change: &Change, n_threads: usize) {
-        // The trees are taken out, so that they can change while the rows are read.
-        let mut body = std::mem::replace(&mut self.body, Body::F32(Kept::default()));
-        with_body!(&mut body, kept => {
-            let Kept { values, trees } = kept;
-            let table = Table::new(values, self.domain.n_features());
-            let bench = || (Workbench::new(&self.domain, self.level), Vec::new());
-            try_for_each_mut(n_threads, trees, bench, |(bench, rows), i, tree| {
-                let process = self.process(i, table);
-                rows.clone_from(change.rows());
-                match change {
-                    Change::Remove(_) => tree.remove(rows, &process, bench),
-                    // One block is short: it is not interrupted, so that every tree has the same rows.
-                    Change::Insert(_) => tree.insert(rows, &process, bench, &Control::new())?,
-                }
-                Ok(())
-            }).expect("nobody interrupts");
-        });
-        self.body = body;
+    /// Removes rows from every tree that has them.
+    fn remove_block<S: Scalar>(&self, kept: &mut Kept<S, P>, rows: &[RowId], n_threads: usize) {
+        let table = Table::new(&kept.values, self.domain.n_features());
+        let bench = || (Workbench::new(&self.domain, kept.level), Vec::new());
+        try_for_each_mut(n_threads, &mut kept.trees, bench, |(bench, own), i, tree| {
+            own.clear();
+            own.extend(rows.iter().filter(|&&row| self.roster.arrival(row) < tree.lacks));
+            tree.remove(own, &self.process(i, table), bench);
+            Ok(())
+        })
+        .expect("nobody interrupts");
     }
 
     fn space<'a, S: Scalar>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
@@ -567,7 +602,7 @@ impl<P: Statistics> Forest<P> {
         let points = Table::new(values, n_features).with_transpose(&by_column);
         let mut walk = Walk::new(self.space(kept), points);
         // The order in which one tree leaves the points is a good one for the next.
-        let (mut inside, outside) = self.places(values);
+        let (mut inside, outside) = self.places(kept.level, values);
         for (i, tree) in kept.trees.iter().enumerate() {
             control.check()?;
             if n_points * TIMES > tree.arena.n_nodes() {
@@ -578,7 +613,8 @@ impl<P: Statistics> Forest<P> {
             };
             self.walk(&mut walk, i, tree, &mut inside, &mut visit);
             for &(row, level) in &outside {
-                self.walk_outside(&mut walk, i, tree, (row, level), &mut visit);
+                let levels = level.map(|level| [kept.level, level]);
+                self.walk_outside(&mut walk, i, tree, (row, levels), &mut visit);
             }
         }
         Ok(chunk)
@@ -595,7 +631,7 @@ impl<P: Statistics> Forest<P> {
         let table = Table::new(&kept.values, n_features);
         let mut chunk = visitor.start(rows.len());
         let mut walk = Walk::new(self.space(kept), table);
-        let mut bench = Workbench::new(&self.domain, self.level);
+        let mut bench = Workbench::new(&self.domain, kept.level);
         for (i, tree) in kept.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, table);
@@ -614,9 +650,9 @@ impl<P: Statistics> Forest<P> {
         Ok(chunk)
     }
 
-    /// The points in the box of the trees, and the others with the level of the smallest box that holds them,
+    /// The points in the box of the trees, which is of level `own`, and the others with the level of the smallest box that holds them,
     /// if one does. Only the realised predictive tells them apart.
-    fn places<X: Scalar>(&self, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
+    fn places<X: Scalar>(&self, own: u32, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (row, x) in points.chunks_exact(self.domain.n_features()).enumerate() {
             let row = row as RowId;
@@ -625,7 +661,7 @@ impl<P: Statistics> Forest<P> {
                 continue;
             }
             match self.domain.level_of(x.iter().map(|&v| v.into())) {
-                Ok(level) if level <= self.level => inside.push(row),
+                Ok(level) if level <= own => inside.push(row),
                 Ok(level) => outside.push((row, Some(level))),
                 Err(_) => outside.push((row, None)),
             }
@@ -649,35 +685,22 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
-    /// Takes a point outside the box of the trees, but in that of a higher level if one is given, down one of
+    /// Takes a point outside the box of the trees, but in that of a higher level if both levels are given, down one of
     /// them by its own cuts.
     fn walk_outside<S: Scalar, X: Scalar>(
         &self,
         walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        (point, level): (RowId, Option<u32>),
+        (point, levels): (RowId, Option<[u32; 2]>),
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        let Some(level) = level else {
+        let Some([own, level]) = levels else {
             return walk.beyond(tree, point, visit);
         };
         let key = Key::of_tree(self.settings.seed, i as u64);
-        let shells = Shells::new(&self.domain, key, self.level, level);
+        let shells = Shells::new(&self.domain, key, own, level);
         walk.realised(tree, key, Some(shells), &mut [point], visit);
-    }
-}
-
-/// A change that is made to every tree.
-enum Change {
-    Insert(Vec<RowId>),
-    Remove(Vec<RowId>),
-}
-
-impl Change {
-    fn rows(&self) -> &Vec<RowId> {
-        let (Self::Insert(rows) | Self::Remove(rows)) = self;
-        rows
     }
 }
 
@@ -710,9 +733,39 @@ pub(crate) trait Visitor<P: Statistics>: Sync {
     }
 }
 
+impl<P: Statistics> Body<P> {
+    /// From now on trees lack all rows.
+    fn drop_trees(&mut self) {
+        with_body!(self, kept => kept.trees = Vec::new());
+    }
+
+    /// Whether `n` rows are half as many again as trees have: these cost more one by one than all anew.
+    fn is_outgrown(&self, n: usize) -> bool {
+        2 * n >= 3 * self.n_rows()
+    }
+
+    /// Rows that every tree has.
+    fn n_rows(&self) -> usize {
+        with_body!(self, kept => kept.trees.iter().map(Tree::n_rows).min().unwrap_or(0))
+    }
+}
+
+impl<P> Default for Body<P> {
+    fn default() -> Self {
+        Self::F32(Kept::default())
+    }
+}
+
 impl<S, P> Default for Kept<S, P> {
     fn default() -> Self {
-        Self { values: Vec::new(), trees: Vec::new() }
+        Self { level: 0, values: Vec::new(), trees: Vec::new() }
+    }
+}
+
+impl<S, P> Kept<S, P> {
+    /// Some tree lacks rows that arrived from here on.
+    fn lacks(&self) -> Arrival {
+        self.trees.iter().map(|tree| tree.lacks).min().unwrap_or(0)
     }
 }
 
@@ -720,6 +773,7 @@ impl<P: Statistics> Kept<f32, P> {
     /// The same with every value as `f64`.
     fn widen(&self) -> Kept<f64, P> {
         Kept {
+            level: self.level,
             values: self.values.iter().map(|&v| f64::from(v)).collect(),
             trees: self.trees.iter().map(Tree::widen).collect(),
         }
@@ -738,16 +792,13 @@ impl<'a> Arrivals<'a> {
         let mapped = coordinates.map(|values| Rows::from_f32(values, rows.n_features())).transpose()?;
         Ok(Self { rows, coordinates: mapped.unwrap_or(rows) })
     }
-
-    fn slice(&self, start: usize, end: usize) -> Self {
-        Self { rows: self.rows.slice(start, end), coordinates: self.coordinates.slice(start, end) }
-    }
 }
 
-/// The level of the farthest row, at least `least`.
-fn highest_level(domain: &Domain, Arrivals { rows, coordinates }: Arrivals<'_>, least: u32) -> Result<u32> {
-    (0..rows.n_rows()).try_fold(least, |level, row| match domain.level_of(coordinates.row(row)) {
-        Ok(own) => Ok(level.max(own)),
+/// # Errors
+/// A row that is in the box of no level.
+fn check_levels(domain: &Domain, Arrivals { rows, coordinates }: Arrivals<'_>) -> Result<()> {
+    (0..rows.n_rows()).try_for_each(|row| match domain.level_of(coordinates.row(row)) {
+        Ok(_) => Ok(()),
         Err(feature) => Err(domain.too_far(row, feature, rows.at(row, feature))),
     })
 }

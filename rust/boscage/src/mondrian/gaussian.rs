@@ -434,7 +434,7 @@ pub(crate) fn beliefs<S: Scalar>(
     above
 }
 
-fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
+pub(super) fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
     let left = tree.arena.child(parent, false);
     if left == node { tree.arena.child(parent, true) } else { left }
 }

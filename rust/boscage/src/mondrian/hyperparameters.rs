@@ -208,13 +208,13 @@ mod tests {
         let settings =
             MondrianSettings { n_estimators: 3, min_samples_split: 4, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]
     fn gradient_is_that_of_finite_differences() {
         let forest = forest();
-        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
         let objective = Objective {
             trees: &kept.trees,
             preorders: kept.trees.iter().map(|tree| tree.arena.preorder()).collect(),
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn maximum_has_no_gradient_and_no_better_neighbour() {
         let forest = forest();
-        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
         let start = heuristic(0.5, 0.4, 60, 2.0);
         let best = maximise(&kept.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
         let value = |hyper: &Hyperparameters| {

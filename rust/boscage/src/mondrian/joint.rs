@@ -486,7 +486,7 @@ mod tests {
         use crate::mondrian::route::Branch;
         let (after, time, rate) = (0.7, 3.0, 0.9);
         let node = forest(1, fixed());
-        let node = match &node.forest.body {
+        let node = match node.forest.body_alone() {
             crate::mondrian::forest::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
             crate::mondrian::forest::Body::F32(_) => panic!("thirds are kept as f64"),
         };

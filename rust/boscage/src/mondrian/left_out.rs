@@ -235,7 +235,7 @@ struct Clocks {
 struct Trial<'a, S> {
     trees: &'a [Tree<S, Numbers>],
     preorders: Vec<Vec<NodeId>>,
-    /// For every tree, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
+    /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
     skeletons: Vec<(Skeleton, Vec<usize>)>,
     /// For every tree, each chosen row's place.
     places: Vec<Vec<Place>>,
@@ -341,7 +341,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        let skeletons = run.map(trees.len(), |i| {
+        let skeletons = run.map(trees.len().min(TREES), |i| {
             let paths = places[i].iter().map(|place| place.path.as_slice());
             Ok(Skeleton::new(&trees[i], &preorders[i], paths))
         })?;
@@ -400,7 +400,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     /// The clocks of the mixture's trees.
     fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
-        self.run.map(self.trees.len().min(TREES), |i| {
+        self.run.map(self.skeletons.len(), |i| {
             let nodes = UnitClocks::new(&self.trees[i], &self.preorders[i], lifetime, gamma2);
             let branch = |place: &Place| gaussian::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
@@ -539,11 +539,11 @@ mod tests {
         let mut stream = Stream::new(1, 0);
         // Thirds are not exact in f32, so that the forest keeps f64.
         let x: Vec<f64> = (0..2 * ROWS).map(|_| stream.unit() / 3.0).collect();
-        let y = x.chunks(2).map(|x| (9.0 * x[0]).sin() + 3.0 * x[1] * stream.unit()).collect();
+        let y: Vec<f64> = x.chunks(2).map(|x| (9.0 * x[0]).sin() + 3.0 * x[1] * stream.unit()).collect();
         let rows = Rows::from_f64(&x, 2).unwrap();
         let settings = MondrianSettings { n_estimators: 3, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]
@@ -551,7 +551,7 @@ mod tests {
         let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
         let (prior, run) = (4.0, Run::default());
         let forest = forest();
-        let Body::F64(kept) = &forest.body else { panic!("thirds are kept as f64") };
+        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
         let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
@@ -562,7 +562,7 @@ mod tests {
             let mut smaller = forest.clone();
             let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
             smaller.forget(&ids, &run, |_| ()).unwrap();
-            let Body::F64(others) = &smaller.body else { panic!("rows are kept as they are") };
+            let Body::F64(others) = smaller.body_alone() else { panic!("rows are kept as they are") };
             let messages: Vec<Messages> = others
                 .trees
                 .iter()

@@ -5,6 +5,7 @@ mod best_splits;
 mod cell;
 mod classes;
 mod classifier;
+mod deferred;
 mod digest;
 mod domain;
 mod dual;

@@ -173,21 +173,38 @@ impl MondrianRegressor {
     ) -> Result<Self> {
         regression.check()?;
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        let forest = Forest::fit(settings, domain, batch, targets, run)?;
+        let forest = Forest::fit(settings, domain, batch, &targets, run)?;
         let this = Self { forest, settings: regression, state: OnceLock::new() };
         this.state(run)?;
         Ok(this)
     }
 
-    /// Adds rows. Any batching and order gives the same forest, bit for bit.
+    /// Adds rows. Any batching and order gives the same forest, bit for bit; so trees take rows in together, when
+    /// somebody asks for a prediction, or [`settle`](Self::settle) does.
     ///
     /// # Errors
-    /// As for `fit`: then nothing has changed. Interrupted: a prefix of the rows is in.
-    pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64], run: &Run<'_>) -> Result<()> {
+    /// As for `fit`, but for interrupts: then nothing has changed.
+    pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64]) -> Result<()> {
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        let done = self.forest.insert(batch, &targets, run);
+        self.forest.insert(batch, &targets)?;
         self.state = OnceLock::new();
-        done
+        Ok(())
+    }
+
+    /// Lets the trees take in the rows that wait, and chooses hyperparameters again. The first prediction would do it,
+    /// but then it takes longer.
+    ///
+    /// # Errors
+    /// An interrupt: some rows may go on waiting.
+    pub fn settle(&self, run: &Run<'_>) -> Result<()> {
+        self.state(run).map(drop)
+    }
+
+    /// Whether trees have all rows, and hyperparameters and beliefs are there: if not, the first prediction sees to it,
+    /// which takes longer than it does itself.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.state.get().is_some()
     }
 
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
@@ -214,13 +231,14 @@ impl MondrianRegressor {
     ///
     /// # Errors
     /// [`Error::NotMergeable`] or [`Error::DuplicateId`]: nothing has changed.
-    pub fn merge(&mut self, other: &Self, run: &Run<'_>) -> Result<()> {
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.settings != other.settings {
             return Err(Error::NotMergeable { what: "posterior settings" });
         }
-        let done = self.forest.merge(&other.forest, |y| y, run);
+        self.forest.check_mergeable(&other.forest)?;
+        self.forest.merge(&other.forest, |y| y)?;
         self.state = OnceLock::new();
-        done
+        Ok(())
     }
 
     /// Mean and variance of the predictive distribution (eq. 6.4, 6.5) of every row.
@@ -260,7 +278,7 @@ impl MondrianRegressor {
             let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
             return Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect(), None));
         };
-        let weights = with_body!(&self.forest.body, kept => JointWeights::new(&self.forest, kept, run))?;
+        let weights = with_body!(self.forest.body(run)?, kept => JointWeights::new(&self.forest, kept, run))?;
         let mut found = Vec::new();
         for &row in &rows {
             let without = weights.solve(&together.model, Some(row), run)?;
@@ -269,13 +287,6 @@ impl MondrianRegressor {
             found.extend(chunks.into_iter().map(|chunk| chunk.rows));
         }
         Ok(ragged(found, Some(together)))
-    }
-
-    /// Whether hyperparameters and beliefs are there since the last change: if not, the first prediction makes
-    /// them, which takes longer than it does itself.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.state.get().is_some()
     }
 
     /// The hyperparameters in use.
@@ -293,7 +304,7 @@ impl MondrianRegressor {
     pub fn log_marginal_likelihood(&self, run: &Run<'_>) -> Result<f64> {
         let hyper = self.state(run)?.hyper;
         let lifetime = self.forest.settings.lifetime;
-        with_body!(&self.forest.body, kept => {
+        with_body!(self.forest.body(run)?, kept => {
             hyperparameters::log_marginal_likelihood(&kept.trees, lifetime, &hyper, run)
         })
     }
@@ -386,7 +397,7 @@ impl MondrianRegressor {
         if let Some(state) = self.state.get() {
             return Ok(state);
         }
-        let state = with_body!(&self.forest.body, kept => self.new_state(kept, run))?;
+        let state = with_body!(self.forest.body(run)?, kept => self.new_state(kept, run))?;
         // Whoever came first has made the same.
         Ok(self.state.get_or_init(|| state))
     }

@@ -9,15 +9,18 @@ use crate::tree::RowId;
 /// a list.
 const MAX_ROWS: usize = i32::MAX as usize - 1;
 
+/// How many rows had arrived before one did.
+pub(crate) type Arrival = u64;
+
 /// The rows of a forest by id and by arrival.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roster {
     /// Id and arrival of every row of the table, also of those that left.
-    entries: Vec<(u64, u64)>,
+    entries: Vec<(u64, Arrival)>,
     by_id: HashMap<u64, RowId>,
-    by_arrival: BTreeMap<u64, RowId>,
+    by_arrival: BTreeMap<Arrival, RowId>,
     free: Vec<RowId>,
-    next_arrival: u64,
+    next_arrival: Arrival,
     next_id: u64,
 }
 
@@ -35,6 +38,21 @@ impl Roster {
     /// Rows in order of arrival.
     pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = RowId> + '_ {
         self.by_arrival.values().copied()
+    }
+
+    /// Rows that arrived from some point on, in order of arrival.
+    pub(crate) fn rows_from(&self, first: Arrival) -> impl Iterator<Item = RowId> + '_ {
+        self.by_arrival.range(first..).map(|(_, &row)| row)
+    }
+
+    /// When a row arrived.
+    pub(crate) fn arrival(&self, row: RowId) -> Arrival {
+        self.entries[row as usize].1
+    }
+
+    /// When the next row will.
+    pub(crate) fn next_arrival(&self) -> Arrival {
+        self.next_arrival
     }
 
     /// The id of a row.
@@ -61,7 +79,11 @@ impl Roster {
             return Err(Error::TooManyRows { max: MAX_ROWS, found: self.len() + n });
         }
         let Some(ids) = ids else {
-            return Ok((self.next_id..self.next_id.saturating_add(n as u64)).collect());
+            let Some(end) = self.next_id.checked_add(n as u64) else {
+                let expected = "given, since the count of rows has come to its end";
+                return Err(Error::InvalidSetting { name: "ids", expected, found: "none".into() });
+            };
+            return Ok((self.next_id..end).collect());
         };
         if ids.len() != n {
             return Err(Error::Length { what: "ids", found: ids.len(), expected: n, why: "one a row" });

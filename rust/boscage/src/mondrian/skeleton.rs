@@ -1,7 +1,7 @@
 //! Belief propagation as far as some leaves of a tree need, for many hyperparameters: the tree is read once, and then
 //! lies in the order in which messages go up, children before parents.
 
-use super::gaussian::{Above, Hyperparameters, Message, Told, UnitClocks, join};
+use super::gaussian::{Above, Hyperparameters, Message, Told, UnitClocks, join, sibling};
 use super::numbers::Numbers;
 use super::tree::Tree;
 use crate::data::Scalar;
@@ -45,9 +45,7 @@ impl Skeleton {
     ) -> (Self, Vec<usize>) {
         let mut kin: Vec<Option<Kin>> = vec![None; tree.arena.n_indices()];
         for (&parent, &node) in paths.clone().flat_map(|path| path.iter().zip(&path[1..])) {
-            let is_left = tree.arena.child(parent, false) == node;
-            let sibling = tree.arena.child(parent, is_left);
-            kin[node.index()] = Some(Kin { parent, sibling });
+            kin[node.index()] = Some(Kin { parent, sibling: sibling(tree, parent, node) });
         }
         let (nodes, numbers) = nodes(tree, preorder, &kin);
         let number = |node: NodeId| numbers[node.index()];

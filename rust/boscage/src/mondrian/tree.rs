@@ -4,6 +4,7 @@ use super::domain::Domain;
 use super::extents::{Extents, Moved};
 use super::growth::{Growth, Workbench};
 use super::keyed::Key;
+use super::roster::Arrival;
 use super::statistics::Statistics;
 use crate::control::Control;
 use crate::data::{Scalar, Table};
@@ -27,6 +28,8 @@ pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,
     pub(crate) statistics: P,
     pub(crate) extents: Extents<S>,
+    /// The tree lacks rows that arrived from here on.
+    pub(crate) lacks: Arrival,
 }
 
 /// A node that rows came to or left: a range of the rows at hand.
@@ -109,7 +112,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
         let extents = Extents::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), extents }
+        Self { arena: Arena::new(), statistics: P::default(), extents, lacks: 0 }
     }
 
     /// Inserts rows (numbered in the table; their order is lost).
@@ -178,6 +181,11 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.arena.fetch_all();
         self.statistics.fetch_all();
         self.extents.fetch_all();
+    }
+
+    /// Rows held.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.arena.root().map_or(0, |root| self.arena.n_rows(root))
     }
 
     /// Bytes held.
@@ -345,7 +353,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
         let mut rows = Vec::with_capacity(self.arena.n_rows(node));
         self.arena.collect_rows(node, &mut rows);
-        let Self { arena, statistics, extents } = self;
+        let Self { arena, statistics, extents, .. } = self;
         arena.remove_subtree(node, |freed| {
             statistics.clear(freed);
             extents.clear(freed);
@@ -368,7 +376,8 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
 impl<P: Statistics> Tree<f32, P> {
     /// The same tree for rows of `f64`.
     pub(crate) fn widen(&self) -> Tree<f64, P> {
-        Tree { arena: self.arena.clone(), statistics: self.statistics.clone(), extents: self.extents.widen() }
+        let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
+        Tree { arena, statistics, extents: self.extents.widen(), lacks: self.lacks }
     }
 }
 

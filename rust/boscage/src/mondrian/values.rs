@@ -12,13 +12,6 @@ pub(crate) enum Values {
 }
 
 impl Values {
-    pub(crate) fn of(rows: Rows<'_>) -> Self {
-        match rows.to_exact() {
-            Some(values) => Self::F32(values),
-            None => Self::F64(rows.to_exact().expect("f64 holds every value")),
-        }
-    }
-
     /// The table as rows.
     pub(crate) fn rows(&self, n_features: usize) -> Result<Rows<'_>> {
         match self {
@@ -32,13 +25,13 @@ impl Values {
         let n_features = rows.n_features();
         if let Self::F32(values) = self {
             match rows.to_exact() {
-                Some(from) => return place(values, new, &from, n_features, capacity),
+                Some(from) => return place(values, new, from, n_features, capacity),
                 None => *self = Self::F64(values.iter().map(|&value| f64::from(value)).collect()),
             }
         }
         if let Self::F64(values) = self {
             let from: Vec<f64> = rows.to_exact().expect("f64 holds every value");
-            place(values, new, &from, n_features, capacity);
+            place(values, new, from, n_features, capacity);
         }
     }
 
@@ -75,10 +68,15 @@ pub(crate) fn row_of<S: Scalar>(table: &[S], row: RowId, n_features: usize) -> V
 pub(crate) fn place<S: Scalar>(
     table: &mut Vec<S>,
     rows: &[RowId],
-    values: &[S],
+    values: Vec<S>,
     n_features: usize,
     capacity: usize,
 ) {
+    if table.is_empty() {
+        // The first rows have the first places.
+        *table = values;
+        return;
+    }
     if table.len() < capacity * n_features {
         table.resize(capacity * n_features, S::ZERO);
     }

@@ -1,0 +1,172 @@
+//! A value that is brought up to date when somebody reads it.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// The value, up to date or not.
+///
+/// A reader gets a plain reference: once the value is up to date, nothing is locked until it has been borrowed mutably. Whoever works leaves the value as it may be, also when he panics.
+#[derive(Debug)]
+pub(crate) struct Deferred<T> {
+    done: OnceLock<T>,
+    owed: Mutex<Option<T>>,
+}
+
+impl<T> Deferred<T> {
+    /// A value that is not up to date.
+    pub(crate) fn new(value: T) -> Self {
+        Self { done: OnceLock::new(), owed: Mutex::new(Some(value)) }
+    }
+
+    /// The value as it is, which may not be up to date from now on.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        let owed = self.owed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.done.take() {
+            *owed = Some(value);
+        }
+        owed.as_mut().expect(EITHER)
+    }
+
+    /// The value, after `work` has brought it up to date. On an error it stays as far as it has come. Others who want
+    /// the value wait meanwhile, as long as `waits` lets them.
+    ///
+    /// # Errors
+    /// Those of `work` and of `waits`.
+    pub(crate) fn settled<E>(
+        &self,
+        work: impl FnOnce(&mut T) -> Result<(), E>,
+        waits: impl Fn() -> Result<(), E>,
+    ) -> Result<&T, E> {
+        if let Some(value) = self.done.get() {
+            return Ok(value);
+        }
+        let mut owed = loop {
+            if let Some(owed) = self.try_lock() {
+                break owed;
+            }
+            waits()?;
+            std::thread::sleep(PATIENCE);
+        };
+        // Somebody else may have done it since.
+        if let Some(value) = owed.as_mut() {
+            work(value)?;
+        }
+        Ok(self.done.get_or_init(|| owed.take().expect(EITHER)))
+    }
+
+    /// Reads the value as it is; while somebody works, that waits.
+    pub(crate) fn peek<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        if let Some(value) = self.done.get() {
+            return read(value);
+        }
+        let owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read(owed.as_ref(), read)
+    }
+
+    /// The same, unless somebody works.
+    pub(crate) fn try_peek<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
+        match self.done.get() {
+            Some(value) => Some(read(value)),
+            None => self.try_lock().map(|owed| self.read(owed.as_ref(), read)),
+        }
+    }
+
+    fn read<R>(&self, owed: Option<&T>, read: impl FnOnce(&T) -> R) -> R {
+        read(owed.or_else(|| self.done.get()).expect(EITHER))
+    }
+
+    /// Unless somebody works.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
+        match self.owed.try_lock() {
+            Ok(owed) => Some(owed),
+            Err(TryLockError::Poisoned(owed)) => Some(owed.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// How often one who waits for another asks whether he may.
+const PATIENCE: Duration = Duration::from_millis(2);
+const EITHER: &str = "the value is done or owed";
+
+impl<T: Clone> Clone for Deferred<T> {
+    fn clone(&self) -> Self {
+        match self.done.get() {
+            Some(value) => Self { done: OnceLock::from(value.clone()), owed: Mutex::new(None) },
+            None => Self::new(self.peek(T::clone)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sum so far, and what is still to be added.
+    type Sum = (u32, Vec<u32>);
+
+    fn add((sum, rest): &mut Sum) -> Result<(), ()> {
+        while let Some(next) = rest.pop() {
+            if next == 0 {
+                rest.push(1);
+                return Err(());
+            }
+            *sum += next;
+        }
+        Ok(())
+    }
+
+    fn settled(sum: &Deferred<Sum>) -> Result<u32, ()> {
+        sum.settled(add, || Ok(())).map(|sum| sum.0)
+    }
+
+    #[test]
+    fn work_is_done_once_and_goes_on_after_an_error() {
+        let mut sum = Deferred::new((1, vec![5, 0, 7]));
+        let copy = sum.clone();
+        assert_eq!(settled(&sum), Err(()));
+        assert_eq!(sum.peek(Sum::clone), (8, vec![5, 1]));
+        assert_eq!(settled(&sum), Ok(14));
+        assert_eq!(sum.settled(|_| Err(()), || Ok(())).map(|sum| sum.0), Ok(14));
+        assert_eq!(copy.peek(|sum| sum.0), 1);
+        let (value, rest) = sum.get_mut();
+        assert_eq!((*value, rest.len()), (14, 0));
+        rest.push(6);
+        assert_eq!(settled(&sum.clone()), Ok(20));
+        assert_eq!(settled(&sum), Ok(20));
+        assert_eq!(settled(&sum.clone()), Ok(20));
+    }
+
+    #[test]
+    fn one_who_waits_can_be_called_off() {
+        let sum = Deferred::new((0, vec![1]));
+        std::thread::scope(|scope| {
+            let (begun, begins) = std::sync::mpsc::channel();
+            let (ends, ended) = std::sync::mpsc::channel::<()>();
+            let sum = &sum;
+            scope.spawn(move || {
+                let work = |sum: &mut Sum| {
+                    begun.send(()).unwrap();
+                    ended.recv().unwrap();
+                    add(sum)
+                };
+                sum.settled(work, || Ok(())).unwrap();
+            });
+            begins.recv().unwrap();
+            assert_eq!(sum.settled(add, || Err(())), Err(()));
+            assert_eq!(sum.try_peek(|sum| sum.0), None);
+            ends.send(()).unwrap();
+        });
+        assert_eq!(sum.peek(|sum| sum.0), 1);
+    }
+
+    #[test]
+    fn readers_at_the_same_time_see_it_done() {
+        let sum = Deferred::new((0, (1..=1000).collect()));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(settled(&sum), Ok(500_500)));
+            }
+        });
+    }
+}
