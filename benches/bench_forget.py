@@ -1,4 +1,4 @@
-"""Time of forgetting rows, beside that of inserting them; one thread."""
+"""Time of forgetting rows, beside that of inserting them, trees included; one thread."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def once(model, X, y, groups):  # type: ignore[no-untyped-def]
     start = time.perf_counter()
     for ids in groups:
         model.forget(ids)
+        model.settle()
     middle = time.perf_counter()
     for ids in groups:
         model.partial_fit(X[ids], y[ids], ids=ids)
+        model.settle()
     return time.perf_counter() - middle, middle - start
 
 
