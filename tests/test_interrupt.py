@@ -191,3 +191,13 @@ def test_interrupted_sums_of_trees(sampler: str) -> None:
     for after in (1.5, 3.0):
         model = BARTRegressor(200, sampler=sampler, n_burn=1000, random_state=0)
         assert interrupted(lambda model=model: model.fit(x, x[:, 0]), after=after) < WITHIN
+
+
+def test_interrupted_sums_of_trees_leave_the_estimator_as_it_was() -> None:
+    x, _ = data(150, 3)
+    model = BARTRegressor(20, n_chains=2, n_burn=50, n_draws=30, random_state=0)
+    model.fit(x, x[:, 0])
+    before = model._model
+    model.set_params(n_draws=4_000_000)
+    assert interrupted(lambda: model.fit(x, x[:, 0])) < WITHIN
+    assert model._model is before

@@ -7,8 +7,9 @@
 //! `K_L` (Poisson thinning); because levels below a cut keep their key and pending cut on the side that
 //! holds their box, rows inside `K_l` see the same cuts whatever `L >= l` is.
 //!
-//! A pending cut is drawn when it is first asked for: until its level gets another key, nothing that it is drawn
-//! from changes. So a path of known cuts is followed without drawing any.
+//! A pending cut's time is drawn when it is first asked for, and its place when it turns out to be the earliest: until
+//! its level gets another key, nothing that they are drawn from changes. So a path of known cuts is followed without
+//! drawing any.
 
 use super::domain::Domain;
 use super::keyed::Key;
@@ -21,7 +22,14 @@ struct Level {
     /// When this level last got a new key.
     since: f64,
     /// Drawn when first asked for; at infinity if there is none.
-    pending: Option<Cut>,
+    pending: Option<Pending>,
+}
+
+/// A cut of which the time is known, and the place once somebody needs it.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    time: f64,
+    place: Option<(u32, f64)>,
 }
 
 /// What [`Cell::descend`] changed, to be put back by [`Cell::ascend_to`].
@@ -156,35 +164,41 @@ impl<'a> Cell<'a> {
         if self.stale {
             self.freshen();
         }
-        let mut first = (self.base, self.pending(self.base));
+        let (mut first, mut pending) = (self.base, self.pending(self.base));
         for level in self.base + 1..self.levels.len() {
-            let cut = self.pending(level);
-            if cut.time < first.1.time {
-                first = (level, cut);
+            let other = self.pending(level);
+            if other.time < pending.time {
+                (first, pending) = (level, other);
             }
         }
-        first
+        let time = pending.time;
+        if time == f64::INFINITY {
+            return (first, Cut { time, feature: 0, threshold: 0.0 });
+        }
+        let (feature, threshold) = pending.place.unwrap_or_else(|| {
+            let place = self.draw_place(first);
+            self.levels[first].pending = Some(Pending { time, place: Some(place) });
+            place
+        });
+        (first, Cut { time, feature, threshold })
     }
 
-    /// The pending cut of a level.
-    fn pending(&mut self, level: usize) -> Cut {
-        if let Some(cut) = self.levels[level].pending {
-            return cut;
-        }
-        let cut = self.draw(level);
-        self.levels[level].pending = Some(cut);
-        cut
+    /// The pending cut of a level (Algorithm 5.2, line 3, on a cell instead of a data box).
+    fn pending(&mut self, level: usize) -> Pending {
+        let Level { key, since, pending } = self.levels[level];
+        pending.unwrap_or_else(|| {
+            let rate = self.rates[level].total();
+            // A cell without extent is never cut.
+            let time = if rate > 0.0 { since + key.exponential() / rate } else { f64::INFINITY };
+            let pending = Pending { time, place: None };
+            self.levels[level].pending = Some(pending);
+            pending
+        })
     }
 
-    /// Draws the pending cut of a level (Algorithm 5.2, lines 3 and 6-7, on a cell instead of a data box).
-    fn draw(&self, level: usize) -> Cut {
-        let Level { key, since, .. } = self.levels[level];
-        let rate = self.rates[level].total();
-        let time = since + key.exponential() / rate;
-        // A cell without extent has rate 0 and is never cut: the time is infinite, or NaN if both are 0.
-        if !(rate > 0.0 && time < f64::INFINITY) {
-            return Cut { time: f64::INFINITY, feature: 0, threshold: 0.0 };
-        }
+    /// Draws the dimension and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
+    fn draw_place(&self, level: usize) -> (u32, f64) {
+        let key = self.levels[level].key;
         let d = self.rates[level].find(key.dimension());
         let (low, high) = self.part(level, d);
         let u = key.location();
@@ -200,7 +214,7 @@ impl<'a> Cell<'a> {
                 }
             }
         };
-        Cut { time, feature: d as u32, threshold }
+        (d as u32, threshold)
     }
 
     /// The level whose process a cut here belongs to: where one level cuts, no other does.

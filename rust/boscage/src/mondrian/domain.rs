@@ -203,7 +203,7 @@ impl Domain {
             return (low, high);
         }
         let centre = low + 0.5 * (high - low);
-        let half = self.inner.units[d] * 2f64.powi(level as i32 - 1);
+        let half = self.inner.units[d] * power_of_two(level as i32 - 1);
         // Rounding must not make a box smaller than the one within.
         ((centre - half).min(low).max(-LARGEST), (centre + half).max(high).min(LARGEST))
     }
@@ -234,4 +234,9 @@ impl Domain {
         let (low, high) = (self.low[feature], self.high[feature]);
         Error::TooFar { row, feature, value, low, high, max_level: MAX_LEVEL }
     }
+}
+
+/// `2^n` where that is a normal number: its bits are the exponent's.
+fn power_of_two(n: i32) -> f64 {
+    f64::from_bits(((1023 + n) as u64) << 52)
 }
