@@ -235,6 +235,15 @@ def test_partial_dependence_is_scikit_learns() -> None:
     assert (np.diff(average) > 0).all()
 
 
+def test_one_value_says_nothing_of_noise() -> None:
+    constant = np.full(150, 2.5)
+    with pytest.warns(UserWarning, match=r"no other value than 2\.5.*sigma_estimate") as found:
+        BARTRegressor(**SHORT).fit(X, constant)
+    assert found[0].filename == __file__
+    low, high = BARTRegressor(**SHORT, sigma=0.5).fit(X, constant).predict_dist(X).interval(0.9)
+    assert (high - low > 1.0).all()
+
+
 def test_mixing_is_that_of_arviz() -> None:
     array = pytest.importorskip("arviz_stats.base").array_stats
     rng = np.random.default_rng(4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
@@ -176,7 +177,8 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     ) -> BARTRegressor:
         """Sample the posterior.
 
-        Warns with a `ConvergenceWarning` when chains of at least 100 draws disagree.
+        Warns with a `ConvergenceWarning` when chains of at least 100 draws disagree, and with a
+        `UserWarning` when all of `y` is one value and ``sigma`` is left to be found.
 
         Parameters
         ----------
@@ -212,6 +214,13 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
     ) -> _boscage.BartRegressor:
+        if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
+            warnings.warn(
+                f"y has no other value than {target[0]!s}: nothing tells how much it varies, so "
+                "that intervals have hardly any width; pass sigma or sigma_estimate if you know",
+                UserWarning,
+                stacklevel=5,
+            )
         return _boscage.BartRegressor.fit(rows, target, settings, **options)
 
     @classmethod
