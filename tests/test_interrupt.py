@@ -118,19 +118,26 @@ def test_interrupted_fits_and_predictions_of_trees_together() -> None:
     assert np.isfinite(model.predict(x[:1])).all()
 
 
-def test_trees_that_are_interrupted_while_they_take_rows_in_lack_the_rest() -> None:
-    """No row is lost, and going on from there ends at one fit."""
-    x, y = data(20_000, 3)
+def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there() -> None:
+    """No row is lost and none comes back: the end is one fit."""
+    x, y = data(22_000, 3)
     settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
-    n_trees, n_first = 300, 14_000
+    n_trees, n_first = 300, 16_000
     model = MondrianForestClassifier(n_trees, **settings).fit(x[:n_first], y[:n_first])
-    model.partial_fit(x[n_first:], y[n_first:])
-    for call in (model.settle, lambda: model.predict(x[:1]), model.digest):
-        assert interrupted(call) < WITHIN
-        assert model.n_rows_ == len(x)
-        # so few wait that trees are not drawn anew but take them in, one tree after the other
-        assert not model._model.is_settled
-    assert model.digest() == MondrianForestClassifier(n_trees, **settings).fit(x, y).digest()
+    # so few come and leave that trees are not drawn anew but follow one after the other
+    model.forget(np.arange(1500)).partial_fit(x[n_first:19_000], y[n_first:19_000])
+    assert interrupted(model.settle) < WITHIN
+    # rows that all, some or no trees have
+    model.forget(np.r_[1500:2000, n_first : n_first + 200, 18_900:19_000])
+    model.partial_fit(x[19_000:20_000], y[19_000:20_000])
+    assert interrupted(lambda: model.predict(x[:1])) < WITHIN
+    model.partial_fit(x[20_000:], y[20_000:]).forget(np.arange(19_900, 20_100))
+    assert interrupted(model.digest) < WITHIN
+    assert not model._model.is_settled
+    left = np.r_[2000:n_first, n_first + 200 : 18_900, 19_000:19_900, 20_100:22_000]
+    np.testing.assert_array_equal(model.ids_, left)
+    never = MondrianForestClassifier(n_trees, **settings).fit(x[left], y[left])
+    assert model.digest() == never.digest()
 
 
 def test_interrupted_predictions() -> None:
@@ -140,22 +147,6 @@ def test_interrupted_predictions() -> None:
     assert interrupted(lambda: model.predict_proba(at)) < WITHIN
     assert interrupted(lambda: model.predict(at)) < WITHIN
     assert model.predict_proba(at[:3]).shape == (3, 5)
-
-
-def test_interrupted_forget_has_removed_a_prefix_of_the_rows() -> None:
-    x, y = data(40_000, 3)
-    settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
-    model = MondrianForestClassifier(100, **settings).fit(x, y)
-    # so few that trees are not drawn anew
-    gone = np.arange(100, 13_000)
-    assert interrupted(lambda: model.forget(gone)) < WITHIN
-    n = model.n_rows_
-    assert len(x) - len(gone) < n < len(x)
-    np.testing.assert_array_equal(model.ids_[100:], np.arange(len(x) - n + 100, len(x)))
-    model.forget(model.ids_[100:])
-    assert (
-        model.digest() == MondrianForestClassifier(100, **settings).fit(x[:100], y[:100]).digest()
-    )
 
 
 def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:

@@ -98,7 +98,8 @@ class MondrianForest(KeptModel):
 
         For given reference ranges and rates the forest is then, bit for bit, the one that
         was never shown these rows. Ranges, rates and maps that were learned from the data at the
-        first fit stay as they are: pass ``feature_range`` if deletion must be provable.
+        first fit stay as they are: pass ``feature_range`` if deletion must be provable. Trees let
+        the rows go when they are next asked for, or by `settle`.
 
         Parameters
         ----------
@@ -113,21 +114,9 @@ class MondrianForest(KeptModel):
         ------
         KeyError
             If there is no row of that number; nothing is forgotten then.
-        KeyboardInterrupt
-            If interrupted; the first of the rows are forgotten then, and it says how many.
         """
         model = self._require_model()
-        numbers = _inputs.check_ids(ids)
-        before = model.n_rows
-        try:
-            with self._progress("forgetting") as progress:
-                model.forget(numbers, n_threads=self._n_threads(), progress=progress)
-        except KeyboardInterrupt as stop:
-            stop.args = (
-                f"forget was interrupted: the first {before - model.n_rows} of "
-                f"{len(numbers)} rows have been forgotten",
-            )
-            raise
+        model.forget(_inputs.check_ids(ids))
         return self
 
     def merge(self: Self, other: Self) -> Self:
@@ -167,11 +156,11 @@ class MondrianForest(KeptModel):
         return self
 
     def settle(self: Self) -> Self:
-        """Let the trees take in the rows that wait for them.
+        """Let the trees take in the rows that wait for them, and let go those that left.
 
-        `partial_fit` and `merge` only take note of rows, and the next prediction would have to
-        wait until all are in: call this first where predictions have to be quick. Nothing else
-        depends on it.
+        `partial_fit`, `merge` and `forget` only take note of rows, and the next prediction would
+        have to wait for the trees: call this first where predictions have to be quick. Nothing
+        else depends on it.
 
         Returns
         -------
@@ -283,7 +272,7 @@ class MondrianForest(KeptModel):
 
     def _slide(self, window: int | None) -> None:
         if window is not None and self._model.n_rows > window:
-            self._model.keep_newest(window, n_threads=self._n_threads())
+            self._model.keep_newest(window)
 
     # -- access to the model ----------------------------------------------------------------------
 

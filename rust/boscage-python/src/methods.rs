@@ -79,28 +79,19 @@ macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            #[pyo3(signature = (ids, *, n_threads=1, progress=None))]
-            fn forget(
-                &mut self,
-                py: Python<'_>,
-                ids: numpy::PyReadonlyArray1<'_, u64>,
-                n_threads: usize,
-                progress: Option<Bound<'_, PyAny>>,
-            ) -> PyResult<()> {
+            fn forget(&mut self, py: Python<'_>, ids: numpy::PyReadonlyArray1<'_, u64>) -> PyResult<()> {
                 let ids = crate::arrays::slice("ids", &ids)?;
                 let model = self.model_mut()?;
-                let work = |run: &boscage::Run<'_>| model.forget(ids, run);
-                crate::gate::run_sized(py, ids.len(), n_threads, progress.as_ref(), work)
+                crate::gate::brief(py, || model.forget(ids))
             }
 
-            #[pyo3(signature = (n, *, n_threads=1))]
-            fn keep_newest(&mut self, py: Python<'_>, n: usize, n_threads: usize) -> PyResult<()> {
+            fn keep_newest(&mut self, py: Python<'_>, n: usize) -> PyResult<()> {
                 let model = self.model_mut()?;
-                let n_gone = model.n_rows().saturating_sub(n);
-                crate::gate::run_sized(py, n_gone, n_threads, None, |run| model.keep_newest(n, run))
+                py.detach(|| model.keep_newest(n));
+                Ok(())
             }
 
-            /// Lets the trees take in the rows that wait.
+            /// Lets the trees take in the rows that wait, and let go those that left.
             #[pyo3(signature = (*, n_threads=1, progress=None))]
             fn settle(
                 &self,

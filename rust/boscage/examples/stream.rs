@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     }
 
     let last: Vec<u64> = (300..600).collect();
-    forest.forget(&last, &Run::default())?;
+    forest.forget(&last)?;
     let never =
         MondrianClassifier::fit(settings, 10.0, domain, batch(0, 300)?, (&y[..300], &labels), &[], &run)?;
     println!("digest after forgetting   {}", forest.digest());

@@ -148,7 +148,7 @@ proptest! {
         let keep = keep.min(n);
         let gone: Vec<u64> = (keep as u64..n as u64).collect();
         for part in gone.chunks(settle * settle) {
-            forest.forget(part, &Run::default()).unwrap();
+            forest.forget(part).unwrap();
             forest.check().unwrap();
         }
         let rest = classifier(&setting, &rows, &all[..keep]);
@@ -198,7 +198,7 @@ proptest! {
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict(probes, &one), whole.predict(probes, &two));
         let keep = keep.min(n);
-        forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>(), &Run::default()).unwrap();
+        forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>()).unwrap();
         forest.check().unwrap();
         let rest = regressor(&setting, &rows, &all[..keep]);
         prop_assert_eq!(forest.digest(), rest.digest());
@@ -260,7 +260,7 @@ proptest! {
                 held.push(new);
             } else if !comes && !held.is_empty() {
                 let gone = held.remove(at.index(held.len()));
-                forest.forget(&[gone as u64], &one).unwrap();
+                forest.forget(&[gone as u64]).unwrap();
             }
             if then == 0 {
                 forest.settle(&one).unwrap();
@@ -272,7 +272,7 @@ proptest! {
         let again = AnyModel::from_bytes(&forest.to_bytes(), &one).unwrap();
         let AnyModel::Classifier(again) = again else { panic!("a classifier was saved") };
         let copy = forest.clone();
-        forest.keep_newest(window, &one).unwrap();
+        forest.keep_newest(window);
         prop_assert_eq!(copy.digest(), classifier(&setting, &rows, &held).digest());
         prop_assert_eq!(again.digest(), copy.digest());
         let newest = &held[held.len().saturating_sub(window)..];
@@ -326,7 +326,7 @@ proptest! {
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict_proba(points, &one), whole.predict_proba(points, &one));
         for gone in all[keep..].chunks(batch) {
-            forest.forget(&gone.iter().map(|&i| i as u64).collect::<Vec<_>>(), &one).unwrap();
+            forest.forget(&gone.iter().map(|&i| i as u64).collect::<Vec<_>>()).unwrap();
         }
         forest.check().unwrap();
         prop_assert_eq!(forest.digest(), rest.digest());
@@ -347,7 +347,7 @@ proptest! {
         let ids = forest.ids();
         let loo = forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap();
         let mut without = forest.clone();
-        without.forget(&[out as u64], &Run::default()).unwrap();
+        without.forget(&[out as u64]).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();
         for (class, p) in without.classes().iter().zip(proba) {

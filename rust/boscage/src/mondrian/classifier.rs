@@ -217,35 +217,34 @@ impl MondrianClassifier {
         self.forest.body(run).map(drop)
     }
 
-    /// Whether trees have all rows: if not, the first prediction sees to it.
+    /// Whether trees have all rows and no others: if not, the first prediction sees to it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.n_pending() == 0
     }
 
-    /// How many rows the trees have to take in before they predict: those that came since they last did, or all if
-    /// these are so many, or so far away, that trees are drawn anew.
+    /// How many rows the trees have to take in or let go before they predict: those that came or left since they last
+    /// did, or all if these are so many, or so far away, that trees are drawn anew.
     #[must_use]
     pub fn n_pending(&self) -> usize {
         self.forest.n_pending()
     }
 
-    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
+    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them. Trees let them go when they
+    /// take rows in.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; then nothing has changed. Interrupted: the first of the rows are gone.
-    pub fn forget(&mut self, ids: &[u64], run: &Run<'_>) -> Result<()> {
-        let classes = &mut self.classes;
-        self.forest.forget(ids, run, |gone| classes.count(gone, -1))
+    /// [`Error::UnknownId`]; then nothing has changed.
+    pub fn forget(&mut self, ids: &[u64]) -> Result<()> {
+        let gone = self.forest.forget(ids)?;
+        self.classes.count(&gone, -1);
+        Ok(())
     }
 
     /// Removes all rows but the `n` that arrived last.
-    ///
-    /// # Errors
-    /// Interrupted: the oldest of the rows are gone.
-    pub fn keep_newest(&mut self, n: usize, run: &Run<'_>) -> Result<()> {
-        let classes = &mut self.classes;
-        self.forest.keep_newest(n, run, |gone| classes.count(gone, -1))
+    pub fn keep_newest(&mut self, n: usize) {
+        let gone = self.forest.keep_newest(n);
+        self.classes.count(&gone, -1);
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.

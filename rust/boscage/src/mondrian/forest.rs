@@ -115,6 +115,8 @@ pub(crate) struct Kept<S, P> {
     pub(crate) values: Vec<S>,
     /// Of the box on which the trees are drawn.
     level: u32,
+    /// Rows that left while trees had them. Their places in the table stay theirs until every tree has let them go.
+    leaving: Vec<RowId>,
     pub(crate) trees: Vec<Tree<S, P>>,
 }
 
@@ -142,8 +144,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) domain: Domain,
     pub(crate) targets: Vec<P::Target>,
     pub(crate) roster: Roster,
-    /// Rows' coordinates and the trees over them. A forest does not depend on when its trees took in its rows: they
-    /// do so together when somebody asks.
+    /// Rows' coordinates and the trees over them. A forest does not depend on when its trees took in its rows and let
+    /// others go: they do so together when somebody asks.
     body: Deferred<Body<P>>,
     /// Rows' values, if they are others than their coordinates.
     own: Option<Values>,
@@ -151,8 +153,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) annotation: String,
 }
 
-/// Rows that a tree takes in, or row-trees that are removed, between two looks at the stop flag.
-const BLOCKS: (usize, usize) = (16_384, 200_000);
+/// Rows that a tree takes in or lets go between two looks at the stop flag.
+const BLOCK: usize = 16_384;
 
 impl<P: Statistics> Forest<P> {
     /// The forest of some rows, or of none.
@@ -199,7 +201,7 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
-    /// The trees, after they have taken in all rows. Interrupted, some rows go on waiting.
+    /// The trees of just these rows. Interrupted, some rows go on waiting.
     pub(crate) fn body(&self, run: &Run<'_>) -> Result<&Body<P>> {
         let work = |body: &mut Body<P>| {
             let done = catch_unwind(AssertUnwindSafe(|| self.settle_apart(body, run)));
@@ -230,39 +232,31 @@ impl<P: Statistics> Forest<P> {
         self.body(&Run::default()).expect("nobody interrupts")
     }
 
-    /// How many rows trees have to take in before the next prediction: those that came since the last one, or all if
-    /// trees are drawn anew.
+    /// How many rows trees have to take in and let go before the next prediction: those that came and left since the
+    /// last one, or all if trees are drawn anew.
     pub(crate) fn n_pending(&self) -> usize {
-        let pending = self.body.try_peek(|body| match self.n_rows() - body.n_rows() {
-            0 => 0,
-            _ if self.is_drawn_anew(body) => self.n_rows(),
-            n_waiting => n_waiting,
+        let pending = self.body.try_peek(|body| {
+            let Backlog { waiting, leaving, .. } = self.backlog(body);
+            match waiting + leaving {
+                0 => 0,
+                _ if self.is_drawn_anew(body) => self.n_rows().max(1),
+                n => n,
+            }
         });
         // While somebody sees to it, nobody knows.
         pending.unwrap_or(self.n_rows())
     }
 
-    /// Removes the rows with the given ids, block by block: all of them, on an error none, interrupted those of
-    /// the first blocks. `gone` hears the targets of those removed.
-    pub(crate) fn forget(
-        &mut self,
-        ids: &[u64],
-        run: &Run<'_>,
-        gone: impl FnMut(&[P::Target]),
-    ) -> Result<()> {
+    /// Removes the rows with the given ids, which the trees let go when somebody asks for these; the rows' targets.
+    pub(crate) fn forget(&mut self, ids: &[u64]) -> Result<Vec<P::Target>> {
         let rows = self.roster.find(ids)?;
-        self.remove_rows(&rows, run, gone)
+        Ok(self.dismiss(&rows))
     }
 
-    /// Removes all rows but the `n` that arrived last, the oldest first.
-    pub(crate) fn keep_newest(
-        &mut self,
-        n: usize,
-        run: &Run<'_>,
-        gone: impl FnMut(&[P::Target]),
-    ) -> Result<()> {
+    /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
+    pub(crate) fn keep_newest(&mut self, n: usize) -> Vec<P::Target> {
         let rows: Vec<RowId> = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
-        self.remove_rows(&rows, run, gone)
+        self.dismiss(&rows)
     }
 
     /// Whether another forest is a shard of the same forest.
@@ -393,10 +387,10 @@ impl<P: Statistics> Forest<P> {
             with_body!(body, kept => {
                 for (i, tree) in kept.trees.iter().enumerate() {
                     tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                    let held = tree.n_rows();
-                    let expected = self.n_rows() - self.roster.rows_from(tree.lacks).count();
+                    let held = tree.n_rows() + self.roster.rows_from(tree.lacks).count();
+                    let expected = self.n_rows() + self.unwanted(tree, &kept.leaving).count();
                     if held != expected {
-                        return Err(format!("tree {i} holds {held} rows of {expected}"));
+                        return Err(format!("tree {i} holds and lacks {held} rows of {expected}"));
                     }
                 }
                 Ok(())
@@ -412,9 +406,28 @@ impl<P: Statistics> Forest<P> {
         Err(Error::Length { what: "a row of X", found, expected, why: "as many features as in fit" })
     }
 
-    /// Whether trees are drawn anew, to the same bits, since they lack too many rows or one outside their box.
+    /// Whether trees are drawn anew, to the same bits, which is quicker where many rows come or go, and needed where one
+    /// lies outside their box.
     fn is_drawn_anew(&self, body: &Body<P>) -> bool {
-        body.is_outgrown(self.n_rows()) || with_body!(body, kept => self.level(kept) > kept.level)
+        let Backlog { held, waiting, leaving } = self.backlog(body);
+        2 * waiting + 3 * leaving >= held || with_body!(body, kept => self.level(kept) > kept.level)
+    }
+
+    fn backlog(&self, body: &Body<P>) -> Backlog {
+        with_body!(body, kept => Backlog {
+            held: kept.trees.iter().map(Tree::n_rows).min().unwrap_or(0),
+            waiting: self.roster.rows_from(kept.lacks()).count(),
+            leaving: kept.leaving.len() - kept.trees.iter().map(|tree| tree.n_left).min().unwrap_or(0),
+        })
+    }
+
+    /// Rows that a tree still has of those that leave.
+    fn unwanted<'a, S>(
+        &'a self,
+        tree: &'a Tree<S, P>,
+        leaving: &'a [RowId],
+    ) -> impl Iterator<Item = RowId> + 'a {
+        leaving[tree.n_left..].iter().copied().filter(|&row| self.roster.arrival(row) < tree.lacks)
     }
 
     /// The level of the box that trees of all rows need.
@@ -425,15 +438,17 @@ impl<P: Statistics> Forest<P> {
         waiting.fold(kept.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
     }
 
-    /// Gives trees the rows that they lack.
+    /// Makes trees those of the forest's rows.
     fn settle(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
         let anew = self.is_drawn_anew(body);
         run.control.expect(self.settings.n_estimators as u64);
-        with_body!(body, kept => if anew { self.draw(kept, run) } else { self.complete(kept, run) })
+        with_body!(body, kept => if anew { self.draw(kept, run) } else { self.follow(kept, run) })
     }
 
     /// Draws trees of all rows.
     fn draw<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
+        // Those that there are make room first.
+        kept.trees = Vec::new();
         let n_features = self.domain.n_features();
         let rows: Vec<RowId> = self.roster.rows().collect();
         let level = self.level(kept);
@@ -444,7 +459,7 @@ impl<P: Statistics> Forest<P> {
             let mut bench = Workbench::new(&self.domain, level);
             tree.insert(&mut rows.clone(), &self.process(i, table), &mut bench, run.control)?;
             tree.shrink_to_fit();
-            tree.lacks = self.roster.next_arrival();
+            (tree.lacks, tree.n_left) = (self.roster.next_arrival(), kept.leaving.len());
             run.control.advance(1);
             Ok(tree)
         })?;
@@ -452,15 +467,24 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
-    /// Gives every tree the rows that it lacks.
-    fn complete<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
-        let rows: Vec<RowId> = self.roster.rows_from(kept.lacks()).collect();
-        let table = Table::new(&kept.values, self.domain.n_features());
-        let bench = || (Workbench::new(&self.domain, kept.level), Vec::new());
-        try_for_each_mut(run.n_threads, &mut kept.trees, bench, |(bench, own), i, tree| {
+    /// Takes rows that left out of every tree, and gives it those that it lacks.
+    fn follow<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
+        let came: Vec<RowId> = self.roster.rows_from(kept.lacks()).collect();
+        let Kept { values, level, leaving, trees } = kept;
+        let table = Table::new(values, self.domain.n_features());
+        let bench = || (Workbench::new(&self.domain, *level), Vec::new());
+        try_for_each_mut(run.n_threads, trees, bench, |(bench, own), i, tree| {
             let process = self.process(i, table);
-            let first = rows.partition_point(|&row| self.roster.arrival(row) < tree.lacks);
-            for block in rows[first..].chunks(BLOCKS.0) {
+            while tree.n_left < leaving.len() {
+                run.control.check()?;
+                let end = leaving.len().min(tree.n_left + BLOCK);
+                own.clear();
+                own.extend(self.unwanted(tree, &leaving[..end]));
+                tree.remove(own, &process, bench);
+                tree.n_left = end;
+            }
+            let first = came.partition_point(|&row| self.roster.arrival(row) < tree.lacks);
+            for block in came[first..].chunks(BLOCK) {
                 run.control.check()?;
                 own.clear();
                 own.extend_from_slice(block);
@@ -486,6 +510,7 @@ impl<P: Statistics> Forest<P> {
 
     /// Puts rows into the table.
     fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
+        self.reclaim();
         let new = self.roster.admit(ids);
         if let Some(own) = &mut self.own {
             own.place(&new, arrivals.rows, self.roster.capacity());
@@ -511,52 +536,32 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
-    /// Removes rows, from the trees that have them. Where a third of their rows goes, or they are to be drawn anew, they
-    /// are dropped instead, and drawn when somebody asks.
-    fn remove_rows(
-        &mut self,
-        rows: &[RowId],
-        run: &Run<'_>,
-        mut gone: impl FnMut(&[P::Target]),
-    ) -> Result<()> {
-        run.control.expect(rows.len() as u64);
-        run.control.check()?;
-        // Taken out, so that the trees can change while the rows are read.
-        let mut body = std::mem::take(self.body.get_mut());
-        let lacks = with_body!(&body, kept => kept.lacks());
-        let n_lost = rows.iter().filter(|&&row| self.roster.arrival(row) < lacks).count();
-        if 3 * n_lost > body.n_rows() || body.is_outgrown(self.n_rows() - rows.len()) {
-            body.drop_trees();
-        }
-        let n_trees = with_body!(&body, kept => kept.trees.len());
-        let block = BLOCKS.1.checked_div(n_trees).map_or(rows.len(), |n| n.max(32)).max(1);
-        let mut done = Ok(());
-        for block in rows.chunks(block) {
-            done = run.control.check();
-            if done.is_err() {
-                break;
+    /// Takes rows out of the forest.
+    fn dismiss(&mut self, rows: &[RowId]) -> Vec<P::Target> {
+        self.reclaim();
+        self.roster.dismiss(rows);
+        let (roster, body) = (&mut self.roster, self.body.get_mut());
+        with_body!(body, kept => {
+            let some_tree_has = kept.trees.iter().map(|tree| tree.lacks).max().unwrap_or(0);
+            for &row in rows {
+                if roster.arrival(row) < some_tree_has {
+                    kept.leaving.push(row);
+                } else {
+                    roster.release(row);
+                }
             }
-            let targets: Vec<P::Target> = block.iter().map(|&row| self.targets[row as usize]).collect();
-            with_body!(&mut body, kept => self.remove_block(kept, block, run.n_threads));
-            self.roster.dismiss(block);
-            gone(&targets);
-            run.control.advance(block.len() as u64);
-        }
-        *self.body.get_mut() = body;
-        done
+        });
+        rows.iter().map(|&row| self.targets[row as usize]).collect()
     }
 
-    /// Removes rows from every tree that has them.
-    fn remove_block<S: Scalar>(&self, kept: &mut Kept<S, P>, rows: &[RowId], n_threads: usize) {
-        let table = Table::new(&kept.values, self.domain.n_features());
-        let bench = || (Workbench::new(&self.domain, kept.level), Vec::new());
-        try_for_each_mut(n_threads, &mut kept.trees, bench, |(bench, own), i, tree| {
-            own.clear();
-            own.extend(rows.iter().filter(|&&row| self.roster.arrival(row) < tree.lacks));
-            tree.remove(own, &self.process(i, table), bench);
-            Ok(())
-        })
-        .expect("nobody interrupts");
+    /// Frees the places of rows that all trees have let go.
+    fn reclaim(&mut self) {
+        with_body!(self.body.get_mut(), kept => {
+            if kept.trees.iter().all(|tree| tree.n_left == kept.leaving.len()) {
+                kept.leaving.drain(..).for_each(|row| self.roster.release(row));
+                kept.trees.iter_mut().for_each(|tree| tree.n_left = 0);
+            }
+        });
     }
 
     fn space<'a, S: Scalar>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
@@ -738,16 +743,6 @@ impl<P: Statistics> Body<P> {
     fn drop_trees(&mut self) {
         with_body!(self, kept => kept.trees = Vec::new());
     }
-
-    /// Whether `n` rows are half as many again as trees have: these cost more one by one than all anew.
-    fn is_outgrown(&self, n: usize) -> bool {
-        2 * n >= 3 * self.n_rows()
-    }
-
-    /// Rows that every tree has.
-    fn n_rows(&self) -> usize {
-        with_body!(self, kept => kept.trees.iter().map(Tree::n_rows).min().unwrap_or(0))
-    }
 }
 
 impl<P> Default for Body<P> {
@@ -758,7 +753,7 @@ impl<P> Default for Body<P> {
 
 impl<S, P> Default for Kept<S, P> {
     fn default() -> Self {
-        Self { level: 0, values: Vec::new(), trees: Vec::new() }
+        Self { level: 0, values: Vec::new(), leaving: Vec::new(), trees: Vec::new() }
     }
 }
 
@@ -774,10 +769,21 @@ impl<P: Statistics> Kept<f32, P> {
     fn widen(&self) -> Kept<f64, P> {
         Kept {
             level: self.level,
+            leaving: self.leaving.clone(),
             values: self.values.iter().map(|&v| f64::from(v)).collect(),
             trees: self.trees.iter().map(Tree::widen).collect(),
         }
     }
+}
+
+/// How far trees are behind the forest's rows.
+struct Backlog {
+    /// Rows in the trees.
+    held: usize,
+    /// Rows that some tree lacks.
+    waiting: usize,
+    /// Rows that some tree has not let go yet.
+    leaving: usize,
 }
 
 /// Rows as they are given, and where they lie for the trees.
@@ -801,4 +807,90 @@ fn check_levels(domain: &Domain, Arrivals { rows, coordinates }: Arrivals<'_>) -
         Ok(_) => Ok(()),
         Err(feature) => Err(domain.too_far(row, feature, rows.at(row, feature))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::{Class, Classes};
+    use super::super::keyed::Stream;
+    use super::*;
+
+    const FEATURES: usize = 3;
+
+    /// A row, which its id determines; few values, so that some coincide.
+    fn row(id: u64) -> ([f32; FEATURES], Class) {
+        let mut stream = Stream::numbered(id, 0);
+        (std::array::from_fn(|_| stream.below(9) as f32), stream.below(3) as Class)
+    }
+
+    fn rows(ids: &[u64]) -> (Vec<f32>, Vec<Class>) {
+        let (x, y): (Vec<_>, Vec<_>) = ids.iter().map(|&id| row(id)).unzip();
+        (x.concat(), y)
+    }
+
+    fn fitted(ids: &[u64]) -> Forest<Classes> {
+        let (x, y) = rows(ids);
+        let domain = Domain::new(vec![0.0; FEATURES], vec![8.0; FEATURES], None).unwrap();
+        let settings = MondrianSettings { n_estimators: 5, ..MondrianSettings::default() };
+        let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(ids) };
+        Forest::fit(settings, domain, batch, &y, &Run::default()).unwrap()
+    }
+
+    fn digest(forest: &Forest<Classes>) -> String {
+        forest.digest(&[], |class| class.to_le_bytes().to_vec())
+    }
+
+    /// Leaves a forest as one whose trees followed as far as some of them, and was then stopped.
+    fn settle_some(forest: &mut Forest<Classes>, n_trees: usize) {
+        let mut settled = forest.clone();
+        settled.body_alone();
+        let drawn_anew = forest.body.peek(|body| forest.is_drawn_anew(body));
+        if let (Body::F32(kept), Body::F32(done), false) =
+            (forest.body.get_mut(), settled.body.get_mut(), drawn_anew)
+        {
+            kept.trees[..n_trees].clone_from_slice(&done.trees[..n_trees]);
+        }
+    }
+
+    #[test]
+    fn trees_that_are_differently_far_behind_follow_to_the_same_forest() {
+        let mut n_uneven = 0;
+        for seed in 0..300 {
+            let mut stream = Stream::new(seed, 0);
+            let mut held: Vec<u64> = (0..40).collect();
+            let mut forest = fitted(&held);
+            for _ in 0..12 {
+                let came: Vec<u64> = (0..stream.below(5)).map(|_| (stream.unit() * 1e9) as u64).collect();
+                let (x, y) = rows(&came);
+                let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&came) };
+                forest.insert(batch, &y).unwrap();
+                held.extend(came);
+                let n_left = stream.below(4).min(held.len());
+                let left: Vec<u64> =
+                    (0..n_left).map(|_| held.swap_remove(stream.below(held.len()))).collect();
+                let targets = forest.forget(&left).unwrap();
+                assert_eq!(targets, rows(&left).1);
+                settle_some(&mut forest, stream.below(6));
+                forest.check().unwrap();
+                let kept = |tree: &Tree<f32, Classes>| (tree.lacks, tree.n_left);
+                n_uneven += forest.body.peek(|body| match body {
+                    Body::F32(body) => {
+                        usize::from(body.trees.iter().any(|t| kept(t) != kept(&body.trees[0])))
+                    }
+                    Body::F64(_) => panic!("small numbers are kept as f32"),
+                });
+            }
+            assert_eq!(digest(&forest), digest(&fitted(&held)), "seed {seed}");
+            assert_eq!(forest.n_pending(), 0);
+            forest.check().unwrap();
+            // All trees have let go of the rows that left: their places are used again.
+            let capacity = forest.roster.capacity();
+            let more: Vec<u64> = (0..(capacity - held.len()) as u64).map(|i| 2_000_000_000 + i).collect();
+            let (x, y) = rows(&more);
+            let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&more) };
+            forest.insert(batch, &y).unwrap();
+            assert_eq!(forest.roster.capacity(), capacity);
+        }
+        assert!(n_uneven > 1000, "{n_uneven}");
+    }
 }

@@ -515,7 +515,7 @@ mod tests {
             let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
             let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
             let mut without = forest.clone();
-            without.forget(&[*id], &run).unwrap();
+            without.forget(&[*id]).unwrap();
             let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
             assert!((left_out - mean[0]).abs() < 1e-5, "row {id}: {left_out} and {}", mean[0]);
         }

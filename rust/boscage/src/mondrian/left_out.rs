@@ -561,7 +561,7 @@ mod tests {
             let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
             let mut smaller = forest.clone();
             let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
-            smaller.forget(&ids, &run, |_| ()).unwrap();
+            smaller.forget(&ids).unwrap();
             let Body::F64(others) = smaller.body_alone() else { panic!("rows are kept as they are") };
             let messages: Vec<Messages> = others
                 .trees

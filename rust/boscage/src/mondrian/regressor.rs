@@ -207,24 +207,21 @@ impl MondrianRegressor {
         self.state.get().is_some()
     }
 
-    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them.
+    /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them. Trees let them go when they
+    /// take rows in.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; then nothing has changed. Interrupted: the first of the rows are gone.
-    pub fn forget(&mut self, ids: &[u64], run: &Run<'_>) -> Result<()> {
-        let done = self.forest.forget(ids, run, |_| {});
+    /// [`Error::UnknownId`]; then nothing has changed.
+    pub fn forget(&mut self, ids: &[u64]) -> Result<()> {
+        self.forest.forget(ids)?;
         self.state = OnceLock::new();
-        done
+        Ok(())
     }
 
     /// Removes all rows but the `n` that arrived last.
-    ///
-    /// # Errors
-    /// Interrupted: the oldest of the rows are gone.
-    pub fn keep_newest(&mut self, n: usize, run: &Run<'_>) -> Result<()> {
-        let done = self.forest.keep_newest(n, run, |_| {});
+    pub fn keep_newest(&mut self, n: usize) {
+        self.forest.keep_newest(n);
         self.state = OnceLock::new();
-        done
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.

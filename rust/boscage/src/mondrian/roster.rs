@@ -45,7 +45,7 @@ impl Roster {
         self.by_arrival.range(first..).map(|(_, &row)| row)
     }
 
-    /// When a row arrived.
+    /// When a row arrived, also of one that was struck off.
     pub(crate) fn arrival(&self, row: RowId) -> Arrival {
         self.entries[row as usize].1
     }
@@ -139,13 +139,17 @@ impl Roster {
             .collect()
     }
 
-    /// Frees rows' places.
+    /// Strikes rows off; their places stay theirs until they are released.
     pub(crate) fn dismiss(&mut self, rows: &[RowId]) {
         for &row in rows {
             let (id, arrival) = self.entries[row as usize];
             self.by_id.remove(&id);
             self.by_arrival.remove(&arrival);
-            self.free.push(row);
         }
+    }
+
+    /// Frees the place of a row that was struck off.
+    pub(crate) fn release(&mut self, row: RowId) {
+        self.free.push(row);
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Tree<S, P> {
     pub(crate) extents: Extents<S>,
     /// The tree lacks rows that arrived from here on.
     pub(crate) lacks: Arrival,
+    /// Of the rows that left its forest, it has let so many go.
+    pub(crate) n_left: usize,
 }
 
 /// A node that rows came to or left: a range of the rows at hand.
@@ -112,7 +114,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
         let extents = Extents::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), extents, lacks: 0 }
+        Self { arena: Arena::new(), statistics: P::default(), extents, lacks: 0, n_left: 0 }
     }
 
     /// Inserts rows (numbered in the table; their order is lost).
@@ -377,7 +379,8 @@ impl<P: Statistics> Tree<f32, P> {
     /// The same tree for rows of `f64`.
     pub(crate) fn widen(&self) -> Tree<f64, P> {
         let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
-        Tree { arena, statistics, extents: self.extents.widen(), lacks: self.lacks }
+        let extents = self.extents.widen();
+        Tree { arena, statistics, extents, lacks: self.lacks, n_left: self.n_left }
     }
 }
 
