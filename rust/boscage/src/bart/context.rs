@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::dimension_order::Weights;
 use super::leaf::LeafPosterior;
 use crate::bayes::{ChipmanPrior, Table, TreePrior};
 use crate::control::Control;
@@ -54,6 +55,18 @@ fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
 pub(super) struct Context<'a> {
     pub(super) table: &'a Table,
     pub(super) odds: &'a Odds,
+    /// Of dimensions, where these are not all alike.
+    pub(super) weights: Option<Weights<'a>>,
     pub(super) leaf: LeafPosterior,
     pub(super) control: &'a Control,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        (table, odds): (&'a Table, &'a Odds),
+        leaf: LeafPosterior,
+        control: &'a Control,
+    ) -> Self {
+        Self { table, odds, weights: odds.log_weights.as_deref().map(Weights::new), leaf, control }
+    }
 }

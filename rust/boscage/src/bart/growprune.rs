@@ -5,11 +5,12 @@
 //! nodes there were to choose from.
 
 use super::context::Context;
+use super::dimension_order::DimensionOrder;
 use super::evidence::Evidence;
 use super::passes::{extent, split_labels};
-use super::random::{accept, log_exponential};
+use super::random::accept;
 use super::tree_state::{Kind, Label, Node, TreeState, differ};
-use crate::bayes::{Cut, Rule, TreePrior, draw_by_weight, log_sum_exp};
+use crate::bayes::{Cut, Rule, TreePrior};
 use crate::mondrian::Stream;
 
 /// What a step works on.
@@ -139,8 +140,7 @@ struct Cutting<S> {
     sides: [S; 2],
 }
 
-/// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent. The first one that
-/// varies, when they are drawn one after the other without replacement, has the weight that it has among them.
+/// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent.
 fn draw_rule<E: Evidence>(
     (tree, evidence): (&TreeState, &E),
     id: Label,
@@ -161,6 +161,11 @@ fn draw_rule<E: Evidence>(
             continue;
         }
         let u = stream.unit();
+        // Where few rows have not the most frequent value, they tell whether passes over all rows are worth it.
+        let uncommon = context.table.ties().uncommon(dimension);
+        if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
+            continue;
+        }
         let found = cutting(((1.0 - u) * low + u * high).max(low));
         if 0 < found.n_left && found.n_left < tree.get(id).n_rows {
             return Some(found);
@@ -194,77 +199,6 @@ pub(super) fn cell(
         below = parent;
     }
     (low, high)
-}
-
-/// Dimensions drawn by weight without replacement, only as far as they are asked for.
-pub(super) enum DimensionOrder<'a> {
-    Uniform(ShuffledRange),
-    /// No more than the first is drawn.
-    Weighted {
-        log_weights: &'a [f64],
-        first: Option<u32>,
-    },
-    /// The others, the next one last.
-    Rest(Vec<(f64, u32)>),
-}
-
-impl<'a> DimensionOrder<'a> {
-    pub(super) fn new(context: &'a Context<'_>) -> Self {
-        match &context.odds.log_weights {
-            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
-            Some(log_weights) => Self::Weighted { log_weights, first: None },
-        }
-    }
-
-    pub(super) fn next(&mut self, stream: &mut Stream) -> Option<u32> {
-        match self {
-            Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
-            Self::Weighted { log_weights, first: Some(first) } => {
-                *self = Self::Rest(others_by_weight(log_weights, *first, stream));
-                self.next(stream)
-            }
-            Self::Weighted { log_weights, first } => {
-                *first = Some(draw_by_weight(log_weights, log_sum_exp(log_weights), stream) as u32);
-                *first
-            }
-            Self::Rest(rest) => rest.pop().map(|(_, d)| d),
-        }
-    }
-}
-
-/// All dimensions but one, the last of them as if drawn first, by weight without replacement: of exponential times whose
-/// rates are weights the shortest is of such a dimension, and so is the next of the others.
-fn others_by_weight(log_weights: &[f64], first: u32, stream: &mut Stream) -> Vec<(f64, u32)> {
-    let all = (0..).zip(log_weights).filter(|&(d, _)| d != first);
-    let mut times: Vec<(f64, u32)> = all.map(|(d, &log)| (log_exponential(log, stream), d)).collect();
-    times.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-    times
-}
-
-/// The numbers below `n` in random order, drawn only as far as they are asked for.
-pub(super) struct ShuffledRange {
-    n: usize,
-    drawn: usize,
-    /// Numbers that stand elsewhere than at their own place.
-    moved: Vec<(usize, usize)>,
-}
-
-impl ShuffledRange {
-    fn new(n: usize) -> Self {
-        Self { n, drawn: 0, moved: Vec::new() }
-    }
-
-    fn at(&self, place: usize) -> usize {
-        self.moved.iter().rev().find(|(other, _)| *other == place).map_or(place, |(_, number)| *number)
-    }
-
-    fn next(&mut self, stream: &mut Stream) -> usize {
-        let place = self.drawn + stream.below(self.n - self.drawn);
-        let number = self.at(place);
-        self.moved.push((place, self.at(self.drawn)));
-        self.drawn += 1;
-        number
-    }
 }
 
 /// Whether the rows on each side of a cut can be split again.

@@ -9,11 +9,14 @@
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
 //! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
-//! `sparse` learns along which dimensions trees split.
+//! `dimension_order` draws along which dimension a node is cut. `sparse` learns the weights of dimensions, for which
+//! `constant` finds those that do not vary in a node.
 
 mod chain;
 mod classifier;
+mod constant;
 mod context;
+mod dimension_order;
 mod draws;
 mod edit;
 mod evidence;

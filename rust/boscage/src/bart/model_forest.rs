@@ -48,7 +48,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     ) -> Result<Self> {
         let mut forest = Self::from_stumps((table, settings, odds), centre);
         let nothing = RowStats::new(model, &forest.stats);
-        let context = Context { table, odds, leaf: NO_LEAF, control };
+        let context = Context::new((table, odds), NO_LEAF, control);
         for tree in &mut forest.trees {
             particles::start_from_prior(tree, &nothing, &context, stream)?;
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
@@ -94,7 +94,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     /// Changes every tree and draws its values, given the others.
     pub(super) fn sweep(&mut self, model: &M, stream: &mut Stream, control: &Control) -> Result<()> {
         let odds = Arc::clone(&self.odds);
-        let context = Context { table: self.table, odds: &odds, leaf: NO_LEAF, control };
+        let context = Context::new((self.table, &odds), NO_LEAF, control);
         for m in 0..self.trees.len() {
             control.check()?;
             self.take_out(m, model);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::growprune::DimensionOrder;
+use super::dimension_order::DimensionOrder;
 use super::tree_state::{Kind, Label, MOST_NODES, TreeState};
 use crate::bayes::{Cut, LeafModel, Rule, Split, Tree, TreeNode, TreePrior, multinomial, normalised};
 use crate::error::Result;

@@ -53,7 +53,12 @@ impl Stream {
 
 /// The logarithm of a draw from the exponential distribution of a rate that is given by its logarithm.
 pub(super) fn log_exponential(log_rate: f64, stream: &mut Stream) -> f64 {
-    libm::log(-libm::log(1.0 - stream.unit())) - log_rate
+    log_exponential_of(log_rate, stream.unit())
+}
+
+/// The same of a uniform draw.
+pub(super) fn log_exponential_of(log_rate: f64, u: f64) -> f64 {
+    libm::log(-libm::log(1.0 - u)) - log_rate
 }
 
 /// A draw from the chi-square distribution.

@@ -7,9 +7,10 @@
 //! given all `t` the `g` are independent again: `g_d ~ Gamma(alpha / p + cuts along d, 1 + sum of t of nodes with d
 //! in V)`. (Where all of `V` is always everything, this is the Dirichlet update of Linero.)
 
+use super::constant::inner_nodes;
 use super::random::log_exponential;
 use super::settings::Sparsity;
-use super::tree_state::{Kind, Label, TreeState};
+use super::tree_state::TreeState;
 use crate::bayes::{Table, draw_by_weight, log_sum_exp};
 use crate::mondrian::Stream;
 
@@ -41,30 +42,28 @@ impl SplitWeights {
         let p = self.log_s.len();
         // The scale of g is independent of s a priori, and trees say nothing of it: it can be drawn anew.
         let log_scale = stream.log_gamma(self.alpha);
-        let tied: Vec<u32> = (0..p as u32).filter(|&d| table.column(d).has_ties()).collect();
+        let weights: Vec<f64> = self.log_s.iter().map(|&log_s| libm::exp(log_s)).collect();
         let mut cuts = vec![0.0; p];
-        // Logarithms of 1 + sum of t: of nodes all of whose dimensions vary, and of others. Where what varies has hardly
-        // any probability, t itself need not be a number.
-        let (mut common, mut rates) = (0.0, vec![f64::NEG_INFINITY; p]);
-        let mut varies = vec![true; p];
+        // Sums of t: of nodes all of whose dimensions vary, and of others.
+        let (mut common, mut rates) = (Rates::new(1), Rates::new(p));
+        let mut varies = vec![1.0; p];
         for tree in trees {
-            for node in inner_nodes(tree, table, &tied) {
+            for node in inner_nodes(tree, table) {
                 cuts[node.dimension as usize] += 1.0;
                 if node.constant.is_empty() {
-                    common = log_sum_exp(&[common, log_exponential(log_scale, stream)]);
+                    common.add(log_exponential(log_scale, stream), &[1.0]);
                     continue;
                 }
-                node.constant.iter().for_each(|&d| varies[d as usize] = false);
-                let own = || (0..p).filter(|&d| varies[d]);
-                let logs: Vec<f64> = own().map(|d| self.log_s[d]).collect();
-                let t = log_exponential(log_scale + log_sum_exp(&logs), stream);
-                own().for_each(|d| rates[d] = log_sum_exp(&[rates[d], t]));
-                node.constant.iter().for_each(|&d| varies[d as usize] = true);
+                node.constant.iter().for_each(|&d| varies[d as usize] = 0.0);
+                let log_sum = self.log_sum(&weights, &varies);
+                rates.add(log_exponential(log_scale + log_sum, stream), &varies);
+                node.constant.iter().for_each(|&d| varies[d as usize] = 1.0);
             }
         }
         let share = self.alpha / p as f64;
         for (d, log_s) in self.log_s.iter_mut().enumerate() {
-            *log_s = stream.log_gamma(share + cuts[d]) - log_sum_exp(&[common, rates[d]]);
+            let log_rate = Rates::log_one_more([common.at(0), rates.at(d)]);
+            *log_s = stream.log_gamma(share + cuts[d]) - log_rate;
         }
         let total = log_sum_exp(&self.log_s);
         for log_s in &mut self.log_s {
@@ -73,6 +72,58 @@ impl SplitWeights {
         if !self.grid.is_empty() {
             self.alpha = draw_alpha(&self.grid, &self.log_s, stream);
         }
+    }
+
+    /// Logarithm of the sum of `s`, or `weights`, of dimensions that vary: what varies may have hardly any probability.
+    fn log_sum(&self, weights: &[f64], varies: &[f64]) -> f64 {
+        /// Beside a sum above this no weight counts that is too small for a number, however many these are.
+        const SURE: f64 = 1e-280;
+        let sum: f64 = weights.iter().zip(varies).map(|(weight, varies)| weight * varies).sum();
+        if sum > SURE {
+            return libm::log(sum);
+        }
+        let own = self.log_s.iter().zip(varies).filter(|(_, varies)| **varies > 0.0);
+        log_sum_exp(&own.map(|(&log_s, _)| log_s).collect::<Vec<_>>())
+    }
+}
+
+/// Sums of `t` by dimension. Where what varies has hardly any probability, `t` need not be a number: such ones are summed
+/// by their logarithms.
+struct Rates {
+    sums: Vec<f64>,
+    /// Nothing as long as there are none.
+    log_sums: Vec<f64>,
+}
+
+impl Rates {
+    fn new(n: usize) -> Self {
+        Self { sums: vec![0.0; n], log_sums: Vec::new() }
+    }
+
+    /// Adds `t`, given by its logarithm, where dimensions vary (1, or else 0).
+    fn add(&mut self, log_t: f64, varies: &[f64]) {
+        /// More than any number of these add up to a number.
+        const LARGEST: f64 = 600.0;
+        if log_t < LARGEST {
+            let t = libm::exp(log_t);
+            self.sums.iter_mut().zip(varies).for_each(|(sum, varies)| *sum += t * varies);
+            return;
+        }
+        self.log_sums.resize(self.sums.len(), f64::NEG_INFINITY);
+        for (log_sum, _) in self.log_sums.iter_mut().zip(varies).filter(|(_, varies)| **varies > 0.0) {
+            *log_sum = log_sum_exp(&[*log_sum, log_t]);
+        }
+    }
+
+    /// A sum in two parts, of which the second is given by its logarithm.
+    fn at(&self, d: usize) -> (f64, f64) {
+        (self.sums[d], self.log_sums.get(d).copied().unwrap_or(f64::NEG_INFINITY))
+    }
+
+    /// Logarithm of one and two such sums.
+    fn log_one_more([a, b]: [(f64, f64); 2]) -> f64 {
+        let log = libm::log(1.0 + a.0 + b.0);
+        if a.1.max(b.1) == f64::NEG_INFINITY { log } else { log_sum_exp(&[log, a.1, b.1]) }
     }
 }
 
@@ -95,82 +146,37 @@ fn draw_alpha(grid: &[(f64, f64)], log_s: &[f64], stream: &mut Stream) -> f64 {
     grid[draw_by_weight(&logs, log_sum_exp(&logs), stream)].0
 }
 
-/// An inner node: the dimension that it cuts, and those that do not vary among its rows.
-struct InnerNode {
-    dimension: u32,
-    constant: Vec<u32>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The inner nodes of a tree; only dimensions with ties can be constant in one.
-fn inner_nodes(tree: &TreeState, table: &Table, tied: &[u32]) -> Vec<InnerNode> {
-    let mut found: Vec<Option<InnerNode>> = Vec::new();
-    for node in &tree.nodes {
-        found.push(match node.kind {
-            Kind::Inner(rule, _) => {
-                let dimension = rule.cut.dimension;
-                let constant = tied.iter().copied().filter(|&d| d != dimension).collect();
-                Some(InnerNode { dimension, constant })
-            }
-            Kind::Free | Kind::Leaf => None,
-        });
+    fn assert_close(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} and {b}");
     }
-    let mut settled: Vec<Vec<u32>> = vec![Vec::new(); found.len()];
-    for (id, node) in found.iter_mut().enumerate() {
-        if let Some(node) = node {
-            let (surely, open) =
-                node.constant.iter().partition(|&&d| is_one_value(tree, table, id as Label, d));
-            (settled[id], node.constant) = (surely, open);
+
+    /// As sums of logarithms say, in the range of numbers and beyond.
+    #[test]
+    fn sums_of_times_may_be_beyond_numbers() {
+        for times in [&[-800.0, 2.0, -3.0][..], &[599.0, 601.0, 600.5], &[5.0, 1e4, -1e5, 650.0], &[1e250]] {
+            let (mut common, mut rates) = (Rates::new(1), Rates::new(2));
+            for &time in times {
+                common.add(time, &[1.0]);
+                rates.add(time, &[0.0, 1.0]);
+            }
+            let own = log_sum_exp(times);
+            assert_close(Rates::log_one_more([common.at(0), rates.at(0)]), log_sum_exp(&[0.0, own]));
+            assert_close(Rates::log_one_more([common.at(0), rates.at(1)]), log_sum_exp(&[0.0, own, own]));
         }
     }
-    drop_those_that_vary(tree, table, &mut found);
-    let nodes = found.into_iter().zip(settled).filter_map(|(node, surely)| {
-        node.map(|mut node| {
-            node.constant.extend(surely);
-            node
-        })
-    });
-    nodes.collect()
-}
 
-/// Whether the cuts above a node leave a single value of a dimension.
-fn is_one_value(tree: &TreeState, table: &Table, id: Label, dimension: u32) -> bool {
-    let column = table.column(dimension);
-    let (mut low, mut high) = (0, column.n_values() - 1);
-    let mut below = id;
-    while let Some(parent) = tree.get(below).parent {
-        if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
-            && rule.cut.dimension == dimension
-        {
-            if below == left {
-                high = high.min(rule.cut.rank);
-            } else {
-                low = low.max(rule.cut.rank + 1);
-            }
-        }
-        below = parent;
-    }
-    low == high
-}
-
-/// Leaves of dimensions taken for constant those in which all rows of a node are alike.
-fn drop_those_that_vary(tree: &TreeState, table: &Table, nodes: &mut [Option<InnerNode>]) {
-    let is_open = |node: &Option<InnerNode>| node.as_ref().is_some_and(|node| !node.constant.is_empty());
-    let mut n_open = nodes.iter().filter(|node| is_open(node)).count();
-    let mut first: Vec<Option<u32>> = vec![None; nodes.len()];
-    for (row, &leaf) in tree.labels.iter().enumerate() {
-        if n_open == 0 {
-            break;
-        }
-        let row = row as u32;
-        let mut at = tree.get(leaf).parent;
-        while let Some(id) = at {
-            at = tree.get(id).parent;
-            let (first, node) = (&mut first[id as usize], &mut nodes[id as usize]);
-            if let (Some(first), true, Some(inner)) = (*first, is_open(node), node.as_mut()) {
-                inner.constant.retain(|&d| table.column(d).rank(row) == table.column(d).rank(first));
-                n_open -= usize::from(inner.constant.is_empty());
-            }
-            first.get_or_insert(row);
+    #[test]
+    fn sums_of_probabilities_may_be_beyond_numbers() {
+        let mut own = SplitWeights::new(Sparsity { alpha: None }, 4);
+        own.log_s = vec![0.0, -640.0, -700.0, -1e5];
+        let weights: Vec<f64> = own.log_s.iter().map(|&log_s| libm::exp(log_s)).collect();
+        for varies in [[1.0; 4], [0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]] {
+            let logs: Vec<f64> = (0..4).filter(|&d| varies[d] > 0.0).map(|d| own.log_s[d]).collect();
+            assert_close(own.log_sum(&weights, &varies), log_sum_exp(&logs));
         }
     }
 }

@@ -71,7 +71,7 @@ impl<'a> Forest<'a> {
         }
         let leaf = LeafPosterior::new(sigma, forest.sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
-        let context = Context { table, odds, leaf, control };
+        let context = Context::new((table, odds), leaf, control);
         for tree in &mut forest.trees {
             particles::start_from_prior(tree, &no_residuals, &context, stream)?;
             let leaves: Vec<_> = tree.leaves().collect();
@@ -114,7 +114,7 @@ impl<'a> Forest<'a> {
         self.draw_sigma_mu(stream);
         let odds = Arc::clone(&self.odds);
         let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
-        let context = Context { table: self.table, odds: &odds, leaf, control };
+        let context = Context::new((self.table, &odds), leaf, control);
         for m in 0..self.trees.len() {
             control.check()?;
             match self.settings.kernels.draw(stream) {

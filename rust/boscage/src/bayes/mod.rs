@@ -1,6 +1,6 @@
 //! Bayesian decision trees (thesis chapter 3): a prior over trees, conjugate leaves, and samplers.
 //!
-//! `prior` and `leaf` say what is believed, `table` and `candidates` what rows allow, `target` is the
+//! `prior` and `leaf` say what is believed, `table` (with `ties`) and `candidates` what rows allow, `target` is the
 //! posterior of these. `smc` grows weighted trees from the root (`proposals`, `weights`, `nodes`, `particle`);
 //! `mcmc` changes whole trees (`state`). `log_posterior` says how probable the trees of both are.
 
@@ -24,6 +24,7 @@ mod smc;
 mod state;
 mod table;
 mod target;
+mod ties;
 mod tree;
 mod weights;
 

@@ -1,7 +1,9 @@
 //! The training features, sorted once for all trees.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
+use super::ties::Ties;
 use crate::control::{Control, Threads};
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
@@ -12,6 +14,8 @@ use crate::error::Result;
 pub(crate) struct Table {
     n_rows: usize,
     columns: Vec<Column>,
+    /// Found when they are first asked for.
+    ties: OnceLock<Ties>,
 }
 
 /// One feature.
@@ -22,6 +26,8 @@ pub(crate) struct Column {
     ranks: Vec<u32>,
     /// Rows by rank.
     order: Vec<u32>,
+    /// Where in this the rows are that have the most frequent value.
+    commonest: Range<usize>,
 }
 
 /// The distinct values of a column, ascending; in single precision where that is exact.
@@ -40,7 +46,7 @@ impl Table {
         let n_rows = rows.n_rows();
         let column = |d| Column::new((0..n_rows).map(|i| rows.at(i, d)), control);
         let columns = threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
-        Ok(Self { n_rows, columns })
+        Ok(Self { n_rows, columns, ties: OnceLock::new() })
     }
 
     /// Number of rows.
@@ -56,6 +62,11 @@ impl Table {
     /// A feature.
     pub(crate) fn column(&self, dimension: u32) -> &Column {
         &self.columns[dimension as usize]
+    }
+
+    /// What is known of columns in which rows have values in common.
+    pub(crate) fn ties(&self) -> &Ties {
+        self.ties.get_or_init(|| Ties::new(&self.columns))
     }
 }
 
@@ -80,9 +91,17 @@ impl Column {
             rank += u32::from(i > 0 && sorted[i - 1].0 != value);
             ranks[row as usize] = rank;
         }
-        let values = Values::new(sorted.chunk_by(|a, b| a.0 == b.0).map(|same| from_ordered(same[0].0)));
+        let same = sorted.chunk_by(|a, b| a.0 == b.0);
+        let values = Values::new(same.clone().map(|same| from_ordered(same[0].0)));
+        let (mut commonest, mut end) = (0..0, 0);
+        for same in same {
+            end += same.len();
+            if same.len() > commonest.len() {
+                commonest = end - same.len()..end;
+            }
+        }
         let order = sorted.iter().map(|&(_, row)| row).collect();
-        Ok(Self { values, ranks, order })
+        Ok(Self { values, ranks, order, commonest })
     }
 
     /// The value of a rank.
@@ -137,6 +156,11 @@ impl Column {
     /// All rows in order of rank.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order
+    }
+
+    /// The rows that have not the most frequent value, those below it and those above.
+    pub(super) fn uncommon(&self) -> [&[u32]; 2] {
+        [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
     }
 
     /// The highest rank whose value is not above a threshold, if there is one.

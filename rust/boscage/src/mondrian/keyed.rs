@@ -109,9 +109,30 @@ impl Stream {
         unit(self.key.bits(self.number))
     }
 
+    /// The next uniform draws, so many, which are done with it: to be looked at in any order, or not at all.
+    pub(crate) fn ahead(&mut self, n: usize) -> Ahead {
+        let ahead = Ahead { key: self.key, next: self.number + 1 };
+        self.number += n as u64;
+        ahead
+    }
+
     /// A uniform draw among `0..n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((self.unit() * n as f64) as usize).min(n - 1)
+    }
+}
+
+/// Draws of a stream.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    key: Key,
+    next: u64,
+}
+
+impl Ahead {
+    /// The draw that would have come after so many others.
+    pub(crate) fn unit(&self, after: usize) -> f64 {
+        unit(self.key.bits(self.next + after as u64))
     }
 }
 

@@ -42,6 +42,7 @@ pub use export::ExportedTree;
 pub use feature_map::{FeatureMap, MAX_KNOTS};
 pub use forest::{Batch, MondrianSettings, Predictive, Run};
 pub use gaussian::{Component, Hyperparameters};
+pub(crate) use keyed::Ahead;
 pub use keyed::Stream;
 pub use learned_axes::{LearnedAxes, Rates, learn_axes};
 pub use pilot::{Pilot, PilotTask, pilot};
