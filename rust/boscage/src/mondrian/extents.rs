@@ -71,12 +71,25 @@ impl Moved {
 struct Sources {
     slots: Vec<usize>,
     rows: Vec<RowId>,
+    /// Room for nodes to be looked at.
+    nodes: Vec<NodeId>,
 }
 
 impl Sources {
     fn clear(&mut self) {
         self.slots.clear();
         self.rows.clear();
+    }
+
+    /// Adds the rows of a node that has no box.
+    fn add_rows(&mut self, arena: &Arena, node: NodeId) {
+        self.nodes.push(node);
+        while let Some(node) = self.nodes.pop() {
+            match arena.kind(node) {
+                Kind::Split(left, right) => self.nodes.extend([left, right]),
+                Kind::Leaf => self.rows.extend(arena.leaf_rows(node)),
+            }
+        }
     }
 }
 
@@ -125,7 +138,7 @@ impl<S: Scalar> Extents<S> {
                 for child in [left, right] {
                     match self.slot(child) {
                         Some(own) => sources.slots.push(own),
-                        None => arena.collect_rows(child, &mut sources.rows),
+                        None => sources.add_rows(arena, child),
                     }
                 }
             }
@@ -138,7 +151,8 @@ impl<S: Scalar> Extents<S> {
     /// read once and every bound written once.
     fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
         const MANY: usize = 16;
-        const SOME: usize = 4;
+        const SOME: usize = 8;
+        const FEW: usize = 4;
         let mut first = 0;
         while first < self.n_features {
             let left = self.n_features - first;
@@ -146,6 +160,8 @@ impl<S: Scalar> Extents<S> {
                 self.unite_some::<MANY>(slot, first, sources, table, note)
             } else if left >= SOME {
                 self.unite_some::<SOME>(slot, first, sources, table, note)
+            } else if left >= FEW {
+                self.unite_some::<FEW>(slot, first, sources, table, note)
             } else {
                 self.unite_some::<1>(slot, first, sources, table, note)
             };

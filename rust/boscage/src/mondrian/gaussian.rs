@@ -44,22 +44,15 @@ fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
 }
 
 /// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`.
+#[derive(Debug)]
 pub(crate) struct UnitClocks {
     splits: Vec<f64>,
     end: f64,
 }
 
 impl UnitClocks {
-    pub(crate) fn new<S: Scalar>(
-        tree: &Tree<S, Numbers>,
-        preorder: &[NodeId],
-        lifetime: f64,
-        gamma2: f64,
-    ) -> Self {
-        let mut splits = vec![0.0; tree.arena.n_indices() / 2];
-        for &node in preorder.iter().filter(|node| !node.is_leaf()) {
-            splits[node.rank()] = unit_clock(gamma2, tree.arena.time(node));
-        }
+    pub(crate) fn new<S: Scalar>(tree: &Tree<S, Numbers>, lifetime: f64, gamma2: f64) -> Self {
+        let splits = tree.arena.times().map(|time| unit_clock(gamma2, time)).collect();
         Self { splits, end: unit_clock(gamma2, lifetime) }
     }
 
@@ -69,7 +62,12 @@ impl UnitClocks {
     }
 
     pub(crate) fn of(&self, node: NodeId) -> f64 {
-        if node.is_leaf() { self.end } else { self.splits[node.rank()] }
+        if node.is_leaf() { self.end } else { self.of_split(node.rank()) }
+    }
+
+    /// A split's, by rank.
+    pub(super) fn of_split(&self, rank: usize) -> f64 {
+        self.splits[rank]
     }
 }
 
@@ -131,19 +129,7 @@ impl<R: Real> Messages<R> {
         self.told[node.index()]
     }
 
-    /// The upward pass over a tree given in preorder.
-    pub(crate) fn upward<S: Scalar>(
-        tree: &Tree<S, Numbers>,
-        preorder: &[NodeId],
-        lifetime: f64,
-        hyper: &Hyperparameters<R>,
-    ) -> Self {
-        let mut this = Self::default();
-        this.update(tree, preorder.iter().rev().copied(), lifetime, hyper);
-        this
-    }
-
-    /// The same, and the log likelihood of the rows given the root's mean, less the log of the root's message:
+    /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the log of the root's message:
     /// the marginal likelihood without the root's own term (see [`root_term`]).
     pub(crate) fn with_likelihood<S: Scalar>(
         tree: &Tree<S, Numbers>,
@@ -177,15 +163,16 @@ impl<R: Real> Messages<R> {
         self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
     }
 
-    /// The upward pass where clocks are known, and leaves may say something else than all of their rows.
+    /// The upward pass over nodes that come after their parents, where clocks are known, and leaves may say something else
+    /// than all of their rows.
     pub(crate) fn of_leaves<S: Scalar>(
         tree: &Tree<S, Numbers>,
-        preorder: &[NodeId],
+        order: &[NodeId],
         clock: impl Fn(NodeId) -> R,
         leaf: impl FnMut(NodeId) -> Message<R>,
     ) -> Self {
         let mut this = Self::default();
-        this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |_| {});
+        this.pass(tree, order.iter().rev().copied(), clock, leaf, |_| {});
         this
     }
 
@@ -217,6 +204,19 @@ impl<R: Real> Messages<R> {
                 }
             };
         }
+    }
+}
+
+impl Messages {
+    /// The upward pass over a tree given in preorder.
+    pub(crate) fn upward<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        hyper: &Hyperparameters,
+        clocks: &UnitClocks,
+    ) -> Self {
+        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        Self::of_leaves(tree, preorder, |node| hyper.gamma1 * clocks.of(node), leaf)
     }
 }
 

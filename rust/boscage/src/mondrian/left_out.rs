@@ -7,6 +7,8 @@
 //! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
 //! that holds other rows, the row branches off as a test point would.
 
+use std::cmp::Ordering;
+
 use super::forest::{Forest, Kept, Run};
 use super::gaussian::{self, Hyperparameters, Message, Messages, UnitClocks};
 use super::joint::{Joint, Standard, Trees};
@@ -18,7 +20,7 @@ use super::route::{Branch, Stop};
 use super::skeleton::Skeleton;
 use super::tails::Tails;
 use super::tree::Tree;
-use crate::data::{Scalar, Table};
+use crate::data::{Scalar, Table, fetch};
 use crate::error::Result;
 use crate::tree::{NodeId, RowId};
 
@@ -59,9 +61,11 @@ pub(crate) struct Together {
 }
 
 /// What a forest's predictions follow from, beside its trees.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) hyper: Hyperparameters,
+    /// Of the first trees, as far as they are known.
+    pub(crate) clocks: Vec<UnitClocks>,
     /// For the joint posterior.
     pub(crate) together: Option<Together>,
     /// For local noise.
@@ -73,7 +77,7 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Hyperparameters, and nothing else.
     pub(crate) fn alone(hyper: Hyperparameters) -> Self {
-        Self { hyper, together: None, tails: None, prior: PRIOR }
+        Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: PRIOR }
     }
 }
 
@@ -111,17 +115,19 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
-    // Many points have a gamma_2 in common, and so most of the work of clocks.
-    let mut clocks: Option<(i32, Vec<Clocks>)> = None;
+    // Many points have a gamma_2 in common, and so most of the work of clocks: 8 bytes a split.
+    let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
         let prior = PRIOR * f64::from(prior).exp2();
-        let known = match clocks.take() {
-            Some(known) if known.0 == gamma2 => known,
-            _ => (gamma2, trial.clocks(hyper.gamma2)?),
+        let known = match clocks.iter().position(|known| known.0 == hyper.gamma2) {
+            Some(known) => known,
+            None => {
+                clocks.push((hyper.gamma2, trial.clocks(hyper.gamma2)?));
+                clocks.len() - 1
+            }
         };
-        let (_, clocks) = clocks.insert(known);
-        let mut left_out = trial.left_out(&hyper, clocks, prior)?;
+        let mut left_out = trial.left_out(&hyper, &clocks[known].1, prior)?;
         let together = joint.as_ref().map(|(model, errors)| {
             let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
             Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
@@ -146,7 +152,12 @@ pub(crate) fn maximise<S: Scalar>(
     // Targets of so many orders of magnitude that no density of theirs is a number.
     let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
     let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
-    Ok(if usable { found } else { Chosen { together: found.together, ..Chosen::alone(heuristic) } })
+    if !usable {
+        return Ok(Chosen { together: found.together, ..Chosen::alone(heuristic) });
+    }
+    let known = clocks.into_iter().find(|known| known.0 == found.hyper.gamma2);
+    let clocks = known.into_iter().flat_map(|known| known.1).map(|clocks| clocks.nodes).collect();
+    Ok(Chosen { clocks, ..found })
 }
 
 /// Squares of distances over variances, and the variances' logarithms, by row and tree.
@@ -223,6 +234,8 @@ struct Place {
     path: Vec<NodeId>,
     /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
     branch: Option<Stop>,
+    /// Number and mean of these, if there are any.
+    others: Option<(f64, f64)>,
 }
 
 /// Clocks of one tree in units of `gamma_1`, for one `gamma_2`.
@@ -234,7 +247,8 @@ struct Clocks {
 
 struct Trial<'a, S> {
     trees: &'a [Tree<S, Numbers>],
-    preorders: Vec<Vec<NodeId>>,
+    /// For every tree its nodes, parents before children.
+    orders: Vec<Vec<NodeId>>,
     /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
     skeletons: Vec<(Skeleton, Vec<usize>)>,
     /// For every tree, each chosen row's place.
@@ -267,50 +281,77 @@ fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
 /// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
 /// if targets are moved and stretched. Copies are side by side.
 pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
-    let n_features = forest.domain.n_features();
+    /// So many leaves' rows are asked for together: each alone would be waited for.
+    const SOME: usize = 16;
     let tree = &kept.trees[0];
     let arena = &tree.arena;
     let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
-    let values = |row: RowId| &kept.values[row as usize * n_features..][..n_features];
-    let mut order = Vec::with_capacity(forest.n_rows());
-    for leaf in arena.preorder().into_iter().filter(|node| node.is_leaf()) {
-        let start = order.len();
-        order.extend(arena.leaf_rows(leaf));
-        order[start..].sort_by(|&a, &b| {
-            let targets = [a, b].map(|row| forest.targets[row as usize]);
-            let apart = targets.map(|y| (y - centre).abs());
-            let by_values = values(a).iter().zip(values(b)).map(|(&a, &b)| {
-                let (a, b): (f64, f64) = (a.into(), b.into());
-                a.total_cmp(&b)
-            });
-            let by_target = [apart, targets].into_iter().map(|[a, b]| a.total_cmp(&b));
-            by_values.chain(by_target).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    let table = Table::new(&kept.values, forest.domain.n_features());
+    let by_values = |a: RowId, b: RowId| {
+        let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
+            let (a, b): (f64, f64) = (a.into(), b.into());
+            a.total_cmp(&b)
         });
+        each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let by_target = |a: RowId, b: RowId| {
+        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
+        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
+    };
+    let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
+    let mut order = Vec::with_capacity(forest.n_rows());
+    for some in leaves.chunks(SOME) {
+        let mut start = order.len();
+        for &leaf in some {
+            order.extend(arena.leaf_rows(leaf));
+        }
+        order[start..].iter().for_each(|&row| fetch(table.row(row)));
+        for &leaf in some {
+            let end = start + arena.n_rows(leaf);
+            order[start..end].sort_by(|&a, &b| by_values(a, b).then_with(|| by_target(a, b)));
+            start = end;
+        }
     }
     order
 }
 
-/// The way of one of a tree's rows, and where it branches off from the others of its leaf.
+/// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
+/// before it asks for that of the next.
+fn paths<S: Scalar>(tree: &Tree<S, Numbers>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
+    let root = tree.arena.root().expect("a forest of rows has roots");
+    let mut paths = vec![vec![root]; rows.len()];
+    let mut on_way: Vec<usize> = (0..rows.len()).collect();
+    while !on_way.is_empty() {
+        on_way.retain(|&i| {
+            let node = paths[i][paths[i].len() - 1];
+            if node.is_leaf() {
+                return false;
+            }
+            let x = table.row(rows[i]);
+            paths[i].push(tree.arena.follow(node, |d| x[d as usize].into()).1);
+            true
+        });
+    }
+    paths
+}
+
+/// Where one of a tree's rows is that has this way and target.
 fn place<S: Scalar>(
     tree: &Tree<S, Numbers>,
-    table: Table<'_, S>,
-    row: RowId,
-    lifetime: f64,
     outside: &mut Outside<'_, S>,
+    path: Vec<NodeId>,
+    (row, x, y): (RowId, &[S], f64),
+    lifetime: f64,
 ) -> Place {
-    let x = table.row(row);
-    let mut node = tree.arena.root().expect("a forest of rows has roots");
-    let mut after = 0.0;
-    let mut path = vec![node];
-    while !node.is_leaf() {
-        after = tree.arena.time(node);
-        node = tree.arena.follow(node, |d| x[d as usize].into()).1;
-        path.push(node);
-    }
-    let rate = outside.of_rows(tree.arena.leaf_rows(node).filter(|&other| other != row), x);
-    let mut stop = Stop { node, after, time: lifetime, branch: Branch::Never };
+    let leaf = path[path.len() - 1];
+    let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
+    let rate = outside.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
+    let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
     stop.set_rate(rate);
-    Place { path, branch: (stop.branch != Branch::Never).then_some(stop) }
+    let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
+    let mean = tree.statistics.moments(leaf).mean;
+    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
+    Place { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
 }
 
 impl<'a, S: Scalar> Trial<'a, S> {
@@ -324,28 +365,39 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let n_trees = if settings.posterior == Posterior::Joint { kept.trees.len() } else { TREES };
         let trees = &kept.trees[..kept.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
-        let preorders: Vec<Vec<NodeId>> = trees.iter().map(|tree| tree.arena.preorder()).collect();
         let table = Table::new(&kept.values, n_features);
         let order = in_order(forest, kept);
         let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
-        let places: Vec<Vec<Place>> = run.map(trees.len(), |i| {
+        // One tree after the other, while it is in the cache.
+        let each = run.map(trees.len(), |i| {
+            let tree = &trees[i];
+            let order = tree.arena.breadth_first();
             let mut outside = Outside::new(forest.domain.rates(), table);
-            let place = |&row| place(&trees[i], table, row, forest.settings.lifetime, &mut outside);
-            Ok(chosen.iter().map(place).collect())
+            let paths = paths(tree, table, &chosen).into_iter();
+            let place = |(path, &row): (_, &RowId)| {
+                let itself = (row, table.row(row), forest.targets[row as usize]);
+                place(tree, &mut outside, path, itself, forest.settings.lifetime)
+            };
+            let places: Vec<Place> = paths.zip(&chosen).map(place).collect();
+            let paths = places.iter().map(|place| place.path.as_slice());
+            let skeleton = (i < TREES).then(|| Skeleton::new(tree, &order, paths));
+            Ok((order, places, skeleton))
         })?;
+        let (mut orders, mut places, mut skeletons) = (Vec::new(), Vec::new(), Vec::new());
+        for (order, places_of_tree, skeleton) in each {
+            orders.push(order);
+            places.push(places_of_tree);
+            skeletons.extend(skeleton);
+        }
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
         let mut numbers = vec![None; forest.targets.len()];
         for (number, &row) in chosen.iter().enumerate() {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        let skeletons = run.map(trees.len().min(TREES), |i| {
-            let paths = places[i].iter().map(|place| place.path.as_slice());
-            Ok(Skeleton::new(&trees[i], &preorders[i], paths))
-        })?;
-        Ok(Self { trees, preorders, skeletons, places, targets, forest, order, numbers, noise, run })
+        Ok(Self { trees, orders, skeletons, places, targets, forest, order, numbers, noise, run })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -389,7 +441,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
         let rows = chosen.map(|(row, target)| {
             let means = (0..sums.len()).map(|tree| {
-                let Place { path, branch } = &self.places[tree][row];
+                let Place { path, branch, .. } = &self.places[tree][row];
                 joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
             });
             target - means.sum::<f64>()
@@ -401,7 +453,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.skeletons.len(), |i| {
-            let nodes = UnitClocks::new(&self.trees[i], &self.preorders[i], lifetime, gamma2);
+            let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
             let branch = |place: &Place| gaussian::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
@@ -415,7 +467,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         prior: f64,
     ) -> Result<Vec<Vec<(f64, f64)>>> {
         self.run.map(clocks.len(), |i| {
-            let (tree, Clocks { nodes, branches }) = (&self.trees[i], &clocks[i]);
+            let Clocks { nodes, branches } = &clocks[i];
             let (skeleton, ends) = &self.skeletons[i];
             let above = skeleton.beliefs(hyper, nodes);
             let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
@@ -424,13 +476,9 @@ impl<'a, S: Scalar> Trial<'a, S> {
             let rows = self.places[i].iter().zip(&self.targets).enumerate();
             let each = rows
                 .map(|(row, (place, &y))| {
-                    let leaf = place.path[place.path.len() - 1];
-                    let n = tree.arena.n_rows(leaf) as f64;
                     let mut belief = above[ends[row]];
-                    if n > 1.0 {
-                        let mean = tree.statistics.moments(leaf).mean;
-                        let mean = mean + (mean - y) / (n - 1.0);
-                        let others = Message { precision: (n - 1.0) / hyper.noise_variance, mean };
+                    if let Some((n, mean)) = place.others {
+                        let others = Message { precision: n / hyper.noise_variance, mean };
                         let branch = branches[row].map(|clock| hyper.gamma1 * clock);
                         belief = belief.without(others, branch, hyper.gamma1 * nodes.end());
                     }
@@ -457,7 +505,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
         /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
         const NOTHING: f64 = 1e-12;
-        let (tree, preorder) = (&self.trees[tree], &self.preorders[tree]);
+        let (tree, order) = (&self.trees[tree], &self.orders[tree]);
         let part = (part, self.n_parts());
         let rows = |leaf, targets: &mut Vec<f64>| {
             let others = tree.arena.leaf_rows(leaf).filter(|&row| !self.is_left_out(row, part));
@@ -470,13 +518,13 @@ impl<'a, S: Scalar> Trial<'a, S> {
         };
         let mut targets = Vec::new();
         let clock = |node| hyper.gamma1 * clocks.of(node);
-        let messages = Messages::of_leaves(tree, preorder, clock, |leaf| {
+        let messages = Messages::of_leaves(tree, order, clock, |leaf| {
             targets.clear();
             let mean = rows(leaf, &mut targets);
             Message { precision: (targets.len() as f64).max(NOTHING) / hyper.noise_variance, mean }
         });
-        let above = gaussian::beliefs(tree, &messages, hyper, preorder);
-        Sizes::of(tree, preorder, &above, hyper.noise_variance, rows)
+        let above = gaussian::beliefs(tree, &messages, hyper, order);
+        Sizes::of(tree, order, &above, hyper.noise_variance, rows)
     }
 
     /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
@@ -566,7 +614,10 @@ mod tests {
             let messages: Vec<Messages> = others
                 .trees
                 .iter()
-                .map(|tree| Messages::upward(tree, &tree.arena.preorder(), f64::INFINITY, &hyper))
+                .map(|tree| {
+                    let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2);
+                    Messages::upward(tree, &tree.arena.preorder(), &hyper, &clocks)
+                })
                 .collect();
             let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
             for (i, tree) in others.trees.iter().enumerate() {

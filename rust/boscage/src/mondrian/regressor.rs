@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::domain::Domain;
 use super::export::{ExportedTree, NodeValues};
 use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
-use super::gaussian::{self, Component, Hyperparameters, Messages};
+use super::gaussian::{self, Component, Hyperparameters, Messages, UnitClocks};
 use super::hyperparameters;
 use super::joint::{self, JointWeights, Solution, Standard};
 use super::left_out::{self, Chosen, Together};
@@ -401,13 +401,17 @@ impl MondrianRegressor {
 
     fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<State> {
         let lifetime = self.forest.settings.lifetime;
-        let Chosen { hyper, together, tails, prior } = self.choose_hyperparameters(kept, run)?;
+        let Chosen { hyper, clocks, together, tails, prior } = self.choose_hyperparameters(kept, run)?;
         if self.settings.posterior == Posterior::Fast {
             return Ok(State { hyper, messages: Vec::new(), scales: None, tails, joint: None });
         }
         let messages = run.map(kept.trees.len(), |i| {
             let tree = &kept.trees[i];
-            Ok(Messages::upward(tree, &tree.arena.preorder(), lifetime, &hyper))
+            let upward = |clocks: &_| Messages::upward(tree, &tree.arena.preorder(), &hyper, clocks);
+            Ok(match clocks.get(i) {
+                Some(known) => upward(known),
+                None => upward(&UnitClocks::new(tree, lifetime, hyper.gamma2)),
+            })
         })?;
         let scales = match self.settings.noise {
             Noise::Global => None,

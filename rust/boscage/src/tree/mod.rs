@@ -264,6 +264,11 @@ impl Arena {
         if node.is_leaf() { f64::INFINITY } else { self.splits[node.rank()].time }
     }
 
+    /// The times of splits by [`NodeId::rank`]; those that are free have some time too.
+    pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.splits.iter().map(|split| split.time)
+    }
+
     /// A split's cut.
     pub(crate) fn cut(&self, split: NodeId) -> Cut {
         let Split { time, feature, threshold, .. } = self.splits[split.rank()];
@@ -548,6 +553,20 @@ impl Arena {
             if let Kind::Split(left, right) = self.kind(node) {
                 stack.extend([right, left]);
             }
+        }
+        order
+    }
+
+    /// The same nodes depth by depth: the children of a split come together, and those of the next split next.
+    pub(crate) fn breadth_first(&self) -> Vec<NodeId> {
+        let mut order = Vec::with_capacity(self.n_nodes());
+        order.extend(self.root());
+        let mut i = 0;
+        while i < order.len() {
+            if let Kind::Split(left, right) = self.kind(order[i]) {
+                order.extend([left, right]);
+            }
+            i += 1;
         }
         order
     }
