@@ -129,8 +129,8 @@ impl<R: Real> Messages<R> {
         self.told[node.index()]
     }
 
-    /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the log of the root's message:
-    /// the marginal likelihood without the root's own term (see [`root_term`]).
+    /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the
+    /// log of the root's message: the marginal likelihood without the root's own term (see [`root_term`]).
     pub(crate) fn with_likelihood<S: Scalar>(
         tree: &Tree<S, Numbers>,
         preorder: &[NodeId],
