@@ -138,7 +138,7 @@ mod tests {
             MondrianSettings { n_estimators: 3, min_samples_split: 3, ..MondrianSettings::default() };
         let (domain, run) = (Domain::of_rows(rows, None).unwrap(), Run::default());
         let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
-        forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>(), &run, |_| ()).unwrap();
+        forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
         let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
         let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
         for tree in &kept.trees {
