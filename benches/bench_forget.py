@@ -1,4 +1,7 @@
-"""Time of forgetting rows, beside that of inserting them, trees included; one thread."""
+"""Time of forgetting rows, beside that of inserting them, trees included; one thread.
+
+And of a window that keeps a quarter of a stream and is asked at its end, beside a fit of that.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import time
 
 import numpy as np
 
-from _common import SIX, Table, arguments, load, verdict
+from _common import SIX, Table, arguments, load, seconds, verdict
 from boscage import MondrianForestClassifier
+
+BATCHES = 100
 
 
 def main() -> None:
-    args = arguments(__doc__, n_estimators=100, rows=500, singles=200)
+    args = arguments(__doc__, n_estimators=100, rows=500, singles=200, repeats=3)
     trees, n, singles = (
         (10, 100, 20) if args.quick else (args.n_estimators, args.rows, args.singles)
     )
@@ -38,6 +43,24 @@ def main() -> None:
             "yes" if model.digest() == before else "NO",
         )
     print()
+    windows = Table(
+        f"Seconds of a window over {BATCHES} batches, {trees} trees",
+        ["data", "window", "fit", "ratio"],
+    )
+    for name in SIX:
+        data = load(name)
+        size = len(data.X) // 4
+        took = seconds(
+            {
+                "window": lambda data=data, size=size: window(trees, size, data.X, data.y),
+                "fit": lambda data=data, size=size: window(
+                    trees, size, data.X[-size:], data.y[-size:], 1
+                ),
+            },
+            1 if args.quick else args.repeats,
+        )
+        windows.add(name, took["window"], took["fit"], took["window"] / took["fit"])
+    print()
     verdict("worst ratio, one call", max(row[3] for row in table.rows), 1.0)
     verdict("worst ratio, a call each", max(row[6] for row in table.rows), 1.0)
 
@@ -53,6 +76,15 @@ def once(model, X, y, groups):  # type: ignore[no-untyped-def]
         model.partial_fit(X[ids], y[ids], ids=ids)
         model.settle()
     return time.perf_counter() - middle, middle - start
+
+
+def window(trees, size, X, y, n_batches=BATCHES):  # type: ignore[no-untyped-def]
+    """Keep the newest rows of a stream, and ask at its end."""
+    span = (X.min(axis=0), X.max(axis=0))
+    model = MondrianForestClassifier(trees, window_size=size, feature_range=span, random_state=0)
+    for rows in np.array_split(np.arange(len(X)), n_batches):
+        model.partial_fit(X[rows], y[rows])
+    model.settle()
 
 
 if __name__ == "__main__":

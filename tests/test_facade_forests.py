@@ -653,3 +653,60 @@ def test_a_branch_next_to_a_row_has_a_prediction() -> None:
             2, random_state=0, feature_range=(0.75, 1.25), hyperparameters=rule
         ).fit([[0.0], [0.0], [1.0], [2.0]], y)
         np.testing.assert_allclose(model.predict([[5e-324], [1e-310], [1e-300]]), 100.0)
+
+
+def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
+    model = MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=0).fit(
+        X, np.array(["a", "b"])[Y % 2], ids=range(len(X))
+    )
+    before = model._model.to_bytes()
+    with pytest.raises(ValueError, match="0"):
+        model.partial_fit(X[:1], ["refused"], ids=[0])
+    assert model._model.to_bytes() == before
+    model.partial_fit(X[:1], ["secret"], ids=[1000]).settle()
+    model.forget(1000)
+    assert b"secret" not in model._model.to_bytes()
+    assert list(model.classes_) == ["a", "b"]
+    # labels that come and leave for ever are no more than those that are there
+    sizes = []
+    for i in range(400):
+        model.partial_fit(X[:1], [f"label {i}"], ids=[2000 + i]).settle()
+        model.forget(2000 + i)
+        sizes.append(model._model.nbytes)
+    assert max(sizes[200:]) < 1.1 * max(sizes[:200])
+    assert (
+        model.digest()
+        == MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=0)
+        .fit(X, np.array(["a", "b"])[Y % 2])
+        .digest()
+    )
+
+
+def test_a_change_of_parameters_that_was_interrupted_is_made_up_for(monkeypatch: Any) -> None:
+    model = MondrianForestClassifier(
+        5, predictive="realised", feature_range=(0.0, 1.0), random_state=0
+    ).fit(X, Y)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    model.set_params(predictive="averaged")
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "_slide", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[:1], Y[:1])
+    adjust = MondrianForestClassifier._adjust
+
+    def adjust_and_interrupt(*args: Any) -> None:
+        adjust(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MondrianForestClassifier, "_adjust", adjust_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[1:2], Y[1:2])
+    model.set_params(predictive="realised").partial_fit(X[2:3], Y[2:3])
+    again = MondrianForestClassifier(
+        5, predictive="realised", feature_range=(0.0, 1.0), random_state=0
+    )
+    assert model.digest() == again.fit(np.r_[X, X[:3]], np.r_[Y, Y[:3]]).digest()

@@ -263,12 +263,10 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
         model.set_discount(_DISCOUNTS[int(np.argmax(score))])
 
-    def _adjust(
-        self, model: _boscage.MondrianClassifier, settings: dict[str, Any], n_threads: int
-    ) -> None:
-        super()._adjust(model, settings, n_threads)
-        if self.discount != self._grown_with["discount"]:
-            model.set_discount(settings["discount"])
+    def _adjust(self, model: _boscage.MondrianClassifier, n_threads: int) -> None:
+        super()._adjust(model, n_threads)
+        if not isinstance(self.discount, str) and model.discount != self.discount:
+            model.set_discount(self.discount)
 
     def _changed(self) -> bool:
         changed = super()._changed()

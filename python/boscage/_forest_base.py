@@ -81,10 +81,14 @@ class MondrianForest(KeptModel):
     def _tune(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose what is chosen when the trees are there."""
 
-    def _adjust(self, model: Any, settings: dict[str, Any], n_threads: int) -> None:
-        """Follow parameters that were changed since, where the trees need not change for it."""
-        if self.predictive != self._grown_with["predictive"]:
-            model.set_predictive(settings["predictive"])
+    def _adjust(self, model: Any, n_threads: int) -> None:
+        """Follow parameters that were changed since, where the trees need not change for it.
+
+        They are checked already. What the model has decides: an earlier change may have been
+        interrupted.
+        """
+        if model.predictive != self.predictive:
+            model.set_predictive(self.predictive, n_threads=n_threads)
 
     def _export(self, model: Any) -> list[dict[str, Any]]:
         """The model's trees."""
@@ -151,8 +155,10 @@ class MondrianForest(KeptModel):
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"
             )
         window = self._window()
-        model.merge(theirs)
-        self._slide(window)
+        try:
+            model.merge(theirs)
+        finally:
+            self._slide(window)
         return self
 
     def settle(self: Self) -> Self:
@@ -234,17 +240,20 @@ class MondrianForest(KeptModel):
         """Add rows to the forest there is."""
         model = self._model
         changed = self._changed()
-        settings = self._settings() if changed else {}
+        if changed:
+            self._settings()  # refuses what is out of its domain
         window = self._window()
         n_threads = self._n_threads()
         rows = _inputs.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _inputs.check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
-        model.partial_fit(rows, *encoded, ids=numbers)
-        self._slide(window)
+        try:
+            model.partial_fit(rows, *encoded, ids=numbers)
+        finally:  # an interrupt that came meanwhile is raised when all rows are in
+            self._slide(window)
+        self._adjust(model, n_threads)
         if changed:
-            self._adjust(model, settings, n_threads)
             self._grown_with = self.get_params(deep=False)
 
     def _changed(self) -> bool:
@@ -293,7 +302,7 @@ class MondrianForest(KeptModel):
 
     def _settle(self, model: Any) -> None:
         if not model.is_settled:
-            with self._progress("learning") as progress:
+            with self._progress("settling") as progress:
                 model.settle(n_threads=self._n_threads(), progress=progress)
 
     def _query(self, X: Any) -> tuple[Any, Rows]:

@@ -8,6 +8,9 @@ const N_BATCHES: usize = 50;
 /// A tree of this probability or more is visited so often that batches show how much draws depend on each other.
 const FREQUENT: f64 = 0.01;
 
+/// A chain whose draws are worth fewer shows nothing, whatever it visits.
+const FEWEST: f64 = 250.0;
+
 /// Errors of so many standard errors are no chance.
 const FAR: f64 = 5.5;
 
@@ -46,6 +49,8 @@ impl Visits {
         let alone = |p: f64| p * (1.0 - p) / self.n as f64;
         let frequent = expected.iter().filter(|(_, p)| (FREQUENT..1.0).contains(*p));
         let stickiest = frequent.map(|(name, p)| self.square_error(name) / alone(*p)).fold(1.0, f64::max);
+        let worth = self.n as f64 / stickiest;
+        assert!(worth > FEWEST, "{what}: draws are worth no more than {worth}");
         for (name, &p) in expected {
             let found = self.counts(name).iter().sum::<u32>();
             let found = f64::from(found) / self.n as f64;
@@ -65,5 +70,46 @@ impl Visits {
         let mean = shares.iter().sum::<f64>() / N_BATCHES as f64;
         let squares: f64 = shares.iter().map(|share| (share - mean).powi(2)).sum();
         squares / (N_BATCHES * (N_BATCHES - 1)) as f64
+    }
+}
+
+mod tests {
+    use super::*;
+    use crate::mondrian::Stream;
+
+    /// Visits of a chain with two states, which draws its next state anew with some probability.
+    fn chain(p: f64, renewal: f64) -> Visits {
+        const N: u32 = 100_000;
+        let (mut stream, mut visits, mut state) = (Stream::new(3, 0), Visits::new(N), false);
+        for _ in 0..N {
+            if stream.unit() < renewal {
+                state = stream.unit() < p;
+            }
+            visits.note(state.to_string());
+        }
+        visits
+    }
+
+    fn expected() -> HashMap<String, f64> {
+        [("true", 0.2), ("false", 0.8)].map(|(name, p)| (name.to_owned(), p)).into()
+    }
+
+    #[test]
+    fn sticky_chains_are_right() {
+        for renewal in [1.0, 0.3, 0.05] {
+            chain(0.2, renewal).check("two states", &expected());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "for 0.2")]
+    fn wrong_shares_are_found() {
+        chain(0.21, 1.0).check("two states", &HashMap::from([("true".into(), 0.2), ("false".into(), 0.79)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "are worth no more than")]
+    fn chains_that_hardly_move_show_nothing() {
+        chain(0.2, 0.001).check("two states", &expected());
     }
 }

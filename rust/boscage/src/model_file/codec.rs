@@ -167,12 +167,18 @@ pub(super) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) {
     writer.f64(model.discount);
-    writer.list(&model.classes.labels, write_label);
+    // Labels of rows that left are forgotten, too.
+    let live = model.classes.live();
+    let mut codes = vec![0; model.classes.labels.len()];
+    for (code, &class) in (0..).zip(&live) {
+        codes[class as usize] = code;
+    }
+    let labels: Vec<&Label> = live.iter().map(|&class| &model.classes.labels[class as usize]).collect();
+    writer.list(&labels, |writer, label| write_label(writer, label));
     writer.list(&model.classes.declared(), write_label);
     write_forest(writer, &model.forest);
-    let targets: Vec<u32> = targets(&model.forest);
-    for class in targets {
-        writer.u32(class);
+    for class in targets(&model.forest) {
+        writer.u32(codes[class as usize]);
     }
 }
 

@@ -128,6 +128,10 @@ pub(crate) struct ClassTable {
     by_label: BTreeMap<Label, Class>,
     n_rows: Vec<usize>,
     declared: Vec<bool>,
+    /// Classes whose label is forgotten: they are given to new ones.
+    free: Vec<Class>,
+    /// Whether some class may have lost its last row.
+    has_lost: bool,
 }
 
 impl ClassTable {
@@ -136,25 +140,52 @@ impl ClassTable {
         labels
             .iter()
             .map(|label| {
-                *self.by_label.entry(label.clone()).or_insert_with(|| {
-                    self.labels.push(label.clone());
-                    self.n_rows.push(0);
-                    self.declared.push(false);
-                    self.labels.len() as Class - 1
+                *self.by_label.entry(label.clone()).or_insert_with(|| match self.free.pop() {
+                    Some(class) => {
+                        self.labels[class as usize] = label.clone();
+                        class
+                    }
+                    None => {
+                        self.labels.push(label.clone());
+                        self.n_rows.push(0);
+                        self.declared.push(false);
+                        self.labels.len() as Class - 1
+                    }
                 })
             })
             .collect()
     }
 
+    fn is_live(&self, class: Class) -> bool {
+        self.declared[class as usize] || self.n_rows[class as usize] > 0
+    }
+
     /// Classes that are declared or have rows, in order of label.
-    fn live(&self) -> Vec<Class> {
-        let live = |&&class: &&Class| self.declared[class as usize] || self.n_rows[class as usize] > 0;
-        self.by_label.values().filter(live).copied().collect()
+    pub(crate) fn live(&self) -> Vec<Class> {
+        self.by_label.values().copied().filter(|&class| self.is_live(class)).collect()
     }
 
     pub(crate) fn declared(&self) -> Vec<Label> {
         let declared = |(_, class): &(&Label, &Class)| self.declared[**class as usize];
         self.by_label.iter().filter(declared).map(|(label, _)| label.clone()).collect()
+    }
+
+    /// The classes of rows from indices into labels.
+    fn encode(&mut self, codes: &[u32], labels: &[Label]) -> Vec<Class> {
+        let of_code = self.admit(labels);
+        codes.iter().map(|&code| of_code[code as usize]).collect()
+    }
+
+    /// Forgets the labels of classes without rows; no tree may have any of these either.
+    fn retire(&mut self) {
+        if std::mem::take(&mut self.has_lost) {
+            let dead: Vec<Class> =
+                self.by_label.values().copied().filter(|&class| !self.is_live(class)).collect();
+            for &class in &dead {
+                self.by_label.remove(&self.labels[class as usize]);
+            }
+            self.free.extend(dead);
+        }
     }
 
     fn declare(&mut self, labels: &[Label]) {
@@ -168,6 +199,7 @@ impl ClassTable {
         for &class in targets {
             let n = &mut self.n_rows[class as usize];
             *n = n.checked_add_signed(by).expect("no more rows go than came");
+            self.has_lost |= *n == 0;
         }
     }
 }
@@ -191,7 +223,8 @@ impl MondrianClassifier {
         check_discount(discount)?;
         let mut classes = ClassTable::default();
         classes.declare(declared);
-        let targets = encode(&mut classes, batch.rows.n_rows(), targets)?;
+        let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
+        let targets = classes.encode(codes, labels);
         classes.count(&targets, 1);
         let forest = Forest::fit(settings, domain, batch, &targets, run)?;
         Ok(Self { forest, discount, classes })
@@ -201,12 +234,16 @@ impl MondrianClassifier {
     /// somebody asks for a prediction, or [`settle`](Self::settle) does.
     ///
     /// # Errors
-    /// As for `fit`, but for interrupts: then nothing has changed.
+    /// As for `fit`, but it is not interrupted. After an error nothing has changed.
     pub fn partial_fit(&mut self, batch: Batch<'_>, targets: (&[u32], &[Label])) -> Result<()> {
-        let targets = encode(&mut self.classes, batch.rows.n_rows(), targets)?;
-        self.forest.insert(batch, &targets)?;
-        self.classes.count(&targets, 1);
-        Ok(())
+        let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
+        self.forget_labels();
+        let classes = &mut self.classes;
+        self.forest.insert(batch, || {
+            let targets = classes.encode(codes, labels);
+            classes.count(&targets, 1);
+            targets
+        })
     }
 
     /// Lets the trees take in the rows that wait. The first prediction would do it, but then it takes longer.
@@ -220,7 +257,7 @@ impl MondrianClassifier {
     /// Whether trees have all rows and no others: if not, the first prediction sees to it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.n_pending() == 0
+        self.forest.is_settled()
     }
 
     /// How many rows the trees have to take in or let go before they predict: those that came or left since they last
@@ -236,15 +273,24 @@ impl MondrianClassifier {
     /// # Errors
     /// [`Error::UnknownId`]; then nothing has changed.
     pub fn forget(&mut self, ids: &[u64]) -> Result<()> {
+        self.forget_labels();
         let gone = self.forest.forget(ids)?;
         self.classes.count(&gone, -1);
         Ok(())
     }
 
-    /// Removes all rows but the `n` that arrived last.
+    /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
     pub fn keep_newest(&mut self, n: usize) {
+        self.forget_labels();
         let gone = self.forest.keep_newest(n);
         self.classes.count(&gone, -1);
+    }
+
+    /// Forgets the labels that no row has any more, if no tree has a row that left.
+    fn forget_labels(&mut self) {
+        if self.forest.has_let_go() {
+            self.classes.retire();
+        }
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.
@@ -256,7 +302,13 @@ impl MondrianClassifier {
             return Err(Error::NotMergeable { what: "discounts" });
         }
         self.forest.check_mergeable(&other.forest)?;
-        let of_class = self.classes.admit(&other.classes.labels);
+        let live = other.classes.live();
+        let labels: Vec<Label> =
+            live.iter().map(|&class| other.classes.labels[class as usize].clone()).collect();
+        let mut of_class = vec![0; other.classes.labels.len()];
+        for (class, own) in live.into_iter().zip(self.classes.admit(&labels)) {
+            of_class[class as usize] = own;
+        }
         self.classes.declare(&other.classes.declared());
         let own = |class: Class| of_class[class as usize];
         self.forest.merge(&other.forest, own)?;
@@ -530,12 +582,11 @@ fn check_discount(discount: f64) -> Result<()> {
     })
 }
 
-/// The classes of rows from indices into labels.
-fn encode(
-    classes: &mut ClassTable,
+/// Indices into labels, one a row.
+fn check_codes<'a>(
     n_rows: usize,
-    (codes, labels): (&[u32], &[Label]),
-) -> Result<Vec<Class>> {
+    (codes, labels): (&'a [u32], &'a [Label]),
+) -> Result<(&'a [u32], &'a [Label])> {
     if codes.len() != n_rows {
         return Err(Error::Length { what: "y", found: codes.len(), expected: n_rows, why: "one a row of X" });
     }
@@ -546,6 +597,5 @@ fn encode(
             found: format!("{code} for {} labels", labels.len()),
         });
     }
-    let of_code = classes.admit(labels);
-    Ok(codes.iter().map(|&code| of_code[code as usize]).collect())
+    Ok((codes, labels))
 }

@@ -81,7 +81,7 @@ pub struct Batch<'a> {
     pub ids: Option<&'a [u64]>,
 }
 
-/// How long work is run: on how many threads, and who may stop and watch it.
+/// How work that may take long is run: on how many threads, and who may stop and watch it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// Number of threads; results do not depend on it.
@@ -179,7 +179,7 @@ impl<P: Statistics> Forest<P> {
         let body = Deferred::new(Body::default());
         let (roster, annotation) = (Roster::default(), String::new());
         let mut forest = Self { settings, domain, targets: Vec::new(), roster, body, own, annotation };
-        forest.insert(Batch { rows, ids }, targets)?;
+        forest.insert(Batch { rows, ids }, || targets.to_vec())?;
         forest.body(run)?;
         Ok(forest)
     }
@@ -189,15 +189,20 @@ impl<P: Statistics> Forest<P> {
         self.roster.len()
     }
 
-    /// Adds rows, which the trees take in when somebody asks for these.
-    pub(crate) fn insert(&mut self, Batch { rows, ids }: Batch<'_>, targets: &[P::Target]) -> Result<()> {
+    /// Adds rows, which the trees take in when somebody asks for these. Targets are asked for when nothing can fail any
+    /// more.
+    pub(crate) fn insert(
+        &mut self,
+        Batch { rows, ids }: Batch<'_>,
+        targets: impl FnOnce() -> Vec<P::Target>,
+    ) -> Result<()> {
         self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
         let coordinates = self.domain.coordinates(rows);
         let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
         check_levels(&self.domain, arrivals)?;
         let ids = self.roster.name(rows.n_rows(), ids)?;
-        self.admit(arrivals, targets, &ids);
+        self.admit(arrivals, &targets(), &ids);
         Ok(())
     }
 
@@ -230,6 +235,16 @@ impl<P: Statistics> Forest<P> {
     /// The same on one thread, and nobody interrupts.
     pub(crate) fn body_alone(&self) -> &Body<P> {
         self.body(&Run::default()).expect("nobody interrupts")
+    }
+
+    /// Whether trees are those of just these rows.
+    pub(crate) fn is_settled(&self) -> bool {
+        let settled = self.body.try_peek(|body| {
+            let Backlog { waiting, leaving, .. } = self.backlog(body);
+            waiting + leaving == 0
+        });
+        // Not while somebody sees to it.
+        settled.unwrap_or(false)
     }
 
     /// How many rows trees have to take in and let go before the next prediction: those that came and left since the
@@ -288,7 +303,7 @@ impl<P: Statistics> Forest<P> {
         let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
         let values: Vec<f64> = rows.iter().flat_map(|&row| other.row_values(row)).collect();
         let rows = Rows::from_f64(&values, self.domain.n_features())?;
-        self.insert(Batch { rows, ids: Some(&ids) }, &targets)
+        self.insert(Batch { rows, ids: Some(&ids) }, || targets)
     }
 
     /// Calls a visitor with every tree's stops for every row, trees in order.
@@ -387,7 +402,7 @@ impl<P: Statistics> Forest<P> {
             with_body!(body, kept => {
                 for (i, tree) in kept.trees.iter().enumerate() {
                     tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                    let held = tree.n_rows() + self.roster.rows_from(tree.lacks).count();
+                    let held = tree.n_rows() + self.roster.rows_from(tree.lacks_from).count();
                     let expected = self.n_rows() + self.unwanted(tree, &kept.leaving).count();
                     if held != expected {
                         return Err(format!("tree {i} holds and lacks {held} rows of {expected}"));
@@ -416,8 +431,8 @@ impl<P: Statistics> Forest<P> {
     fn backlog(&self, body: &Body<P>) -> Backlog {
         with_body!(body, kept => Backlog {
             held: kept.trees.iter().map(Tree::n_rows).min().unwrap_or(0),
-            waiting: self.roster.rows_from(kept.lacks()).count(),
-            leaving: kept.leaving.len() - kept.trees.iter().map(|tree| tree.n_left).min().unwrap_or(0),
+            waiting: self.roster.rows_from(kept.lacks_from()).count(),
+            leaving: kept.leaving.len() - kept.trees.iter().map(|tree| tree.n_let_go).min().unwrap_or(0),
         })
     }
 
@@ -427,14 +442,14 @@ impl<P: Statistics> Forest<P> {
         tree: &'a Tree<S, P>,
         leaving: &'a [RowId],
     ) -> impl Iterator<Item = RowId> + 'a {
-        leaving[tree.n_left..].iter().copied().filter(|&row| self.roster.arrival(row) < tree.lacks)
+        leaving[tree.n_let_go..].iter().copied().filter(|&row| self.roster.arrival(row) < tree.lacks_from)
     }
 
     /// The level of the box that trees of all rows need.
     fn level<S: Scalar>(&self, kept: &Kept<S, P>) -> u32 {
         let table = Table::new(&kept.values, self.domain.n_features());
         let of_row = |row| self.domain.level_of(table.row(row).iter().map(|&value| value.into()));
-        let waiting = self.roster.rows_from(kept.lacks());
+        let waiting = self.roster.rows_from(kept.lacks_from());
         waiting.fold(kept.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
     }
 
@@ -447,8 +462,8 @@ impl<P: Statistics> Forest<P> {
 
     /// Draws trees of all rows.
     fn draw<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
-        // Those that there are make room first.
-        kept.trees = Vec::new();
+        // Those that there are make room first, and rows that left do not make the box larger.
+        (kept.trees, kept.level) = (Vec::new(), 0);
         let n_features = self.domain.n_features();
         let rows: Vec<RowId> = self.roster.rows().collect();
         let level = self.level(kept);
@@ -459,7 +474,7 @@ impl<P: Statistics> Forest<P> {
             let mut bench = Workbench::new(&self.domain, level);
             tree.insert(&mut rows.clone(), &self.process(i, table), &mut bench, run.control)?;
             tree.shrink_to_fit();
-            (tree.lacks, tree.n_left) = (self.roster.next_arrival(), kept.leaving.len());
+            (tree.lacks_from, tree.n_let_go) = (self.roster.next_arrival(), kept.leaving.len());
             run.control.advance(1);
             Ok(tree)
         })?;
@@ -469,28 +484,28 @@ impl<P: Statistics> Forest<P> {
 
     /// Takes rows that left out of every tree, and gives it those that it lacks.
     fn follow<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
-        let came: Vec<RowId> = self.roster.rows_from(kept.lacks()).collect();
+        let came: Vec<RowId> = self.roster.rows_from(kept.lacks_from()).collect();
         let Kept { values, level, leaving, trees } = kept;
         let table = Table::new(values, self.domain.n_features());
         let bench = || (Workbench::new(&self.domain, *level), Vec::new());
         try_for_each_mut(run.n_threads, trees, bench, |(bench, own), i, tree| {
             let process = self.process(i, table);
-            while tree.n_left < leaving.len() {
+            while tree.n_let_go < leaving.len() {
                 run.control.check()?;
-                let end = leaving.len().min(tree.n_left + BLOCK);
+                let end = leaving.len().min(tree.n_let_go + BLOCK);
                 own.clear();
                 own.extend(self.unwanted(tree, &leaving[..end]));
                 tree.remove(own, &process, bench);
-                tree.n_left = end;
+                tree.n_let_go = end;
             }
-            let first = came.partition_point(|&row| self.roster.arrival(row) < tree.lacks);
+            let first = came.partition_point(|&row| self.roster.arrival(row) < tree.lacks_from);
             for block in came[first..].chunks(BLOCK) {
                 run.control.check()?;
                 own.clear();
                 own.extend_from_slice(block);
                 // A block is short: it is not interrupted, for what would be left is no tree.
                 tree.insert(own, &process, bench, &Control::new())?;
-                tree.lacks = self.roster.arrival(block[block.len() - 1]) + 1;
+                tree.lacks_from = self.roster.arrival(block[block.len() - 1]) + 1;
             }
             run.control.advance(1);
             Ok(())
@@ -542,7 +557,7 @@ impl<P: Statistics> Forest<P> {
         self.roster.dismiss(rows);
         let (roster, body) = (&mut self.roster, self.body.get_mut());
         with_body!(body, kept => {
-            let some_tree_has = kept.trees.iter().map(|tree| tree.lacks).max().unwrap_or(0);
+            let some_tree_has = kept.trees.iter().map(|tree| tree.lacks_from).max().unwrap_or(0);
             for &row in rows {
                 if roster.arrival(row) < some_tree_has {
                     kept.leaving.push(row);
@@ -554,12 +569,18 @@ impl<P: Statistics> Forest<P> {
         rows.iter().map(|&row| self.targets[row as usize]).collect()
     }
 
+    /// Whether no tree has a row that left.
+    pub(crate) fn has_let_go(&mut self) -> bool {
+        self.reclaim();
+        with_body!(self.body.get_mut(), kept => kept.leaving.is_empty())
+    }
+
     /// Frees the places of rows that all trees have let go.
     fn reclaim(&mut self) {
         with_body!(self.body.get_mut(), kept => {
-            if kept.trees.iter().all(|tree| tree.n_left == kept.leaving.len()) {
+            if kept.trees.iter().all(|tree| tree.n_let_go == kept.leaving.len()) {
                 kept.leaving.drain(..).for_each(|row| self.roster.release(row));
-                kept.trees.iter_mut().for_each(|tree| tree.n_left = 0);
+                kept.trees.iter_mut().for_each(|tree| tree.n_let_go = 0);
             }
         });
     }
@@ -759,8 +780,8 @@ impl<S, P> Default for Kept<S, P> {
 
 impl<S, P> Kept<S, P> {
     /// Some tree lacks rows that arrived from here on.
-    fn lacks(&self) -> Arrival {
-        self.trees.iter().map(|tree| tree.lacks).min().unwrap_or(0)
+    fn lacks_from(&self) -> Arrival {
+        self.trees.iter().map(|tree| tree.lacks_from).min().unwrap_or(0)
     }
 }
 
@@ -863,7 +884,7 @@ mod tests {
                 let came: Vec<u64> = (0..stream.below(5)).map(|_| (stream.unit() * 1e9) as u64).collect();
                 let (x, y) = rows(&came);
                 let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&came) };
-                forest.insert(batch, &y).unwrap();
+                forest.insert(batch, || y).unwrap();
                 held.extend(came);
                 let n_left = stream.below(4).min(held.len());
                 let left: Vec<u64> =
@@ -872,7 +893,7 @@ mod tests {
                 assert_eq!(targets, rows(&left).1);
                 settle_some(&mut forest, stream.below(6));
                 forest.check().unwrap();
-                let kept = |tree: &Tree<f32, Classes>| (tree.lacks, tree.n_left);
+                let kept = |tree: &Tree<f32, Classes>| (tree.lacks_from, tree.n_let_go);
                 n_uneven += forest.body.peek(|body| match body {
                     Body::F32(body) => {
                         usize::from(body.trees.iter().any(|t| kept(t) != kept(&body.trees[0])))
@@ -888,7 +909,7 @@ mod tests {
             let more: Vec<u64> = (0..(capacity - held.len()) as u64).map(|i| 2_000_000_000 + i).collect();
             let (x, y) = rows(&more);
             let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&more) };
-            forest.insert(batch, &y).unwrap();
+            forest.insert(batch, || y).unwrap();
             assert_eq!(forest.roster.capacity(), capacity);
         }
         assert!(n_uneven > 1000, "{n_uneven}");

@@ -186,7 +186,7 @@ impl MondrianRegressor {
     /// As for `fit`, but for interrupts: then nothing has changed.
     pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64]) -> Result<()> {
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        self.forest.insert(batch, &targets)?;
+        self.forest.insert(batch, || targets)?;
         self.state = OnceLock::new();
         Ok(())
     }
@@ -213,15 +213,17 @@ impl MondrianRegressor {
     /// # Errors
     /// [`Error::UnknownId`]; then nothing has changed.
     pub fn forget(&mut self, ids: &[u64]) -> Result<()> {
-        self.forest.forget(ids)?;
-        self.state = OnceLock::new();
+        if !self.forest.forget(ids)?.is_empty() {
+            self.state = OnceLock::new();
+        }
         Ok(())
     }
 
-    /// Removes all rows but the `n` that arrived last.
+    /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
     pub fn keep_newest(&mut self, n: usize) {
-        self.forest.keep_newest(n);
-        self.state = OnceLock::new();
+        if !self.forest.keep_newest(n).is_empty() {
+            self.state = OnceLock::new();
+        }
     }
 
     /// Adds the rows of another shard: the forest of the union, bit for bit.

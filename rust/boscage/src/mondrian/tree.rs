@@ -29,9 +29,9 @@ pub(crate) struct Tree<S, P> {
     pub(crate) statistics: P,
     pub(crate) extents: Extents<S>,
     /// The tree lacks rows that arrived from here on.
-    pub(crate) lacks: Arrival,
+    pub(crate) lacks_from: Arrival,
     /// Of the rows that left its forest, it has let so many go.
-    pub(crate) n_left: usize,
+    pub(crate) n_let_go: usize,
 }
 
 /// A node that rows came to or left: a range of the rows at hand.
@@ -114,7 +114,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
         let extents = Extents::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), extents, lacks: 0, n_left: 0 }
+        Self { arena: Arena::new(), statistics: P::default(), extents, lacks_from: 0, n_let_go: 0 }
     }
 
     /// Inserts rows (numbered in the table; their order is lost).
@@ -380,7 +380,7 @@ impl<P: Statistics> Tree<f32, P> {
     pub(crate) fn widen(&self) -> Tree<f64, P> {
         let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
         let extents = self.extents.widen();
-        Tree { arena, statistics, extents, lacks: self.lacks, n_left: self.n_left }
+        Tree { arena, statistics, extents, lacks_from: self.lacks_from, n_let_go: self.n_let_go }
     }
 }
 
