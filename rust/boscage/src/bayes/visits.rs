@@ -9,7 +9,7 @@ const N_BATCHES: usize = 50;
 const FREQUENT: f64 = 0.01;
 
 /// A chain whose draws are worth fewer shows nothing, whatever it visits.
-const FEWEST: f64 = 250.0;
+const FEWEST: f64 = 100.0;
 
 /// Errors of so many standard errors are no chance.
 const FAR: f64 = 5.5;
