@@ -110,6 +110,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "are worth no more than")]
     fn chains_that_hardly_move_show_nothing() {
-        chain(0.2, 0.001).check("two states", &expected());
+        chain(0.2, 0.0002).check("two states", &expected());
     }
 }
