@@ -682,6 +682,19 @@ def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
     )
 
 
+@both
+def test_a_row_of_more_digits_that_left_leaves_files_as_they_were(kind: Any) -> None:
+    narrow = X.astype(np.float32)
+    model = make(kind).fit(narrow, Y)
+    kept = model.copy()
+    model.partial_fit([[0.1, 0.2, 0.3]], Y[:1], ids=[100]).settle()
+    wide = model._model.to_bytes()
+    model.forget(100).settle()
+    kept.partial_fit(narrow[:1], Y[:1], ids=[100]).forget(100)
+    assert model._model.to_bytes() == kept._model.to_bytes()
+    assert len(wide) > len(kept._model.to_bytes()) + 4 * X.size
+
+
 def test_a_change_of_parameters_that_was_interrupted_is_made_up_for(monkeypatch: Any) -> None:
     model = MondrianForestClassifier(
         5, predictive="realised", feature_range=(0.0, 1.0), random_state=0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,22 @@ def test_regression_does_not_depend_on_the_number_of_threads(
         for n_threads in (1, 2, 3)
     ]
     assert found[0] == found[1] == found[2]
+
+
+def test_a_model_is_saved_while_another_thread_reads_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(3000, D))
+    y = (x.sum(axis=1) * 3).astype(int)
+    model = MondrianForestClassifier(50, feature_range=(0.0, 1.0), random_state=0).fit(x, y)
+    n_saved = 0
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(lambda: [model.predict_proba(x) for _ in range(3)])
+        while not reading.done():
+            model.save(tmp_path / "model.boscage")
+            n_saved += 1
+        reading.result()
+    assert n_saved > 0
+    assert MondrianForestClassifier.load(tmp_path / "model.boscage").digest() == model.digest()
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])

@@ -88,7 +88,7 @@ class MondrianForest(KeptModel):
         interrupted.
         """
         if model.predictive != self.predictive:
-            model.set_predictive(self.predictive, n_threads=n_threads)
+            model.set_predictive(self.predictive)
 
     def _export(self, model: Any) -> list[dict[str, Any]]:
         """The model's trees."""

@@ -85,11 +85,11 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "feature_names_in_"):
             notes["feature_names_in_"] = self.feature_names_in_.tolist()
         # JSON: no code, and readable anywhere.
-        model.annotation = json.dumps({_ANNOTATION: notes})
+        annotation = json.dumps({_ANNOTATION: notes})
         if isinstance(file, (str, os.PathLike)):
-            model.save(os.fspath(file))
+            model.save(os.fspath(file), annotation=annotation)
         else:
-            file.write(model.to_bytes())
+            file.write(model.to_bytes(annotation=annotation))
 
     @classmethod
     def load(

@@ -30,9 +30,9 @@ impl MondrianClassifier {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// Rows of a prediction, with those that trees have to take in before.
+    /// Rows of a prediction, with those that trees have to take in before, times trees.
     fn size(model: &boscage::MondrianClassifier, n_rows: usize) -> usize {
-        n_rows + model.n_pending()
+        (n_rows + model.n_pending()).saturating_mul(model.settings().n_estimators)
     }
 
     fn of(model: boscage::MondrianClassifier) -> Self {

@@ -75,16 +75,17 @@ pub(crate) fn brief<R: Send>(
     py.detach(work).map_err(to_python)
 }
 
-/// [`run`], but few rows go without a thread of their own: starting one would take longer than they do.
+/// [`run`], but what takes a few rows through a few trees goes without a thread of its own: starting one would take
+/// longer.
 pub(crate) fn run_sized<R: Send>(
     py: Python<'_>,
-    n_rows: usize,
+    n_steps: usize,
     n_threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Run<'_>) -> boscage::Result<R> + Send,
 ) -> PyResult<R> {
-    const FEW: usize = 64;
-    if n_rows > FEW {
+    const FEW: usize = 6400;
+    if n_steps > FEW {
         return run(py, n_threads, progress, work);
     }
     brief(py, || work(&Run { n_threads, control: &Control::new() }))

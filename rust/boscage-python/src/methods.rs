@@ -1,21 +1,17 @@
 //! Methods that several classes have alike. Python classes cannot be generic: these macros write further blocks
-//! of methods for a class that has `model`, `model_mut` and `of`.
+//! of methods for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`.
 
 use boscage::{AnyModel, ModelKind};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// `model`, `model_mut` and `of` of a class that is a model and nothing else.
+/// `model` and `of` of a class that is a model and nothing else.
 macro_rules! only_a_model {
     ($class:ident) => {
         #[allow(clippy::unnecessary_wraps)]
         impl $class {
             fn model(&self) -> PyResult<&boscage::$class> {
                 Ok(&self.0)
-            }
-
-            fn model_mut(&mut self) -> PyResult<&mut boscage::$class> {
-                Ok(&mut self.0)
             }
 
             fn of(model: boscage::$class) -> Self {
@@ -30,9 +26,15 @@ macro_rules! file_methods {
     ($class:ident, $kind:ident) => {
         #[pymethods]
         impl $class {
-            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+            #[pyo3(signature = (*, annotation=None))]
+            fn to_bytes<'py>(
+                &self,
+                py: Python<'py>,
+                annotation: Option<&str>,
+            ) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
                 let model = self.model()?;
-                let bytes = py.detach(|| model.to_bytes());
+                let annotation = annotation.unwrap_or(model.annotation());
+                let bytes = py.detach(|| model.to_bytes_annotated(annotation));
                 Ok(pyo3::types::PyBytes::new(py, &bytes))
             }
 
@@ -50,21 +52,22 @@ macro_rules! file_methods {
                 }
             }
 
-            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+            #[pyo3(signature = (path, *, annotation=None))]
+            fn save(
+                &self,
+                py: Python<'_>,
+                path: std::path::PathBuf,
+                annotation: Option<&str>,
+            ) -> PyResult<()> {
                 let model = self.model()?;
-                crate::gate::brief(py, || model.save(path))
+                let annotation = annotation.unwrap_or(model.annotation());
+                crate::gate::brief(py, || model.save_annotated(path, annotation))
             }
 
             /// Text kept with the model and in its file.
             #[getter]
             fn annotation(&self) -> PyResult<&str> {
                 Ok(self.model()?.annotation())
-            }
-
-            #[setter]
-            fn set_annotation(&mut self, annotation: String) -> PyResult<()> {
-                self.model_mut()?.set_annotation(annotation);
-                Ok(())
             }
         }
     };
@@ -115,11 +118,9 @@ macro_rules! forest_methods {
                 crate::gate::brief(py, || model.merge(other))
             }
 
-            #[pyo3(signature = (predictive, *, n_threads=1))]
-            fn set_predictive(&mut self, py: Python<'_>, predictive: &str, n_threads: usize) -> PyResult<()> {
+            fn set_predictive(&mut self, predictive: &str) -> PyResult<()> {
                 let predictive = crate::settings::predictive(predictive)?;
-                let model = self.model_mut()?;
-                py.detach(|| model.set_predictive(predictive, n_threads));
+                self.model_mut()?.set_predictive(predictive);
                 self.settings.predictive = predictive;
                 Ok(())
             }

@@ -34,7 +34,8 @@ impl MondrianRegressor {
 
     /// Rows of a prediction; one for which hyperparameters have to be chosen first is long.
     fn size(model: &boscage::MondrianRegressor, n_rows: usize) -> usize {
-        if model.is_settled() { n_rows } else { usize::MAX }
+        let n_rows = if model.is_settled() { n_rows } else { usize::MAX };
+        n_rows.saturating_mul(model.settings().n_estimators)
     }
 
     fn of(model: boscage::MondrianRegressor) -> Self {

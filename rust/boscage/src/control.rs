@@ -53,6 +53,34 @@ impl Control {
     }
 }
 
+/// How work that may take long is run: on how many threads, and who may stop and watch it.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Number of threads; results do not depend on it.
+    pub n_threads: usize,
+    /// Stop flag and progress.
+    pub control: &'a Control,
+}
+
+impl Run<'_> {
+    /// `0..n` through `work`, on as many threads as there are, until somebody stops it.
+    pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let each = map(self.n_threads, n, |i| {
+            self.control.check()?;
+            work(i)
+        });
+        each.into_iter().collect()
+    }
+}
+
+impl Default for Run<'static> {
+    /// One thread, and nobody who stops it.
+    fn default() -> Self {
+        static NOBODY: std::sync::LazyLock<Control> = std::sync::LazyLock::new(Control::new);
+        Self { n_threads: 1, control: &NOBODY }
+    }
+}
+
 /// `f(i)` for every `i < n`, in order of `i`, on `n_threads` threads (one: in place).
 pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
     match pool(n_threads.min(n)) {

@@ -25,12 +25,12 @@ pub use bayes::{
     ChipmanPrior, Draw, Expansion, IslandReport, IslandWeights, McmcSettings, Move, NormalPrior,
     PosteriorTree, Proposal, Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
-pub use control::Control;
+pub use control::{Control, Run};
 pub use data::{Rows, Scalar};
 pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters, Label,
     LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot,
-    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Run, Stream, learn_axes, pilot,
+    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Stream, learn_axes, pilot,
 };

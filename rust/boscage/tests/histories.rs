@@ -288,6 +288,7 @@ proptest! {
         batch in prop_oneof![Just(1usize), 2usize..40],
         keep in 1usize..100,
         settles in any::<bool>(),
+        boxless in 0usize..6,
     ) {
         const D: usize = 19;
         let n = rows.len();
@@ -314,7 +315,9 @@ proptest! {
         let (whole, rest) = (fit(&all), fit(&all[..keep]));
 
         let mut forest = fit(&all[..keep]);
-        for part_of in all[keep..].chunks(batch) {
+        for (i, part_of) in all[keep..].chunks(batch).enumerate() {
+            let predictive = if i + 1 == boxless { Predictive::Realised } else { Predictive::Averaged };
+            forest.set_predictive(predictive);
             let (x, codes, ids) = part(part_of);
             let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
             forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
@@ -322,6 +325,7 @@ proptest! {
                 forest.settle(&one).unwrap();
             }
         }
+        forest.set_predictive(Predictive::Averaged);
         forest.check().unwrap();
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict_proba(points, &one), whole.predict_proba(points, &one));

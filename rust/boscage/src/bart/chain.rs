@@ -9,10 +9,11 @@ use super::sparse::SplitWeights;
 use super::sweep::N_MOVES;
 use super::tree_state::TreeState;
 use crate::bayes::{Acceptance, Table, check};
+use crate::control::Run;
 use crate::control::map;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::{Run, Stream};
+use crate::mondrian::Stream;
 
 /// Where a chain was at each draw that was kept.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -11,10 +11,11 @@ use super::regressor::sample;
 use super::response::Signs;
 use super::settings::BartSettings;
 use crate::bayes::{Table, check};
+use crate::control::Run;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::mondrian::{Label, Run, Stream};
+use crate::mondrian::{Label, Stream};
 
 /// Trees in all sums.
 const MOST: usize = 100_000;

@@ -1,10 +1,10 @@
 //! Draws of sums of trees, kept compactly, and their predictions.
 
 use super::tree_state::{Kind, TreeState};
+use crate::control::Run;
 use crate::control::map;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::Run;
 
 /// Marks a leaf.
 pub(crate) const LEAF: u32 = u32::MAX;

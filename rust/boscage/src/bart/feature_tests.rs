@@ -20,11 +20,12 @@ use super::{BartClassifier, BartRegressor, PoissonLeaves, SumOfTrees};
 use crate::bayes::exact::{Exact, Flat, Mean};
 use crate::bayes::visits::Visits;
 use crate::bayes::{Proposal, Table, Target};
+use crate::control::Run;
 use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::error::Error;
 use crate::model_file::AnyModel;
-use crate::mondrian::{Label, Run, Stream};
+use crate::mondrian::{Label, Stream};
 
 const COUNTS: [f64; 5] = [0.0, 3.0, 7.0, 1.0, 4.0];
 pub(super) const EXPOSURE: [f64; 5] = [1.0, 0.5, 2.0, 1.5, 1.0];

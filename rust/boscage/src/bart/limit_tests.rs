@@ -6,8 +6,9 @@ use super::settings::{BartSettings, Kernels, Sparsity};
 use super::tests::{prior, samplers, some_rows};
 use super::{BartClassifier, BartRegressor, BartTrace, PoissonLeaves, SumOfTrees};
 use crate::bayes::{ChipmanPrior, Proposal};
+use crate::control::Run;
 use crate::data::Rows;
-use crate::mondrian::{Label, Run, Stream};
+use crate::mondrian::{Label, Stream};
 
 const N: usize = 24;
 

@@ -9,10 +9,11 @@ use super::sampler::NormalSampler;
 use super::settings::BartSettings;
 use super::sweep::Forest;
 use crate::bayes::{Table, check, check_squares};
+use crate::control::Run;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::mondrian::{Run, Stream};
+use crate::mondrian::Stream;
 
 /// A posterior over sums of trees with normal noise (eq. 4.2).
 ///

@@ -8,10 +8,11 @@ use super::model_forest::ModelForest;
 use super::sampler::ModelSampler;
 use super::settings::BartSettings;
 use crate::bayes::Table;
+use crate::control::Run;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::mondrian::{Run, Stream};
+use crate::mondrian::Stream;
 
 /// A posterior over sums of trees given a [`LeafModel`], by the sampler of the other models.
 ///

@@ -19,10 +19,11 @@ use super::tree_state::{MOST_NODES, TreeState};
 use crate::bayes::exact::{Exact, Flat, Mean, name_of};
 use crate::bayes::visits::Visits;
 use crate::bayes::{ChipmanPrior, LeafModel, Proposal, Table, Target, TreePrior};
+use crate::control::Run;
 use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::error::Error;
-use crate::mondrian::{Run, Stream};
+use crate::mondrian::Stream;
 
 /// Five rows of two features, with ties, and two rows that coincide.
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];

@@ -5,9 +5,10 @@ use super::ensemble::Sampler;
 use super::posterior::{BayesianTrees, Leaf, check_lengths};
 use super::prior::TreePrior;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::{Label, Run};
+use crate::mondrian::Label;
 
 /// A posterior over decision trees whose leaves have Dirichlet-multinomial classes (thesis chapter 3).
 ///

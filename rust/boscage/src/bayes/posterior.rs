@@ -9,10 +9,10 @@ use super::table::Table;
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::greatest;
+use crate::control::Run;
 use crate::control::Threads;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::Run;
 
 /// What a fitted leaf tells of itself; the leaf models of the crate are classes and numbers.
 pub trait Leaf: std::fmt::Debug + Clone + Sync {

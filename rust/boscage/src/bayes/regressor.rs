@@ -6,9 +6,9 @@ use super::normal::{Moments, Normal, NormalPrior};
 use super::posterior::{BayesianTrees, Leaf, check_lengths};
 use super::prior::TreePrior;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::mondrian::Run;
 
 /// A posterior over decision trees whose leaves have normal targets of unknown mean and variance.
 ///

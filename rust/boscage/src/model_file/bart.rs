@@ -9,8 +9,8 @@ use crate::bart::{
 use crate::bayes::{Acceptance, Cut, Rule};
 use crate::error::Result;
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &BartRegressor) {
-    writer.text(&model.annotation);
+pub(super) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
+    writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
@@ -19,9 +19,9 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BartRegressor> {
     Ok(BartRegressor { posterior: read_posterior(reader, 1)?, annotation })
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &BartClassifier) {
+pub(super) fn write_classifier(writer: &mut Writer, model: &BartClassifier, annotation: &str) {
     writer.list(&model.classes, write_label);
-    writer.text(&model.annotation);
+    writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
@@ -219,10 +219,10 @@ fn number(reader: &mut Reader<'_>) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use crate::bart::{BartRegressor, BartSettings};
+    use crate::control::Run;
     use crate::data::Rows;
     use crate::error::Error;
     use crate::model_file::AnyModel;
-    use crate::mondrian::Run;
 
     /// Counts of cuts by feature would take more than all memory.
     #[test]

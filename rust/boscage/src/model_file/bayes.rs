@@ -44,11 +44,11 @@ impl Stored for Moments {
     }
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier) {
+pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
     writer.f64(model.leaf.alpha);
     writer.list(&model.leaf.labels, write_label);
     write_prior(writer, model.prior.as_ref());
-    writer.text(&model.annotation);
+    writer.text(annotation);
     write_ensemble(writer, &model.ensemble, |writer, counts| {
         counts.by_class.iter().for_each(|&count| writer.u32(count));
     });
@@ -73,13 +73,13 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeCla
     Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
 }
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor) {
+pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
     let leaf = &model.leaf;
     for value in [leaf.prior_mean, leaf.kappa, leaf.shape, leaf.scale] {
         writer.f64(value);
     }
     write_prior(writer, model.prior.as_ref());
-    writer.text(&model.annotation);
+    writer.text(annotation);
     write_ensemble(writer, &model.ensemble, |writer, moments| {
         writer.u32(moments.n);
         writer.f64(moments.sum);

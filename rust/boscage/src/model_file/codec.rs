@@ -1,11 +1,12 @@
 //! What stands in a model file, field by field: writing and reading side by side.
 
+use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::values::Values;
 use crate::mondrian::{
     Batch, Domain, FeatureMap, HyperparameterRule, Hyperparameters, Label, MondrianClassifier,
-    MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Run, Statistics,
+    MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Statistics,
 };
 
 /// The first version.
@@ -165,7 +166,7 @@ pub(super) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
     Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) {
+pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
     writer.f64(model.discount);
     // Labels of rows that left are forgotten, too.
     let live = model.classes.live();
@@ -176,7 +177,7 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier) 
     let labels: Vec<&Label> = live.iter().map(|&class| &model.classes.labels[class as usize]).collect();
     writer.list(&labels, |writer, label| write_label(writer, label));
     writer.list(&model.classes.declared(), write_label);
-    write_forest(writer, &model.forest);
+    write_forest(writer, &model.forest, annotation);
     for class in targets(&model.forest) {
         writer.u32(codes[class as usize]);
     }
@@ -193,7 +194,7 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
     }))
 }
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
+pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
     let settings = &model.settings;
     writer.u8(settings.posterior as u8);
     writer.u8(settings.rule as u8);
@@ -201,7 +202,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor) {
     let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
     writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
-    write_forest(writer, &model.forest);
+    write_forest(writer, &model.forest, annotation);
     let targets: Vec<f64> = targets(&model.forest);
     for y in targets {
         writer.f64(y);
@@ -239,14 +240,14 @@ fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
     forest.roster.rows().map(|row| forest.targets[row as usize]).collect()
 }
 
-fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
+fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
     let settings = &forest.settings;
     writer.u64(settings.n_estimators as u64);
     writer.f64(settings.lifetime);
     writer.u64(settings.min_samples_split as u64);
     writer.u8(settings.predictive as u8);
     writer.u64(settings.seed);
-    writer.text(&forest.annotation);
+    writer.text(annotation);
     let domain = &forest.domain;
     for values in [domain.low(), domain.high(), domain.weights()] {
         writer.list(values, |writer, value| writer.f64(*value));
@@ -259,15 +260,12 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>) {
     writer.u64(forest.roster.next_id());
     let rows: Vec<u32> = forest.roster.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
-    let width = forest.value_width();
-    writer.u8(width);
-    for &row in &rows {
-        for value in forest.row_values(row) {
-            match width {
-                4 => writer.raw(&(value as f32).to_le_bytes()),
-                _ => writer.f64(value),
-            }
-        }
+    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
+    // Not the width that the forest has: rows that left may have needed it.
+    let narrow = values().all(|value| f64::from(value as f32) == value);
+    writer.u8(if narrow { 4 } else { 8 });
+    for value in values() {
+        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
     }
 }
 

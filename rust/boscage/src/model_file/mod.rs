@@ -26,8 +26,9 @@ use sha2::{Digest, Sha256};
 
 use crate::bart::{BartClassifier, BartRegressor};
 use crate::bayes::{BayesianTreeClassifier, BayesianTreeRegressor};
+use crate::control::Run;
 use crate::error::{Error, Result};
-use crate::mondrian::{MondrianClassifier, MondrianRegressor, Run};
+use crate::mondrian::{MondrianClassifier, MondrianRegressor};
 use codec::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
@@ -169,8 +170,14 @@ macro_rules! in_files {
             /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
             #[must_use]
             pub fn to_bytes(&self) -> Vec<u8> {
+                self.to_bytes_annotated(self.annotation())
+            }
+
+            /// The same with another annotation; the model keeps its own.
+            #[must_use]
+            pub fn to_bytes_annotated(&self, annotation: &str) -> Vec<u8> {
                 let version: fn(&Self) -> u32 = $version;
-                sealed(ModelKind::$kind, version(self), |writer| $write(writer, self))
+                sealed(ModelKind::$kind, version(self), |writer| $write(writer, self, annotation))
             }
 
             /// Writes the model to a file, whole or not at all.
@@ -178,7 +185,15 @@ macro_rules! in_files {
             /// # Errors
             /// [`Error::Io`].
             pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-                write(path.as_ref(), &self.to_bytes())
+                self.save_annotated(path, self.annotation())
+            }
+
+            /// The same with another annotation; the model keeps its own.
+            ///
+            /// # Errors
+            /// [`Error::Io`].
+            pub fn save_annotated(&self, path: impl AsRef<Path>, annotation: &str) -> Result<()> {
+                write(path.as_ref(), &self.to_bytes_annotated(annotation))
             }
         }
     };

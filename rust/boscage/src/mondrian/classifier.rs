@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use super::classes::{Class, Classes, Held, iter_bits};
 use super::domain::Domain;
 use super::export::{ExportedTree, NodeValues};
-use super::forest::{Batch, Forest, MondrianSettings, Predictive, Run, Visitor};
+use super::forest::{Batch, Forest};
 use super::kneser_ney::{Predictor, Room};
+use super::predict::Visitor;
 use super::route::Stop;
+use super::settings::{MondrianSettings, Predictive};
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::tree::NodeId;
@@ -376,9 +379,9 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    /// Sets how test points are placed.
-    pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
-        self.forest.set_predictive(predictive, n_threads);
+    /// Sets how test points are placed. Trees follow when they are next asked for.
+    pub fn set_predictive(&mut self, predictive: Predictive) {
+        self.forest.set_predictive(predictive);
     }
 
     /// Checks every invariant of the trees.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 /// The value, up to date or not.
 ///
-/// A reader gets a plain reference: once the value is up to date, nothing is locked until it has been borrowed mutably. Whoever works leaves the value as it may be, also when he panics.
+/// A reader gets a plain reference: once the value is up to date, nothing is locked until it has been borrowed mutably.
+/// Work that ends early, by an error or a panic, must leave a value from which the next can go on.
 #[derive(Debug)]
 pub(crate) struct Deferred<T> {
     done: OnceLock<T>,
@@ -85,7 +86,7 @@ impl<T> Deferred<T> {
     }
 }
 
-/// How often one who waits for another asks whether he may.
+/// Between two questions of a waiting reader whether it may go on waiting.
 const PATIENCE: Duration = Duration::from_millis(2);
 const EITHER: &str = "the value is done or owed";
 
@@ -100,6 +101,8 @@ impl<T: Clone> Clone for Deferred<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     /// A sum so far, and what is still to be added.
@@ -158,6 +161,19 @@ mod tests {
             ends.send(()).unwrap();
         });
         assert_eq!(sum.peek(|sum| sum.0), 1);
+    }
+
+    #[test]
+    fn after_a_panic_the_next_goes_on() {
+        let sum = Deferred::new((1, vec![5]));
+        let breaks = |sum: &mut Sum| {
+            sum.1.push(7);
+            panic!("in the middle of it")
+        };
+        let broken = catch_unwind(AssertUnwindSafe(|| sum.settled(breaks, || Ok::<(), ()>(())).map(drop)));
+        assert!(broken.is_err());
+        assert_eq!(sum.peek(Sum::clone), (1, vec![5, 7]));
+        assert_eq!(settled(&sum), Ok(13));
     }
 
     #[test]

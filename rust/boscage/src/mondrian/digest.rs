@@ -2,7 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::forest::{Forest, with_body};
+use super::body::with_body;
+use super::forest::Forest;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;

@@ -1,6 +1,7 @@
 //! A tree as arrays, for whoever wants to check or draw it.
 
-use super::forest::{Forest, with_body};
+use super::body::with_body;
+use super::forest::Forest;
 use super::statistics::Statistics;
 use super::tree::Tree;
 use crate::data::Scalar;

@@ -1,10 +1,10 @@
 //! The regression hierarchy's hyperparameters: the thesis' heuristic, and maximum marginal likelihood.
 
 use super::dual::{Dual, Real};
-use super::forest::Run;
 use super::gaussian::{Hyperparameters, Messages, log_normal, root_term};
 use super::numbers::Numbers;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::tree::NodeId;
@@ -195,9 +195,11 @@ fn update(h: &[[f64; 3]; 3], s: &[f64; 3], y: &[f64; 3], sy: f64) -> [[f64; 3]; 
 mod tests {
     use super::*;
     use crate::data::Rows;
+    use crate::mondrian::body::Body;
     use crate::mondrian::domain::Domain;
-    use crate::mondrian::forest::{Batch, Body, Forest, MondrianSettings};
+    use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::keyed::Stream;
+    use crate::mondrian::settings::MondrianSettings;
 
     fn forest() -> Forest<Numbers> {
         let mut stream = Stream::new(1, 0);

@@ -11,12 +11,14 @@
 //! need some dozens of them. Rows are numbered in an order of their own, so that sums do not depend on that
 //! of their coming.
 
-use super::forest::{Forest, Kept, Run};
+use super::body::Kept;
+use super::forest::Forest;
 use super::gaussian::{self, Hyperparameters};
 use super::left_out::in_order;
 use super::numbers::Numbers;
 use super::route::Stop;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::tree::{NodeId, RowId};
@@ -386,9 +388,10 @@ mod tests {
     use super::*;
     use crate::data::Rows;
     use crate::mondrian::domain::Domain;
-    use crate::mondrian::forest::{Batch, MondrianSettings};
+    use crate::mondrian::forest::Batch;
     use crate::mondrian::keyed::Stream;
     use crate::mondrian::regressor::{MondrianRegressor, Posterior, RegressionSettings};
+    use crate::mondrian::settings::MondrianSettings;
 
     const N: usize = 40;
     const HYPER: Hyperparameters =
@@ -487,8 +490,8 @@ mod tests {
         let (after, time, rate) = (0.7, 3.0, 0.9);
         let node = forest(1, fixed());
         let node = match node.forest.body_alone() {
-            crate::mondrian::forest::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
-            crate::mondrian::forest::Body::F32(_) => panic!("thirds are kept as f64"),
+            crate::mondrian::body::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
+            crate::mondrian::body::Body::F32(_) => panic!("thirds are kept as f64"),
         };
         let stop = Stop { node, after, time, branch: Branch::Rate(rate) };
         let span = HYPER.clock(time) - HYPER.clock(after);

@@ -9,7 +9,8 @@
 
 use std::cmp::Ordering;
 
-use super::forest::{Forest, Kept, Run};
+use super::body::Kept;
+use super::forest::Forest;
 use super::gaussian::{self, Hyperparameters, Message, Messages, UnitClocks};
 use super::joint::{Joint, Standard, Trees};
 use super::local_noise::{PRIOR, Sizes};
@@ -20,6 +21,7 @@ use super::route::{Branch, Stop};
 use super::skeleton::Skeleton;
 use super::tails::Tails;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::{Scalar, Table, fetch};
 use crate::error::Result;
 use crate::tree::{NodeId, RowId};
@@ -576,10 +578,12 @@ fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::data::Rows;
+    use crate::mondrian::body::Body;
     use crate::mondrian::domain::Domain;
-    use crate::mondrian::forest::{Batch, Body, MondrianSettings};
+    use crate::mondrian::forest::Batch;
     use crate::mondrian::keyed::Stream;
     use crate::mondrian::local_noise;
+    use crate::mondrian::settings::MondrianSettings;
 
     const ROWS: usize = 90;
 

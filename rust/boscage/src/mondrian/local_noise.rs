@@ -10,10 +10,12 @@
 //! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
 //! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one.
 
-use super::forest::{Forest, Kept, Run};
+use super::body::Kept;
+use super::forest::Forest;
 use super::gaussian::{self, Above, Hyperparameters, Messages};
 use super::numbers::Numbers;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::tree::{Kind, NodeId};

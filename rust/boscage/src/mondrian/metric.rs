@@ -8,9 +8,9 @@
 //! and towards which a penalty pulls.
 
 use super::axes::Axis;
-use super::forest::Run;
 use super::keyed::Stream;
 use super::likeliest::Measure;
+use crate::control::Run;
 use crate::control::map;
 use crate::error::Result;
 

@@ -5,8 +5,8 @@
 //! took away, weighted by rows. The Mondrian forest takes its rates from it (thesis section 6.5.4 names
 //! irrelevant features as its weakness), after which nothing looks at labels any more.
 
-use super::forest::Run;
 use super::keyed::Stream;
+use crate::control::Run;
 use crate::control::map;
 use crate::data::Rows;
 use crate::error::{Error, Result};

@@ -2,18 +2,22 @@
 
 use std::sync::OnceLock;
 
+use super::body::{Kept, with_body};
 use super::domain::Domain;
 use super::export::{ExportedTree, NodeValues};
-use super::forest::{Batch, Forest, Kept, MondrianSettings, Predictive, Run, Visitor, with_body};
+use super::forest::{Batch, Forest};
 use super::gaussian::{self, Component, Hyperparameters, Messages, UnitClocks};
 use super::hyperparameters;
 use super::joint::{self, JointWeights, Solution, Standard};
 use super::left_out::{self, Chosen, Together};
 use super::local_noise;
 use super::numbers::Numbers;
+use super::predict::Visitor;
 use super::route::Stop;
+use super::settings::{MondrianSettings, Predictive};
 use super::tails::Tails;
 use super::tree::Tree;
+use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::tree::NodeId;
@@ -308,9 +312,9 @@ impl MondrianRegressor {
         })
     }
 
-    /// Sets how test points are placed.
-    pub fn set_predictive(&mut self, predictive: Predictive, n_threads: usize) {
-        self.forest.set_predictive(predictive, n_threads);
+    /// Sets how test points are placed. Trees follow when they are next asked for.
+    pub fn set_predictive(&mut self, predictive: Predictive) {
+        self.forest.set_predictive(predictive);
     }
 
     /// Checks every invariant of the trees.

@@ -121,11 +121,14 @@ impl Skeleton {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Run;
     use crate::data::Rows;
+    use crate::mondrian::body::Body;
     use crate::mondrian::domain::Domain;
-    use crate::mondrian::forest::{Batch, Body, Forest, MondrianSettings, Run};
+    use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::gaussian::{self, Messages};
     use crate::mondrian::keyed::Stream;
+    use crate::mondrian::settings::MondrianSettings;
 
     /// Also where numbers of nodes are in no order, and some are nobody's.
     #[test]

@@ -42,14 +42,6 @@ impl Values {
         }
     }
 
-    /// Bytes of a value.
-    pub(crate) fn width(&self) -> u8 {
-        match self {
-            Self::F32(_) => 4,
-            Self::F64(_) => 8,
-        }
-    }
-
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         match self {

@@ -1,0 +1,59 @@
+//! What determines a forest of Mondrian trees, besides rows and domain.
+
+use crate::error::{Error, Result};
+
+/// How a test point's place in a tree is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Predictive {
+    /// By the average over every way in which it could branch off (Algorithms 5.8, 6.5). Needs boxes.
+    #[default]
+    Averaged,
+    /// By the tree's own cuts.
+    Realised,
+}
+
+/// What determines a forest of Mondrian trees, besides rows and domain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MondrianSettings {
+    /// Number of trees.
+    pub n_estimators: usize,
+    /// No cut comes at this time or later; `lambda` in the thesis.
+    pub lifetime: f64,
+    /// A node of fewer rows is not split; at least 2.
+    pub min_samples_split: usize,
+    /// How test points are placed.
+    pub predictive: Predictive,
+    /// Seed of the keyed generator.
+    pub seed: u64,
+}
+
+impl Default for MondrianSettings {
+    /// 100 trees, no end of time, leaves of one label.
+    fn default() -> Self {
+        Self {
+            n_estimators: 100,
+            lifetime: f64::INFINITY,
+            min_samples_split: 2,
+            predictive: Predictive::Averaged,
+            seed: 0,
+        }
+    }
+}
+
+impl MondrianSettings {
+    /// # Errors
+    /// A setting outside its domain.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
+        if self.n_estimators == 0 || self.n_estimators > 100_000 {
+            return wrong("n_estimators", "between 1 and 100000", self.n_estimators.to_string());
+        }
+        if self.lifetime.is_nan() || self.lifetime < 0.0 {
+            return wrong("lifetime", "non-negative", self.lifetime.to_string());
+        }
+        if self.min_samples_split < 2 {
+            return wrong("min_samples_split", "at least 2", self.min_samples_split.to_string());
+        }
+        Ok(())
+    }
+}
