@@ -33,7 +33,7 @@ def r_hat(draws: FloatArray) -> float:
 
 
 def effective_size(draws: FloatArray) -> float:
-    """The number of independent draws that tell the mean as well (of ranks: "bulk").
+    """The number of independent draws whose mean is as precise, of ranks ("bulk" ESS).
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _autocovariance(draws: FloatArray) -> FloatArray:
 
 
 def spectral_size(draws: FloatArray) -> float:
-    """The number of independent draws that tell the mean as well, as R-CODA has it.
+    """The number of independent draws whose mean is as precise, as R-CODA estimates it.
 
     The variance of the draws over their spectral density at zero, which is that of an
     autoregressive model (Yule-Walker equations, order by AIC); summed over chains.
@@ -125,7 +125,7 @@ def _spectral_size(chain: FloatArray) -> float:
     n = len(chain)
     most = min(n - 1, int(10.0 * np.log10(n)))
     covariance = _autocovariance(chain[None])[0, : most + 1]
-    # A line has no density at zero: no number of draws tells its mean.
+    # A line has no finite density at zero.
     line = np.polynomial.Polynomial.fit(np.arange(n), chain, 1)(np.arange(n)) if n > 1 else chain
     if covariance[0] == 0.0 or np.std(chain - line) <= _STRAIGHT * np.std(chain):
         return 0.0

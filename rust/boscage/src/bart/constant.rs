@@ -1,8 +1,9 @@
 //! Which dimensions do not vary among the rows of a node.
 //!
 //! What is constant in a node is so below it. Of what is not, rows are looked at until two differ, which takes long where
-//! nearly all have one value, as in columns of a one-hot code. But a node that has more rows than a column has others than
-//! those of its most frequent value has one of these, and the dimension varies if one of the others is there too.
+//! nearly all have the same value, as in columns of a one-hot code. Such columns list the few rows that have another
+//! ("uncommon" ones). A node of more rows than that has one with the most frequent value, so the dimension varies there
+//! exactly if the node has an uncommon row, too.
 
 use std::cell::OnceCell;
 

@@ -161,7 +161,7 @@ fn draw_rule<E: Evidence>(
             continue;
         }
         let u = stream.unit();
-        // Where few rows have not the most frequent value, they tell whether passes over all rows are worth it.
+        // Where nearly all rows have one value, the few others tell whether a pass over the node's rows is worth it.
         let uncommon = context.table.ties().uncommon(dimension);
         if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
             continue;

@@ -76,7 +76,7 @@ impl SplitWeights {
 
     /// Logarithm of the sum of `s`, or `weights`, of dimensions that vary: what varies may have hardly any probability.
     fn log_sum(&self, weights: &[f64], varies: &[f64]) -> f64 {
-        /// Beside a sum above this no weight counts that is too small for a number, however many these are.
+        /// Weights that underflowed to zero are below 1e-307; beside a sum above this they do not count, however many.
         const SURE: f64 = 1e-280;
         let sum: f64 = weights.iter().zip(varies).map(|(weight, varies)| weight * varies).sum();
         if sum > SURE {
@@ -87,8 +87,8 @@ impl SplitWeights {
     }
 }
 
-/// Sums of `t` by dimension. Where what varies has hardly any probability, `t` need not be a number: such ones are summed
-/// by their logarithms.
+/// Sums of `t` by dimension. Where the dimensions that vary have hardly any probability, `t` may overflow: such ones are
+/// summed by their logarithms.
 struct Rates {
     sums: Vec<f64>,
     /// Nothing as long as there are none.
@@ -102,7 +102,7 @@ impl Rates {
 
     /// Adds `t`, given by its logarithm, where dimensions vary (1, or else 0).
     fn add(&mut self, log_t: f64, varies: &[f64]) {
-        /// More than any number of these add up to a number.
+        /// The exponential of this, however often it is added up, is finite.
         const LARGEST: f64 = 600.0;
         if log_t < LARGEST {
             let t = libm::exp(log_t);

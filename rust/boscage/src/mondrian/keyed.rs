@@ -109,7 +109,7 @@ impl Stream {
         unit(self.key.bits(self.number))
     }
 
-    /// The next uniform draws, so many, which are done with it: to be looked at in any order, or not at all.
+    /// The next `n` uniform draws, which count as drawn: any of them may be looked at later, in any order, or none.
     pub(crate) fn ahead(&mut self, n: usize) -> Ahead {
         let ahead = Ahead { key: self.key, next: self.number + 1 };
         self.number += n as u64;

@@ -40,6 +40,8 @@ const LEAST_NOISE: f64 = 1e-3;
 const WORTHWHILE: f64 = 1e-3;
 /// Steps of the spread from none to that of the mixture.
 const FULL_SPREAD: f64 = 4.0;
+/// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
+const REMEMBERED: usize = 3;
 /// Rows that are left out together of the joint model: one of so many, or fewer.
 const PARTS: usize = 8;
 /// Trees (at most) for which its hyperparameters are sought.
@@ -117,19 +119,19 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
-    // Many points have a gamma_2 in common, and so most of the work of clocks: 8 bytes a split.
+    // Many points have a gamma_2 in common, and so most of the work of clocks.
     let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
         let prior = PRIOR * f64::from(prior).exp2();
-        let known = match clocks.iter().position(|known| known.0 == hyper.gamma2) {
-            Some(known) => known,
+        match clocks.iter().position(|known| known.0 == hyper.gamma2) {
+            Some(known) => clocks[..=known].rotate_right(1),
             None => {
-                clocks.push((hyper.gamma2, trial.clocks(hyper.gamma2)?));
-                clocks.len() - 1
+                clocks.truncate(REMEMBERED - 1);
+                clocks.insert(0, (hyper.gamma2, trial.clocks(hyper.gamma2)?));
             }
-        };
-        let mut left_out = trial.left_out(&hyper, &clocks[known].1, prior)?;
+        }
+        let mut left_out = trial.left_out(&hyper, &clocks[0].1, prior)?;
         let together = joint.as_ref().map(|(model, errors)| {
             let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
             Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
