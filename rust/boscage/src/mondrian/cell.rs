@@ -404,17 +404,39 @@ impl SumTree {
 
     /// The index at fraction `u` of the total; never one whose number is zero.
     fn find(&self, u: f64) -> usize {
-        let mut rest = u * self.sums[1];
-        let mut i = 1;
+        let sums = &self.sums[..2 * self.leaves];
+        let (mut i, mut rest) = (1, u * sums[1]);
+        if !self.leaves.ilog2().is_multiple_of(2) {
+            let right = goes_right(rest, sums[2], sums[3]);
+            rest = either(right, rest, rest - sums[2]);
+            i = 2 + right as usize;
+        }
+        // Two depths at a time: where the first leads to, and where each of its sides would lead to, are found side by
+        // side. Every fit waits for this.
         while i < self.leaves {
-            let (left, right) = (self.sums[2 * i], self.sums[2 * i + 1]);
-            // Nobody could foresee where a branch goes.
-            let goes = u64::from(right > 0.0) & u64::from(rest >= left);
-            rest -= f64::from_bits(left.to_bits() & goes.wrapping_neg());
-            i = 2 * i + goes as usize;
+            let below = &sums[4 * i..4 * i + 4];
+            let beyond = rest - sums[2 * i];
+            let right = goes_right(rest, sums[2 * i], sums[2 * i + 1]);
+            let of_left = goes_right(rest, below[0], below[1]);
+            let of_right = goes_right(beyond, below[2], below[3]);
+            let again = (of_left & !right) | (of_right & right);
+            rest = either(right, rest, beyond);
+            rest = either(again, rest, rest - either(right, below[0], below[2]));
+            i = 4 * i + 2 * right as usize + again as usize;
         }
         i - self.leaves
     }
+}
+
+/// Whether a number lies beyond the left one of two sums, and the right one is not zero: 0 or 1, for nobody could foresee
+/// where a branch goes.
+fn goes_right(rest: f64, left: f64, right: f64) -> u64 {
+    u64::from(right > 0.0) & u64::from(rest >= left)
+}
+
+/// One number if `which` is 0, the other if it is 1.
+fn either(which: u64, zero: f64, one: f64) -> f64 {
+    f64::from_bits((zero.to_bits() & which.wrapping_sub(1)) | (one.to_bits() & which.wrapping_neg()))
 }
 
 #[cfg(test)]
@@ -566,6 +588,28 @@ mod tests {
             assert!((time / n * rate - 1.0).abs() < 5.0 / n.sqrt(), "mean time, level {level}");
             assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "dimension, level {level}");
             assert!((along / n - 0.5).abs() < 5.0 / (12.0 * n).sqrt(), "location, level {level}");
+        }
+    }
+
+    #[test]
+    fn sum_tree_finds_what_a_walk_of_single_depths_finds() {
+        let mut stream = super::super::keyed::Stream::new(0, 0);
+        for n in 1..70 {
+            let mut tree = SumTree::new(n);
+            let numbers: Vec<f64> =
+                (0..n).map(|_| if stream.below(3) == 0 { 0.0 } else { stream.unit() }).collect();
+            tree.numbers()[..n].copy_from_slice(&numbers);
+            tree.sum();
+            for _ in 0..100 {
+                let u = stream.unit();
+                let (mut i, mut rest) = (1, u * tree.total());
+                while i < tree.leaves {
+                    let right = tree.sums[2 * i + 1] > 0.0 && rest >= tree.sums[2 * i];
+                    rest -= if right { tree.sums[2 * i] } else { 0.0 };
+                    i = 2 * i + usize::from(right);
+                }
+                assert_eq!(tree.find(u), i - tree.leaves);
+            }
         }
     }
 
