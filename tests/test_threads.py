@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,22 @@ def test_a_model_is_saved_while_another_thread_reads_it(tmp_path: Path) -> None:
     x = rng.uniform(size=(3000, D))
     y = (x.sum(axis=1) * 3).astype(int)
     model = MondrianForestClassifier(50, feature_range=(0.0, 1.0), random_state=0).fit(x, y)
-    n_saved = 0
+    begun, saved = Event(), Event()
+
+    def read() -> None:
+        while not saved.is_set():
+            begun.set()
+            model.predict_proba(x)
+
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(lambda: [model.predict_proba(x) for _ in range(3)])
-        while not reading.done():
-            model.save(tmp_path / "model.boscage")
-            n_saved += 1
+        reading = pool.submit(read)
+        try:
+            begun.wait()
+            for _ in range(10):
+                model.save(tmp_path / "model.boscage")
+        finally:
+            saved.set()
         reading.result()
-    assert n_saved > 0
     assert MondrianForestClassifier.load(tmp_path / "model.boscage").digest() == model.digest()
 
 

@@ -263,8 +263,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
         model.set_discount(_DISCOUNTS[int(np.argmax(score))])
 
-    def _adjust(self, model: _boscage.MondrianClassifier, n_threads: int) -> None:
-        super()._adjust(model, n_threads)
+    def _adjust(self, model: _boscage.MondrianClassifier) -> None:
+        super()._adjust(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)
 

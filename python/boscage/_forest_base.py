@@ -81,8 +81,8 @@ class MondrianForest(KeptModel):
     def _tune(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose what is chosen when the trees are there."""
 
-    def _adjust(self, model: Any, n_threads: int) -> None:
-        """Follow parameters that were changed since, where the trees need not change for it.
+    def _adjust(self, model: Any) -> None:
+        """Follow parameters that were changed since and do not shape the trees.
 
         They are checked already. What the model has decides: an earlier change may have been
         interrupted.
@@ -243,7 +243,7 @@ class MondrianForest(KeptModel):
         if changed:
             self._settings()  # refuses what is out of its domain
         window = self._window()
-        n_threads = self._n_threads()
+        self._n_threads()  # as do these
         rows = _inputs.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _inputs.check_ids(ids, len(rows))
@@ -252,7 +252,7 @@ class MondrianForest(KeptModel):
             model.partial_fit(rows, *encoded, ids=numbers)
         finally:  # an interrupt that came meanwhile is raised when all rows are in
             self._slide(window)
-        self._adjust(model, n_threads)
+        self._adjust(model)
         if changed:
             self._grown_with = self.get_params(deep=False)
 

@@ -30,9 +30,9 @@ impl MondrianClassifier {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// Rows of a prediction, with those that trees have to take in before, times trees.
+    /// What a prediction of so many rows is like, with what trees have to take in before.
     fn size(model: &boscage::MondrianClassifier, n_rows: usize) -> usize {
-        (n_rows + model.n_pending()).saturating_mul(model.settings().n_estimators)
+        gate::size(n_rows + model.n_pending(), model.settings(), model.domain())
     }
 
     fn of(model: boscage::MondrianClassifier) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use boscage::{Control, Error, Run};
+use boscage::{Control, Domain, Error, MondrianSettings, Run};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -67,7 +67,7 @@ pub(crate) fn run<R: Send>(
     })
 }
 
-/// Work that is always short, without the interpreter but also without a thread of its own.
+/// Work that is short, unless another thread is settling the same model, without the interpreter but also without a thread of its own.
 pub(crate) fn brief<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> boscage::Result<R> + Send,
@@ -75,17 +75,24 @@ pub(crate) fn brief<R: Send>(
     py.detach(work).map_err(to_python)
 }
 
-/// [`run`], but what takes a few rows through a few trees goes without a thread of its own: starting one would take
-/// longer.
+/// How much there is to do where rows go through trees.
+pub(crate) fn size(n_rows: usize, settings: &MondrianSettings, domain: &Domain) -> usize {
+    /// So many features do not make a way through a tree longer.
+    const FEW: usize = 16;
+    n_rows.saturating_mul(settings.n_estimators).saturating_mul(domain.n_features().max(FEW))
+}
+
+/// [`run`], but what is small goes without a thread of its own: starting one would take longer.
 pub(crate) fn run_sized<R: Send>(
     py: Python<'_>,
-    n_steps: usize,
+    size: usize,
     n_threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Run<'_>) -> boscage::Result<R> + Send,
 ) -> PyResult<R> {
-    const FEW: usize = 6400;
-    if n_steps > FEW {
+    /// Some milliseconds' work: 64 rows of 16 features and 100 trees.
+    const SMALL: usize = 64 * 16 * 100;
+    if size > SMALL {
         return run(py, n_threads, progress, work);
     }
     brief(py, || work(&Run { n_threads, control: &Control::new() }))

@@ -32,10 +32,9 @@ impl MondrianRegressor {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// Rows of a prediction; one for which hyperparameters have to be chosen first is long.
+    /// What a prediction of so many rows is like; one for which hyperparameters have to be chosen first is long.
     fn size(model: &boscage::MondrianRegressor, n_rows: usize) -> usize {
-        let n_rows = if model.is_settled() { n_rows } else { usize::MAX };
-        n_rows.saturating_mul(model.settings().n_estimators)
+        if model.is_settled() { gate::size(n_rows, model.settings(), model.domain()) } else { usize::MAX }
     }
 
     fn of(model: boscage::MondrianRegressor) -> Self {

@@ -197,6 +197,17 @@ proptest! {
         let whole = regressor(&setting, &rows, &all);
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict(probes, &one), whole.predict(probes, &two));
+
+        // Boxes go and come back, and predictions with them.
+        for predictive in [Predictive::Realised, Predictive::Averaged, setting.predictive] {
+            prop_assert!(forest.is_settled());
+            let before = forest.settings().predictive;
+            forest.set_predictive(predictive);
+            prop_assert!(n == 1 || forest.is_settled() == (before == predictive));
+            forest.settle(&one).unwrap();
+            let again = regressor(&Setting { predictive, ..setting.clone() }, &rows, &all);
+            prop_assert_eq!(forest.predict(probes, &one), again.predict(probes, &one));
+        }
         let keep = keep.min(n);
         forest.forget(&(keep as u64..n as u64).collect::<Vec<_>>()).unwrap();
         forest.check().unwrap();

@@ -1,8 +1,7 @@
 //! Draws of sums of trees, kept compactly, and their predictions.
 
 use super::tree_state::{Kind, TreeState};
-use crate::control::Run;
-use crate::control::map;
+use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 

@@ -7,8 +7,7 @@ use super::smc::{self, IslandWeights, SmcSettings, Stage};
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::{greatest, log_mean_exp, log_sum_exp, normalised};
-use crate::control::Run;
-use crate::control::{Control, Threads, try_for_each_mut};
+use crate::control::{Control, Run, Threads, try_for_each_mut};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 

@@ -9,8 +9,7 @@ use super::table::Table;
 use super::target::Target;
 use super::tree::Tree;
 use super::weights::greatest;
-use crate::control::Run;
-use crate::control::Threads;
+use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 

@@ -1,6 +1,7 @@
 //! What stands in a model file, field by field: writing and reading side by side.
 
 use crate::control::Run;
+use crate::data::Scalar;
 use crate::error::{Error, Result};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::values::Values;
@@ -262,7 +263,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotati
     writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
     let values = || rows.iter().flat_map(|&row| forest.row_values(row));
     // Not the width that the forest has: rows that left may have needed it.
-    let narrow = values().all(|value| f64::from(value as f32) == value);
+    let narrow = values().all(|value| f32::exact(value).is_some());
     writer.u8(if narrow { 4 } else { 8 });
     for value in values() {
         if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }

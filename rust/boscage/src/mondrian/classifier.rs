@@ -257,14 +257,15 @@ impl MondrianClassifier {
         self.forest.body(run).map(drop)
     }
 
-    /// Whether trees have all rows and no others: if not, the first prediction sees to it.
+    /// Whether trees have all rows and no others, and the boxes that predictions need: if not, the first prediction sees
+    /// to it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.forest.is_settled()
     }
 
     /// How many rows the trees have to take in or let go before they predict: those that came or left since they last
-    /// did, or all if these are so many, or so far away, that trees are drawn anew.
+    /// did, or all if these are so many, or so far away, that trees are drawn anew, or if trees build or drop boxes.
     #[must_use]
     pub fn n_pending(&self) -> usize {
         self.forest.n_pending()

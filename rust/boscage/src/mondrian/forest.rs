@@ -135,6 +135,7 @@ impl<P: Statistics> Forest<P> {
     /// Turns averaged prediction on or off. Trees build or drop the boxes of splits when somebody asks for them.
     pub(crate) fn set_predictive(&mut self, predictive: Predictive) {
         self.settings.predictive = predictive;
+        // From now on somebody has to look whether trees are up to date.
         self.body.get_mut();
     }
 

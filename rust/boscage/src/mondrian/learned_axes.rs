@@ -8,8 +8,7 @@ use super::keyed::Stream;
 use super::likeliest::{Measure, likeliest};
 use super::metric;
 use super::pilot::{PilotTask, pilot};
-use crate::control::Run;
-use crate::control::map;
+use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 

@@ -10,8 +10,7 @@
 use super::axes::Axis;
 use super::keyed::Stream;
 use super::likeliest::Measure;
-use crate::control::Run;
-use crate::control::map;
+use crate::control::{Run, map};
 use crate::error::Result;
 
 const STEPS: usize = 200;

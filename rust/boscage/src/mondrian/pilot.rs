@@ -6,8 +6,7 @@
 //! irrelevant features as its weakness), after which nothing looks at labels any more.
 
 use super::keyed::Stream;
-use crate::control::Run;
-use crate::control::map;
+use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 

@@ -171,8 +171,8 @@ impl<P: Statistics> Forest<P> {
         Ok(chunk)
     }
 
-    /// The points in the box of the trees, which is of level `own`, and the others with the level of the smallest box that holds them,
-    /// if one does. Only the realised predictive tells them apart.
+    /// The points in the box of the trees, which is of level `own`, and the others with the level of the smallest box
+    /// that holds them, if one does. Only the realised predictive tells them apart.
     fn places<X: Scalar>(&self, own: u32, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (row, x) in points.chunks_exact(self.domain.n_features()).enumerate() {

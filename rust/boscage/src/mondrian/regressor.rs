@@ -201,14 +201,15 @@ impl MondrianRegressor {
     /// # Errors
     /// An interrupt: some rows may go on waiting.
     pub fn settle(&self, run: &Run<'_>) -> Result<()> {
+        self.forest.body(run)?;
         self.state(run).map(drop)
     }
 
-    /// Whether trees have all rows, and hyperparameters and beliefs are there: if not, the first prediction sees to it,
-    /// which takes longer than it does itself.
+    /// Whether trees have all rows and the boxes that predictions need, and hyperparameters and beliefs are there: if not,
+    /// the first prediction sees to it, which takes longer than it does itself.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.state.get().is_some()
+        self.state.get().is_some() && self.forest.is_settled()
     }
 
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them. Trees let them go when they

@@ -1,4 +1,4 @@
-//! Letting trees take in rows that came and let go others that left, when somebody asks for the trees.
+//! Letting trees take in rows that came, let go others that left, and build or drop boxes, when somebody asks for them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -36,7 +36,7 @@ impl Backlog {
 }
 
 impl<P: Statistics> Forest<P> {
-    /// The trees of just these rows. Interrupted, some rows go on waiting.
+    /// The trees of just these rows, with the boxes that predictions need. Interrupted, some rows go on waiting.
     pub(crate) fn body(&self, run: &Run<'_>) -> Result<&Body<P>> {
         let work = |body: &mut Body<P>| {
             let done = catch_unwind(AssertUnwindSafe(|| self.settle_apart(body, run)));
@@ -67,7 +67,7 @@ impl<P: Statistics> Forest<P> {
         self.body(&Run::default()).expect("nobody interrupts")
     }
 
-    /// Whether trees are those of just these rows.
+    /// Whether trees are those of just these rows, with the boxes that predictions need.
     pub(crate) fn is_settled(&self) -> bool {
         let settled = self.body.try_peek(|body| self.backlog(body).is_none());
         // Not while somebody sees to it.
@@ -75,7 +75,7 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// How many rows trees have to take in and let go before the next prediction: those that came and left since the
-    /// last one, or all if trees are drawn anew.
+    /// last one, or all if trees are drawn anew, or build or drop boxes.
     pub(crate) fn n_pending(&self) -> usize {
         let pending = self.body.try_peek(|body| match self.backlog(body) {
             backlog if backlog.is_none() => 0,
@@ -176,7 +176,12 @@ impl<P: Statistics> Forest<P> {
         let table = Table::new(values, self.domain.n_features());
         let bench = || (Workbench::new(&self.domain, *level), Vec::new());
         try_for_each_mut(run.n_threads, trees, bench, |(bench, own), i, tree| {
-            let process = self.process(i, table);
+            let (process, boxes) = (self.process(i, table), self.needs_boxes());
+            // What is not needed need not follow, and what is lacking is built of all rows at once.
+            if tree.extents.has_splits() && !boxes {
+                run.control.check()?;
+                tree.build_extents(self.domain.n_features(), boxes, table);
+            }
             while tree.n_let_go < leaving.len() {
                 run.control.check()?;
                 let end = leaving.len().min(tree.n_let_go + BLOCK);
@@ -194,9 +199,9 @@ impl<P: Statistics> Forest<P> {
                 tree.insert(own, &process, bench, &Control::new())?;
                 tree.lacks_from = self.roster.arrival(block[block.len() - 1]) + 1;
             }
-            if tree.extents.has_splits() != self.needs_boxes() {
+            if boxes && !tree.extents.has_splits() {
                 run.control.check()?;
-                tree.build_extents(self.domain.n_features(), self.needs_boxes(), table);
+                tree.build_extents(self.domain.n_features(), boxes, table);
             }
             run.control.advance(1);
             Ok(())
@@ -282,6 +287,8 @@ mod tests {
                 let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&came) };
                 forest.insert(batch, || y).unwrap();
                 held.extend(came);
+                let either = [Predictive::Averaged, Predictive::Realised];
+                forest.set_predictive(either[stream.below(5) / 4]);
                 let n_left = stream.below(4).min(held.len());
                 let left: Vec<u64> =
                     (0..n_left).map(|_| held.swap_remove(stream.below(held.len()))).collect();
@@ -297,7 +304,11 @@ mod tests {
                     Body::F64(_) => panic!("small numbers are kept as f32"),
                 });
             }
+            forest.set_predictive(Predictive::Averaged);
             assert_eq!(digest(&forest), digest(&fitted(&held)), "seed {seed}");
+            with_body!(forest.body_alone(), kept => {
+                assert!(kept.trees.iter().all(|tree| tree.extents.has_splits()));
+            });
             assert_eq!(forest.n_pending(), 0);
             forest.check().unwrap();
             // All trees have let go of the rows that left: their places are used again.
