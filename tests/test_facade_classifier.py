@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier
@@ -95,6 +96,16 @@ def test_bad_labels_are_refused_and_change_nothing(labels: Any, error: Any, mess
         model.partial_fit(X[:3], labels)
     assert model.digest() == before
     assert model.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_probabilities_are_at_most_one(seed: int) -> None:
+    """To the last bit, though they are sums over trees: scores refuse others."""
+    x, y = load_breast_cancer(return_X_y=True)
+    proba = MondrianForestClassifier(random_state=seed).fit(x[::2], y[::2]).predict_proba(x)
+    assert proba.max() <= 1.0
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-14)
+    log_loss(y, proba)
 
 
 def test_a_refit_may_have_other_labels() -> None:

@@ -83,12 +83,16 @@ impl BayesianTreeClassifier {
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let n_classes = self.leaf.labels.len();
         let of_nodes: Vec<Vec<f64>> = self.ensemble.trees.iter().map(|tree| self.predictives(tree)).collect();
-        let [proba] = self.ensemble.predict(rows, run, n_classes, |leaves, [out]: [&mut [f64]; 1]| {
+        let [mut proba] = self.ensemble.predict(rows, run, n_classes, |leaves, [out]: [&mut [f64]; 1]| {
             for ((&leaf, of_nodes), weight) in leaves.iter().zip(&of_nodes).zip(&self.ensemble.weights) {
                 let predictive = &of_nodes[leaf * n_classes..][..n_classes];
                 out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
             }
         })?;
+        // Sums over trees are rounded; a probability is none above 1.
+        for p in &mut proba {
+            *p = p.min(1.0);
+        }
         Ok(proba)
     }
 

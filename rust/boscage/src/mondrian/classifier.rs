@@ -472,7 +472,8 @@ impl MondrianClassifier {
             let base = chunk.base[at] / n_live.max(1) as f64;
             let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
             out.extend(live.iter().map(|&class| {
-                if Some(class) == gone { 0.0 } else { (proba[class as usize] + base) / n_trees }
+                // Sums over trees are rounded; a probability is none above 1.
+                if Some(class) == gone { 0.0 } else { ((proba[class as usize] + base) / n_trees).min(1.0) }
             }));
         }
     }
