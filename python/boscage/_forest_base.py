@@ -243,7 +243,7 @@ class MondrianForest(KeptModel):
         if changed:
             self._settings()  # refuses what is out of its domain
         window = self._window()
-        self._n_threads()  # as do these
+        self._n_threads()  # as does this
         rows = _inputs.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _inputs.check_ids(ids, len(rows))

@@ -170,13 +170,8 @@ pub(super) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
     writer.f64(model.discount);
     // Labels of rows that left are forgotten, too.
-    let live = model.classes.live();
-    let mut codes = vec![0; model.classes.labels.len()];
-    for (code, &class) in (0..).zip(&live) {
-        codes[class as usize] = code;
-    }
-    let labels: Vec<&Label> = live.iter().map(|&class| &model.classes.labels[class as usize]).collect();
-    writer.list(&labels, |writer, label| write_label(writer, label));
+    let codes = model.classes.renumbered(0..);
+    writer.list(&model.classes(), write_label);
     writer.list(&model.classes.declared(), write_label);
     write_forest(writer, &model.forest, annotation);
     for class in targets(&model.forest) {

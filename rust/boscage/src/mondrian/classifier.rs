@@ -127,7 +127,7 @@ pub struct MondrianClassifier {
 /// The classes that a forest has seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassTable {
-    pub(crate) labels: Vec<Label>,
+    labels: Vec<Label>,
     by_label: BTreeMap<Label, Class>,
     n_rows: Vec<usize>,
     declared: Vec<bool>,
@@ -164,8 +164,17 @@ impl ClassTable {
     }
 
     /// Classes that are declared or have rows, in order of label.
-    pub(crate) fn live(&self) -> Vec<Class> {
+    fn live(&self) -> Vec<Class> {
         self.by_label.values().copied().filter(|&class| self.is_live(class)).collect()
+    }
+
+    /// By class the given numbers, which are those of the live ones in order of label.
+    pub(crate) fn renumbered(&self, numbers: impl IntoIterator<Item = Class>) -> Vec<Class> {
+        let mut by_class = vec![0; self.labels.len()];
+        for (class, number) in self.live().into_iter().zip(numbers) {
+            by_class[class as usize] = number;
+        }
+        by_class
     }
 
     pub(crate) fn declared(&self) -> Vec<Label> {
@@ -306,13 +315,7 @@ impl MondrianClassifier {
             return Err(Error::NotMergeable { what: "discounts" });
         }
         self.forest.check_mergeable(&other.forest)?;
-        let live = other.classes.live();
-        let labels: Vec<Label> =
-            live.iter().map(|&class| other.classes.labels[class as usize].clone()).collect();
-        let mut of_class = vec![0; other.classes.labels.len()];
-        for (class, own) in live.into_iter().zip(self.classes.admit(&labels)) {
-            of_class[class as usize] = own;
-        }
+        let of_class = other.classes.renumbered(self.classes.admit(&other.classes()));
         self.classes.declare(&other.classes.declared());
         let own = |class: Class| of_class[class as usize];
         self.forest.merge(&other.forest, own)?;

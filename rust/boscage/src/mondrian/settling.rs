@@ -79,7 +79,7 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn n_pending(&self) -> usize {
         let pending = self.body.try_peek(|body| match self.backlog(body) {
             backlog if backlog.is_none() => 0,
-            backlog if backlog.boxes || self.is_drawn_anew(body) => self.n_rows().max(1),
+            backlog if backlog.boxes || self.is_drawn_anew(body, &backlog) => self.n_rows().max(1),
             backlog => backlog.waiting + backlog.leaving,
         });
         // While somebody sees to it, nobody knows.
@@ -104,9 +104,9 @@ impl<P: Statistics> Forest<P> {
 
     /// Whether trees are drawn anew, to the same bits, which is quicker where many rows come or go, and needed where one
     /// lies outside their box.
-    fn is_drawn_anew(&self, body: &Body<P>) -> bool {
-        let Backlog { held, waiting, leaving, .. } = self.backlog(body);
-        2 * waiting + 3 * leaving >= held || with_body!(body, kept => self.level(kept) > kept.level)
+    fn is_drawn_anew(&self, body: &Body<P>, backlog: &Backlog) -> bool {
+        let Backlog { held, waiting, leaving, .. } = backlog;
+        2 * waiting + 3 * leaving >= *held || with_body!(body, kept => self.level(kept) > kept.level)
     }
 
     fn backlog(&self, body: &Body<P>) -> Backlog {
@@ -142,7 +142,7 @@ impl<P: Statistics> Forest<P> {
 
     /// Makes trees those of the forest's rows.
     fn settle(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
-        let anew = self.is_drawn_anew(body);
+        let anew = self.is_drawn_anew(body, &self.backlog(body));
         run.control.expect(self.settings.n_estimators as u64);
         with_body!(body, kept => if anew { self.draw(kept, run) } else { self.follow(kept, run) })
     }
@@ -176,11 +176,10 @@ impl<P: Statistics> Forest<P> {
         let table = Table::new(values, self.domain.n_features());
         let bench = || (Workbench::new(&self.domain, *level), Vec::new());
         try_for_each_mut(run.n_threads, trees, bench, |(bench, own), i, tree| {
-            let (process, boxes) = (self.process(i, table), self.needs_boxes());
-            // What is not needed need not follow, and what is lacking is built of all rows at once.
-            if tree.extents.has_splits() && !boxes {
-                run.control.check()?;
-                tree.build_extents(self.domain.n_features(), boxes, table);
+            let process = self.process(i, table);
+            // Boxes that are not needed need not follow, and those that are lacking are built of all rows at once.
+            if !self.needs_boxes() {
+                self.fit_boxes(tree, table, run)?;
             }
             while tree.n_let_go < leaving.len() {
                 run.control.check()?;
@@ -199,13 +198,19 @@ impl<P: Statistics> Forest<P> {
                 tree.insert(own, &process, bench, &Control::new())?;
                 tree.lacks_from = self.roster.arrival(block[block.len() - 1]) + 1;
             }
-            if boxes && !tree.extents.has_splits() {
-                run.control.check()?;
-                tree.build_extents(self.domain.n_features(), boxes, table);
-            }
+            self.fit_boxes(tree, table, run)?;
             run.control.advance(1);
             Ok(())
         })
+    }
+
+    /// Builds or drops a tree's boxes of splits if predictions ask for it.
+    fn fit_boxes<S: Scalar>(&self, tree: &mut Tree<S, P>, table: Table<'_, S>, run: &Run<'_>) -> Result<()> {
+        if tree.extents.has_splits() != self.needs_boxes() {
+            run.control.check()?;
+            tree.build_extents(self.domain.n_features(), self.needs_boxes(), table);
+        }
+        Ok(())
     }
 
     pub(super) fn process<'a, S: Scalar>(
@@ -266,7 +271,7 @@ mod tests {
     fn settle_some(forest: &mut Forest<Classes>, n_trees: usize) {
         let mut settled = forest.clone();
         settled.body_alone();
-        let drawn_anew = forest.body.peek(|body| forest.is_drawn_anew(body));
+        let drawn_anew = forest.body.peek(|body| forest.is_drawn_anew(body, &forest.backlog(body)));
         if let (Body::F32(kept), Body::F32(done), false) =
             (forest.body.get_mut(), settled.body.get_mut(), drawn_anew)
         {
