@@ -12,7 +12,7 @@ use crate::bayes::Table;
 
 /// An inner node.
 pub(super) struct InnerNode {
-    id: Label,
+    pub(super) id: Label,
     pub(super) dimension: u32,
     /// Dimensions that do not vary among its rows, and of others those with ties, which alone might not below it.
     pub(super) constant: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) fn inner_nodes(tree: &TreeState, table: &Table) -> Vec<InnerNode> {
 }
 
 /// The rows of the nodes of a tree. In the order of its leaves those of a node are next to each other.
-struct TreeRows<'t> {
+pub(super) struct TreeRows<'t> {
     tree: &'t TreeState,
     /// By node: where its rows begin.
     starts: Vec<u32>,
@@ -48,7 +48,7 @@ struct TreeRows<'t> {
 }
 
 impl<'t> TreeRows<'t> {
-    fn new(tree: &'t TreeState) -> Self {
+    pub(super) fn new(tree: &'t TreeState) -> Self {
         let mut starts = vec![0; tree.nodes.len()];
         let mut stack = vec![TreeState::ROOT];
         while let Some(id) = stack.pop() {
@@ -62,7 +62,7 @@ impl<'t> TreeRows<'t> {
     }
 
     /// Whether rows are in a node.
-    fn is_in(&self, id: Label) -> impl Fn(u32) -> bool + '_ {
+    pub(super) fn is_in(&self, id: Label) -> impl Fn(u32) -> bool + '_ {
         let (start, n_rows) = (self.starts[id as usize], self.tree.get(id).n_rows);
         move |row| self.starts[self.tree.labels[row as usize] as usize].wrapping_sub(start) < n_rows
     }
@@ -112,8 +112,13 @@ impl<'t> TreeRows<'t> {
 
 /// Whether the cuts above a node leave a single value of a dimension.
 fn is_one_value(tree: &TreeState, table: &Table, id: Label, dimension: u32) -> bool {
-    let column = table.column(dimension);
-    let (mut low, mut high) = (0, column.n_values() - 1);
+    let (low, high) = rank_cell(tree, table, id, dimension);
+    low == high
+}
+
+/// The lowest and highest rank of a dimension that the cuts above a node leave.
+pub(super) fn rank_cell(tree: &TreeState, table: &Table, id: Label, dimension: u32) -> (u32, u32) {
+    let (mut low, mut high) = (0, table.column(dimension).n_values() - 1);
     let mut below = id;
     while let Some(parent) = tree.get(below).parent {
         if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
@@ -127,7 +132,7 @@ fn is_one_value(tree: &TreeState, table: &Table, id: Label, dimension: u32) -> b
         }
         below = parent;
     }
-    low == high
+    (low, high)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What growing and pruning ask about rows: statistics of leaves, and what is added up when one is split.
 
 use super::leaf::LeafPosterior;
-use super::passes::{join_labels, part};
+use super::passes::{among, join_labels, part};
+use super::reroute::Transfer;
 use super::tree_state::{Label, TreeState};
 
 /// Statistics of a tree's leaves, by node, given the other trees.
@@ -26,6 +27,12 @@ pub(super) trait Evidence {
 
     /// Of some rows those in one leaf go over to another; both then have these statistics.
     fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, Self::Sum), to: (Label, Self::Sum));
+
+    /// All statistics, by node, as they will be when rows have gone to other leaves.
+    fn after(&self, transfers: &[Transfer]) -> Vec<Self::Sum>;
+
+    /// Rows went to other leaves, as their labels say; all statistics are then these.
+    fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<Self::Sum>);
 
     /// A leaf was split, so that its labels are those of these new leaves.
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
@@ -64,12 +71,7 @@ impl Evidence for NormalLeaves<'_> {
     }
 
     fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [f64; 2]) {
-        let (mut n, mut sum) = (0, 0.0);
-        for &row in rows {
-            let inside = labels[row as usize] == id;
-            n += u32::from(inside);
-            sum += if inside { self.residuals[row as usize] } else { 0.0 };
-        }
+        let (n, sum) = among(self.residuals, rows, labels, id);
         let sum = sum + f64::from(n) * self.counted[id as usize];
         (n, [sum, self.sum(id) - sum])
     }
@@ -78,12 +80,28 @@ impl Evidence for NormalLeaves<'_> {
         let change = self.counted[from.0 as usize] - self.counted[to.0 as usize];
         for &row in rows {
             let at = &mut labels[row as usize];
-            if *at == from.0 {
-                *at = to.0;
-                self.residuals[row as usize] += change;
-            }
+            let inside = *at == from.0;
+            *at = if inside { to.0 } else { *at };
+            self.residuals[row as usize] += f64::from(u8::from(inside)) * change;
         }
         (self.sums[from.0 as usize], self.sums[to.0 as usize]) = (from.1, to.1);
+    }
+
+    fn after(&self, transfers: &[Transfer]) -> Vec<f64> {
+        let mut sums = self.sums.clone();
+        for &Transfer { row, from, to } in transfers {
+            let own = self.residuals[row as usize] + self.counted[from as usize];
+            sums[from as usize] -= own;
+            sums[to as usize] += own;
+        }
+        sums
+    }
+
+    fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<f64>) {
+        for &Transfer { row, from, to } in transfers {
+            self.residuals[row as usize] += self.counted[from as usize] - self.counted[to as usize];
+        }
+        *self.sums = sums;
     }
 
     fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {

@@ -117,7 +117,7 @@ fn prune<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mu
     let could_grow = can_grow(tree);
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
     let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
-    let Kind::Inner(_, ids) = tree.get(id).kind else { unreachable!("a prunable node is an inner one") };
+    let (_, ids) = tree.cut(id);
     let children = ids.map(|id| (*tree.get(id), work.evidence.sum(id)));
     let sum = E::join(children[0].1, children[1].1);
     let lost = children.iter().filter(|(child, _)| child.splittable).count();
@@ -209,6 +209,9 @@ fn splittable_sides(
     n_rows: [u32; 2],
     context: &Context<'_>,
 ) -> [bool; 2] {
+    if context.table.tells_rows_apart() {
+        return n_rows.map(|n| n > 1);
+    }
     let ranks = context.table.column(cut.dimension).ranks();
     let mut first = [None; 2];
     let mut found = [false; 2];

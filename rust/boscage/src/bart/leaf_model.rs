@@ -5,6 +5,7 @@ use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::evidence::Evidence;
+use super::reroute::Transfer;
 use super::tree_state::{Label, TreeState};
 use crate::bayes::{self, check};
 use crate::error::Result;
@@ -174,6 +175,20 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
             *at = if *at == from.0 { to.0 } else { *at };
         }
         (self.by_node[from.0 as usize], self.by_node[to.0 as usize]) = (from.1, to.1);
+    }
+
+    fn after(&self, transfers: &[Transfer]) -> Vec<M::Stats> {
+        let mut sums = self.by_node.clone();
+        for &Transfer { row, from, to } in transfers {
+            let own = self.rows.stats[row as usize];
+            sums[from as usize] = sums[from as usize] - own;
+            sums[to as usize] = sums[to as usize] + own;
+        }
+        sums
+    }
+
+    fn rerouted(&mut self, _: &[Transfer], sums: Vec<M::Stats>) {
+        *self.by_node = sums;
     }
 
     fn grown(&mut self, n_nodes: usize, _: Label, children: [(Label, M::Stats); 2]) {

@@ -35,6 +35,7 @@ mod passes;
 mod random;
 mod regressor;
 mod regrow;
+mod reroute;
 mod response;
 mod sampler;
 mod settings;

@@ -112,8 +112,7 @@ pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
     for ((r, own), at) in chunks {
         for lane in 0..LANES {
             let inside = u64::from(at[lane] == leaf) & u64::from(own[lane] <= rank);
-            // The residual or zero, without a branch that nobody could predict.
-            sums[lane] += f64::from_bits(r[lane].to_bits() & inside.wrapping_neg());
+            sums[lane] += only_if(inside, r[lane]);
             counts[lane] += inside;
         }
     }
@@ -124,6 +123,29 @@ pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
         }
     }
     (counts.iter().sum::<u64>() as u32, total(&sums))
+}
+
+/// The same of those of some rows that are in the leaf.
+pub(super) fn among(residuals: &[f64], rows: &[u32], labels: &[Label], leaf: Label) -> (u32, f64) {
+    let (mut sums, mut count) = ([0.0; LANES], 0);
+    let (chunks, rest) = rows.as_chunks::<LANES>();
+    let mut add = |lane: usize, row: u32| {
+        let inside = u64::from(labels[row as usize] == leaf);
+        sums[lane] += only_if(inside, residuals[row as usize]);
+        count += inside;
+    };
+    for rows in chunks {
+        (0..LANES).for_each(|lane| add(lane, rows[lane]));
+    }
+    for &row in rest {
+        add(0, row);
+    }
+    (count as u32, total(&sums))
+}
+
+/// A number or zero, without a branch that nobody could predict.
+fn only_if(one: u64, number: f64) -> f64 {
+    f64::from_bits(number.to_bits() & one.wrapping_neg())
 }
 
 /// Parts a leaf's rows among two new ones.

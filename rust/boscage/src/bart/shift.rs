@@ -5,31 +5,47 @@ use super::context::Context;
 use super::evidence::Evidence;
 use super::growprune::{Work, cell, pick};
 use super::random::accept;
-use super::tree_state::{Kind, Label, Node, TreeState, differ};
+use super::reroute;
+use super::tree_state::{Kind, Label, Node, TreeState, vary};
 use crate::bayes::{Cut, Rule, TreePrior};
 use crate::mondrian::Stream;
 
 /// The widest step over the narrowest, in logarithms: what is right for a cut depends on how many rows feel it.
 const LOG_STEPS: f64 = 4.6;
 
-/// Tries to move the threshold of a node whose children are leaves; None if there is no such node. The node is drawn
-/// from as many as there will be, the step from a symmetric law, and the prior is uniform in the node's extent, which
-/// stays; so likelihoods decide, and whether children can be split.
+/// Tries to move the threshold of a node; None if there is none. The node is drawn from as many as there will be, the
+/// step from a symmetric law, and the prior is uniform in the node's extent, which stays; so likelihoods decide, and
+/// what the prior says of the nodes below.
 pub(super) fn shift<E: Evidence>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> Option<bool> {
-    let tree = &mut *work.tree;
-    let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
-    if n_prunable == 0 {
+    let tree = &*work.tree;
+    let above_others = reroute::is_cheap(context.table);
+    let can_shift = |node: &Node| if above_others { node.is_inner() } else { tree.is_prunable(node) };
+    let n = tree.select(can_shift).count();
+    if n == 0 {
         return None;
     }
-    let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
-    let Kind::Inner(old, children) = tree.get(id).kind else {
-        unreachable!("a prunable node is an inner one")
-    };
-    let Some(new) = step(tree, id, old, context, stream) else { return Some(false) };
+    let id = pick(tree.select(can_shift), n, stream);
+    let Some(new) = step(tree, id, context, stream) else { return Some(false) };
+    Some(if tree.is_prunable(tree.get(id)) {
+        shift_between_leaves(work, (id, new), context, stream)
+    } else {
+        reroute::shift_above(work, (id, new), context, stream)
+    })
+}
+
+/// The same of a given node whose children are leaves, and a given step.
+fn shift_between_leaves<E: Evidence>(
+    work: &mut Work<'_, E>,
+    (id, new): (Label, Rule),
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> bool {
+    let tree = &mut *work.tree;
+    let (old, children) = tree.cut(id);
     let column = context.table.column(new.cut.dimension);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
     let rows = column.between(low, high);
@@ -39,21 +55,22 @@ pub(super) fn shift<E: Evidence>(
     let (n_moved, [moved, rest]) = work.evidence.among(&tree.labels, from, rows);
     let [giver, taker] = [from, to].map(|id| *tree.get(id));
     if n_moved == giver.n_rows {
-        return Some(false);
+        return false;
     }
     let stays =
         |row: u32| tree.labels[row as usize] == from && !(low < column.rank(row) && column.rank(row) <= high);
-    let arrives = |row: u32| tree.labels[row as usize] == from && !stays(row);
+    let is_in_taker =
+        |row: u32| tree.labels[row as usize] == to || tree.labels[row as usize] == from && !stays(row);
     let after = [
         Node {
             n_rows: giver.n_rows - n_moved,
-            splittable: giver.splittable && varies(context, stays),
+            splittable: giver.splittable && vary(context.table, giver.n_rows - n_moved, stays),
             ..giver
         },
         Node {
             n_rows: taker.n_rows + n_moved,
             splittable: taker.splittable
-                || n_moved > 0 && varies(context, |row| tree.labels[row as usize] == to || arrives(row)),
+                || n_moved > 0 && vary(context.table, taker.n_rows + n_moved, is_in_taker),
             ..taker
         },
     ];
@@ -66,22 +83,17 @@ pub(super) fn shift<E: Evidence>(
         - weight(&giver, work.evidence.sum(from))
         - weight(&taker, work.evidence.sum(to));
     if !accept(ratio, stream) {
-        return Some(false);
+        return false;
     }
     tree.nodes[id as usize].kind = Kind::Inner(new, children);
     [tree.nodes[from as usize], tree.nodes[to as usize]] = after;
     work.evidence.moved(&mut tree.labels, rows, (from, rest), (to, joined));
-    Some(true)
+    true
 }
 
 /// The rule with its threshold moved, if it stays within the node's cell.
-fn step(
-    tree: &TreeState,
-    id: Label,
-    Rule { cut, threshold }: Rule,
-    context: &Context<'_>,
-    stream: &mut Stream,
-) -> Option<Rule> {
+fn step(tree: &TreeState, id: Label, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
+    let (Rule { cut, threshold }, _) = tree.cut(id);
     let column = context.table.column(cut.dimension);
     let (low, high) = cell(tree, id, cut.dimension, column.ends());
     let u = stream.unit() - 0.5;
@@ -90,10 +102,4 @@ fn step(
     let threshold = threshold + 2.0 * share * (0.5 * high - 0.5 * low);
     let inside = low <= threshold && threshold < high;
     inside.then(|| Rule { cut: Cut { rank: column.last_rank_below(threshold), ..cut }, threshold })
-}
-
-/// Whether rows for which something holds can be told apart.
-fn varies(context: &Context<'_>, holds: impl Fn(u32) -> bool) -> bool {
-    let mut rows = (0..context.table.n_rows() as u32).filter(|&row| holds(row));
-    rows.next().is_some_and(|first| rows.any(|row| differ(context.table, first, row)))
 }

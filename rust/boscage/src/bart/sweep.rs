@@ -51,7 +51,7 @@ pub(super) const EDIT: usize = 6;
 pub(crate) const N_MOVES: usize = 7;
 
 /// Shifts of a tree's cuts in a local step: each costs little beside the pass that comes before.
-pub(super) const SHIFTS: usize = 3;
+pub(super) const SHIFTS: usize = 2;
 
 impl<'a> Forest<'a> {
     /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.

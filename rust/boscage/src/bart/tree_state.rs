@@ -32,6 +32,10 @@ impl Node {
     pub(super) fn is_leaf(&self) -> bool {
         self.kind == Kind::Leaf
     }
+
+    pub(super) fn is_inner(&self) -> bool {
+        matches!(self.kind, Kind::Inner(..))
+    }
 }
 
 /// A tree with its rows.
@@ -56,6 +60,14 @@ impl TreeState {
 
     pub(super) fn get(&self, id: Label) -> &Node {
         &self.nodes[id as usize]
+    }
+
+    /// The cut and the children of an inner node.
+    pub(super) fn cut(&self, id: Label) -> (Rule, [Label; 2]) {
+        match self.get(id).kind {
+            Kind::Inner(rule, children) => (rule, children),
+            Kind::Leaf | Kind::Free => unreachable!("an inner node has a cut"),
+        }
     }
 
     /// Numbers of nodes for which something holds.
@@ -217,6 +229,14 @@ impl TreeState {
         &self.free
     }
 
+    /// The leaf of a row of those of a node.
+    pub(super) fn leaf_below(&self, mut id: Label, row: u32, table: &Table) -> Label {
+        while let Kind::Inner(rule, [left, right]) = self.get(id).kind {
+            id = if table.column(rule.cut.dimension).rank(row) <= rule.cut.rank { left } else { right };
+        }
+        id
+    }
+
     fn label_rows(&mut self, table: &Table) {
         let mut first = vec![None; self.nodes.len()];
         self.labels.clear();
@@ -269,6 +289,15 @@ impl TreeState {
         assert_eq!(used + self.free.len(), self.nodes.len());
         assert_eq!(used, other.nodes.len());
     }
+}
+
+/// Whether `n` rows, those for which something holds, can be told apart.
+pub(super) fn vary(table: &Table, n: u32, holds: impl Fn(u32) -> bool) -> bool {
+    if n < 2 || table.tells_rows_apart() {
+        return n > 1;
+    }
+    let mut rows = (0..table.n_rows() as u32).filter(|&row| holds(row));
+    rows.next().is_some_and(|first| rows.any(|row| differ(table, first, row)))
 }
 
 /// Whether two rows can be told apart.

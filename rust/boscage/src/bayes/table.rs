@@ -14,6 +14,7 @@ use crate::error::Result;
 pub(crate) struct Table {
     n_rows: usize,
     columns: Vec<Column>,
+    tells_rows_apart: bool,
     /// Found when they are first asked for.
     ties: OnceLock<Ties>,
 }
@@ -45,8 +46,10 @@ impl Table {
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let n_rows = rows.n_rows();
         let column = |d| Column::new((0..n_rows).map(|i| rows.at(i, d)), control);
-        let columns = threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
-        Ok(Self { n_rows, columns, ties: OnceLock::new() })
+        let columns: Vec<Column> =
+            threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
+        let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
+        Ok(Self { n_rows, columns, tells_rows_apart, ties: OnceLock::new() })
     }
 
     /// Number of rows.
@@ -57,6 +60,11 @@ impl Table {
     /// Number of features.
     pub(crate) fn n_features(&self) -> usize {
         self.columns.len()
+    }
+
+    /// Whether some feature has another value in every row.
+    pub(crate) fn tells_rows_apart(&self) -> bool {
+        self.tells_rows_apart
     }
 
     /// A feature.
