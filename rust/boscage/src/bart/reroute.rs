@@ -193,10 +193,11 @@ mod tests {
 
     const TARGETS: [f64; 8] = [0.3, -0.2, 0.1, 0.4, -0.1, 0.2, -0.3, 0.0];
 
-    /// Eight rows of two features with ties, of which two coincide, and more features that are the second again.
+    /// Eight rows of two features with ties, of which two coincide: along the first not all nodes vary that can be split
+    /// along the second. More features are the second again.
     fn table(n_more: usize) -> Table {
         const X: [[f64; 2]; 8] =
-            [[0.0, 0.0], [0.5, 1.0], [0.5, 3.0], [1.5, 0.0], [2.5, 3.0], [2.5, 3.0], [4.0, 1.0], [1.5, 7.0]];
+            [[0.0, 0.0], [0.0, 1.0], [0.5, 3.0], [1.5, 0.0], [2.5, 3.0], [2.5, 3.0], [4.0, 1.0], [4.0, 7.0]];
         let x: Vec<f64> = X.iter().flat_map(|[a, b]| [*a].into_iter().chain(vec![*b; 1 + n_more])).collect();
         Table::new(Rows::from_f64(&x, 2 + n_more).unwrap(), &Threads::new(1), &Control::new()).unwrap()
     }
@@ -271,7 +272,7 @@ mod tests {
         assert!(!is_cheap(&table));
         let mut odds = Odds::new(settings(LOCAL, 1).prior);
         odds.log_weights = Some([vec![0.0; 2], vec![-9.0; 70]].concat());
-        let visits = visits("(0< (1< * *) *)", &table, &odds, 2000);
+        let visits = visits("(1< * (0< * *))", &table, &odds, 2000);
         let names: Vec<&String> = visits.names().collect();
         let roots: Vec<&str> = names.iter().map(|name| &name[..name.find(' ').unwrap()]).collect();
         assert!(names.len() > 1 && roots.iter().all(|root| root == &roots[0]), "{names:?}");
