@@ -1,6 +1,6 @@
 //! What growing and pruning ask about rows: statistics of leaves, and what is added up when one is split.
 
-use super::leaf::LeafPosterior;
+use super::leaf::LeafLikelihoods;
 use super::passes::{among, join_labels, part};
 use super::reroute::Transfer;
 use super::tree_state::{Label, TreeState};
@@ -43,7 +43,7 @@ pub(super) trait Evidence {
 
 /// Normal leaves: sums of partial residuals (eq. 4.7), and by node the values that are still in the residuals.
 pub(super) struct NormalLeaves<'a> {
-    pub(super) leaf: LeafPosterior,
+    pub(super) likelihoods: &'a LeafLikelihoods,
     pub(super) residuals: &'a mut [f64],
     pub(super) sums: &'a mut Vec<f64>,
     pub(super) counted: &'a mut Vec<f64>,
@@ -61,7 +61,7 @@ impl Evidence for NormalLeaves<'_> {
     }
 
     fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
-        self.leaf.log_likelihood(n, sum)
+        self.likelihoods.log(n, sum)
     }
 
     fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [f64; 2]) {

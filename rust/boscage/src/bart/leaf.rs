@@ -1,5 +1,7 @@
 //! Leaves whose targets are residuals with noise of known variance (eq. 4.9).
 
+use std::cell::Cell;
+
 use crate::bayes::{LeafModel, Sweep};
 use crate::mondrian::Stream;
 
@@ -10,7 +12,7 @@ use super::random::normal;
 /// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is
 /// `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v) exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior
 /// `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct LeafPosterior {
     pub(super) noise: f64,
     pub(super) spread: f64,
@@ -24,14 +26,47 @@ impl LeafPosterior {
 
     /// Logarithm of the marginal likelihood but for its first product, which is the same for all trees.
     pub(super) fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
+        let (constant, factor) = self.terms(n);
+        constant + factor * sum * sum
+    }
+
+    /// What it is without residuals, and the factor of the square of their sum.
+    fn terms(&self, n: u32) -> (f64, f64) {
         let v = self.noise + f64::from(n) * self.spread;
-        0.5 * (libm::log(self.noise / v) + self.spread * sum * sum / (self.noise * v))
+        (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
     }
 
     /// A draw of `mu`.
     pub(super) fn draw(&self, n: u32, sum: f64, stream: &mut Stream) -> f64 {
         let v = self.noise + f64::from(n) * self.spread;
         self.spread * sum / v + (self.noise * self.spread / v).sqrt() * normal(stream)
+    }
+}
+
+/// Its marginal likelihoods, of which a sweep asks for those of the same numbers of rows again and again.
+#[derive(Debug, Default)]
+pub(super) struct LeafLikelihoods {
+    posterior: LeafPosterior,
+    /// By number of rows; no numbers where they have not been asked for.
+    terms: Vec<Cell<(f64, f64)>>,
+}
+
+impl LeafLikelihoods {
+    /// Begins anew, for leaves of at most so many rows.
+    pub(super) fn reset(&mut self, posterior: LeafPosterior, n_rows: usize) {
+        self.posterior = posterior;
+        self.terms.clear();
+        self.terms.resize(n_rows + 1, Cell::new((f64::NAN, f64::NAN)));
+    }
+
+    /// The bits of [`LeafPosterior::log_likelihood`].
+    pub(super) fn log(&self, n: u32, sum: f64) -> f64 {
+        let known = &self.terms[n as usize];
+        if known.get().0.is_nan() {
+            known.set(self.posterior.terms(n));
+        }
+        let (constant, factor) = known.get();
+        constant + factor * sum * sum
     }
 }
 
@@ -135,6 +170,9 @@ mod tests {
         }
         let sum = residuals.iter().sum();
         assert!((leaf.log_likelihood(3, sum) - total.ln()).abs() < 1e-9);
+        let mut likelihoods = LeafLikelihoods::default();
+        likelihoods.reset(leaf, 3);
+        assert_eq!([likelihoods.log(3, sum); 2], [leaf.log_likelihood(3, sum), likelihoods.log(3, sum)]);
         let mut stream = Stream::new(1, 0);
         let draws: Vec<f64> = (0..100_000).map(|_| leaf.draw(3, sum, &mut stream)).collect();
         let found = draws.iter().sum::<f64>() / 1e5;

@@ -1,5 +1,7 @@
 //! The passes over rows, where a sweep spends its time: each reads a row's leaf and residual once, in order.
 
+use pulp::Arch;
+
 use super::few_leaves;
 use super::tree_state::{Label, TreeState};
 
@@ -156,10 +158,12 @@ pub(super) fn split_labels(
     rank: u32,
     [left, right]: [Label; 2],
 ) {
-    for (at, &own) in labels.iter_mut().zip(ranks) {
-        let side = if own <= rank { left } else { right };
-        *at = if *at == leaf { side } else { *at };
-    }
+    Arch::new().dispatch(move || {
+        for (at, &own) in labels.iter_mut().zip(ranks) {
+            let side = if own <= rank { left } else { right };
+            *at = if *at == leaf { side } else { *at };
+        }
+    });
 }
 
 /// Makes one leaf of two, whose values go back into the residuals.
@@ -170,14 +174,16 @@ pub(super) fn join_labels(
     parent: Label,
 ) {
     let [(left, left_value), (right, right_value)] = children;
-    for (at, r) in labels.iter_mut().zip(residuals) {
-        *r += if *at == left {
-            left_value
-        } else if *at == right {
-            right_value
-        } else {
-            0.0
-        };
-        *at = if *at == left || *at == right { parent } else { *at };
-    }
+    Arch::new().dispatch(move || {
+        for (at, r) in labels.iter_mut().zip(residuals) {
+            *r += if *at == left {
+                left_value
+            } else if *at == right {
+                right_value
+            } else {
+                0.0
+            };
+            *at = if *at == left || *at == right { parent } else { *at };
+        }
+    });
 }

@@ -62,10 +62,13 @@ fn transfers(tree: &TreeState, id: Label, new: Rule, table: &Table) -> Vec<Trans
     let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
     let rows = TreeRows::new(tree);
     let leaves = rows.is_in(from);
-    let between = table.column(new.cut.dimension).between(low, high).iter().filter(|&&row| leaves(row));
-    let at =
-        |row: u32| Transfer { row, from: tree.labels[row as usize], to: tree.leaf_below(to, row, table) };
-    between.map(|&row| at(row)).collect()
+    let between = table.column(new.cut.dimension).between(low, high);
+    let mut transfers = Vec::with_capacity(between.len());
+    for &row in between.iter().filter(|&&row| leaves(row)) {
+        let (from, to) = (tree.labels[row as usize], tree.leaf_below(to, row, table));
+        transfers.push(Transfer { row, from, to });
+    }
+    transfers
 }
 
 /// The nodes below another, parents before their children.
@@ -181,7 +184,7 @@ mod tests {
 
     use super::super::context::Odds;
     use super::super::evidence::NormalLeaves;
-    use super::super::leaf::{LeafPosterior, ResidualLeaf};
+    use super::super::leaf::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
     use super::super::shift::shift;
     use super::super::sweep::Forest;
     use super::super::tests::{LOCAL, SIGMA, SIGMA_MU, posterior, settings, tree_name};
@@ -214,6 +217,8 @@ mod tests {
         let (settings, control) = (settings(LOCAL, 1), Control::new());
         let leaf = LeafPosterior::new(SIGMA, SIGMA_MU);
         let context = Context::new((table, odds), leaf, &control);
+        let mut likelihoods = LeafLikelihoods::default();
+        likelihoods.reset(leaf, table.n_rows());
         let mut stream = Stream::new(5, 0);
         let mut draw = || {
             let setting = (table, &settings, odds);
@@ -230,8 +235,12 @@ mod tests {
         tree.labels.iter().zip(TARGETS).for_each(|(&at, target)| sums[at as usize] += target);
         let mut visits = Visits::new(n);
         for _ in 0..n {
-            let evidence =
-                NormalLeaves { leaf, residuals: &mut residuals, sums: &mut sums, counted: &mut counted };
+            let evidence = NormalLeaves {
+                likelihoods: &likelihoods,
+                residuals: &mut residuals,
+                sums: &mut sums,
+                counted: &mut counted,
+            };
             shift(&mut Work { tree: &mut tree, evidence }, &context, &mut stream);
             visits.note(tree_name(&tree, table));
         }

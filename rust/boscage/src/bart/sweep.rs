@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::{Context, Odds};
 use super::evidence::NormalLeaves;
 use super::growprune::{self, Work};
-use super::leaf::{LeafPosterior, ResidualLeaf};
+use super::leaf::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
 use super::noise::VariancePrior;
 use super::passes::{Sums, carry};
 use super::settings::{BartSettings, Kernel, SPREAD_DF};
@@ -32,6 +32,7 @@ pub(super) struct Forest<'a> {
     pub(super) sigma: f64,
     /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting, regrowing and editing.
     pub(super) acceptance: [Acceptance; N_MOVES],
+    likelihoods: LeafLikelihoods,
     sums: Sums,
     /// By node of the tree that is being changed: its value that is still counted in the residuals.
     counted: Vec<f64>,
@@ -100,6 +101,7 @@ impl<'a> Forest<'a> {
             residuals: targets.to_vec(),
             sigma,
             acceptance: Default::default(),
+            likelihoods: LeafLikelihoods::default(),
             sums: Sums::default(),
             counted: Vec::new(),
             changes: Vec::new(),
@@ -115,6 +117,7 @@ impl<'a> Forest<'a> {
         let odds = Arc::clone(&self.odds);
         let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
         let context = Context::new((self.table, &odds), leaf, control);
+        self.likelihoods.reset(leaf, self.table.n_rows());
         for m in 0..self.trees.len() {
             control.check()?;
             match self.settings.kernels.draw(stream) {
@@ -170,21 +173,21 @@ impl<'a> Forest<'a> {
     }
 
     fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
-        let (grows, made) = growprune::step(&mut self.work(m, context), context, stream);
+        let (grows, made) = growprune::step(&mut self.work(m), context, stream);
         self.acceptance[if grows { GROW } else { PRUNE }].note(made);
     }
 
     fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         self.grow_or_prune(m, context, stream);
         for _ in 0..SHIFTS {
-            let Some(made) = shift(&mut self.work(m, context), context, stream) else { break };
+            let Some(made) = shift(&mut self.work(m), context, stream) else { break };
             self.acceptance[SHIFT].note(made);
         }
     }
 
-    fn work(&mut self, m: usize, context: &Context<'_>) -> Work<'_, NormalLeaves<'_>> {
+    fn work(&mut self, m: usize) -> Work<'_, NormalLeaves<'_>> {
         let evidence = NormalLeaves {
-            leaf: context.leaf,
+            likelihoods: &self.likelihoods,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,
             counted: &mut self.counted,
