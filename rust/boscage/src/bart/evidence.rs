@@ -1,7 +1,7 @@
-//! What growing and pruning ask about rows: statistics of leaves, and what is added up when one is split.
+//! What growing, pruning and shifting ask about rows: statistics of leaves, and what is added up when one is split.
 
 use super::leaf::LeafLikelihoods;
-use super::passes::{among, join_labels, part};
+use super::passes::{among, join_labels, only_if, part};
 use super::reroute::Transfer;
 use super::tree_state::{Label, TreeState};
 
@@ -82,19 +82,19 @@ impl Evidence for NormalLeaves<'_> {
             let at = &mut labels[row as usize];
             let inside = *at == from.0;
             *at = if inside { to.0 } else { *at };
-            self.residuals[row as usize] += f64::from(u8::from(inside)) * change;
+            self.residuals[row as usize] += only_if(u64::from(inside), change);
         }
         (self.sums[from.0 as usize], self.sums[to.0 as usize]) = (from.1, to.1);
     }
 
     fn after(&self, transfers: &[Transfer]) -> Vec<f64> {
-        let mut sums = self.sums.clone();
+        let [mut left, mut came] = [0, 1].map(|_| vec![0.0; self.sums.len()]);
         for &Transfer { row, from, to } in transfers {
             let own = self.residuals[row as usize] + self.counted[from as usize];
-            sums[from as usize] -= own;
-            sums[to as usize] += own;
+            left[from as usize] += own;
+            came[to as usize] += own;
         }
-        sums
+        self.sums.iter().zip(left.iter().zip(&came)).map(|(sum, (left, came))| sum - left + came).collect()
     }
 
     fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<f64>) {

@@ -124,7 +124,7 @@ impl<M: LeafModel> bayes::Sweep for BothSides<'_, M> {
     }
 }
 
-/// The same for growing and pruning, with statistics by node.
+/// The same for growing, pruning and shifting, with statistics by node.
 #[derive(Debug)]
 pub(super) struct NodeStats<'a, M: LeafModel> {
     pub(super) rows: &'a RowStats<'a, M>,
@@ -178,13 +178,14 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
     }
 
     fn after(&self, transfers: &[Transfer]) -> Vec<M::Stats> {
-        let mut sums = self.by_node.clone();
+        let [mut left, mut came] = [0, 1].map(|_| vec![M::Stats::default(); self.by_node.len()]);
         for &Transfer { row, from, to } in transfers {
             let own = self.rows.stats[row as usize];
-            sums[from as usize] = sums[from as usize] - own;
-            sums[to as usize] = sums[to as usize] + own;
+            left[from as usize] = left[from as usize] + own;
+            came[to as usize] = came[to as usize] + own;
         }
-        sums
+        // Differences are taken of a leaf and a part of it, once.
+        self.by_node.iter().zip(left).zip(came).map(|((&sum, left), came)| sum - left + came).collect()
     }
 
     fn rerouted(&mut self, _: &[Transfer], sums: Vec<M::Stats>) {

@@ -127,7 +127,7 @@ pub(super) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
     (counts.iter().sum::<u64>() as u32, total(&sums))
 }
 
-/// The same of those of some rows that are in the leaf.
+/// Number and sum of residuals of those of some rows that are in a leaf.
 pub(super) fn among(residuals: &[f64], rows: &[u32], labels: &[Label], leaf: Label) -> (u32, f64) {
     let (mut sums, mut count) = ([0.0; LANES], 0);
     let (chunks, rest) = rows.as_chunks::<LANES>();
@@ -146,7 +146,7 @@ pub(super) fn among(residuals: &[f64], rows: &[u32], labels: &[Label], leaf: Lab
 }
 
 /// A number or zero, without a branch that nobody could predict.
-fn only_if(one: u64, number: f64) -> f64 {
+pub(super) fn only_if(one: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & one.wrapping_neg())
 }
 

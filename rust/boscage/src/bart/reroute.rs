@@ -18,8 +18,9 @@ pub(super) struct Transfer {
     pub(super) to: Label,
 }
 
-/// Whether it costs little to ask which dimensions vary in a node: those without ties do.
+/// Whether it costs little to ask which dimensions vary in a node. Those without ties vary in any two rows.
 pub(super) fn is_cheap(table: &Table) -> bool {
+    /// So many columns are asked about in less time than a tree is summed over.
     const MOST_TIED: usize = 64;
     table.ties().varying.len() <= MOST_TIED
 }
@@ -32,14 +33,15 @@ pub(super) fn shift_above<E: Evidence>(
     stream: &mut Stream,
 ) -> bool {
     let Work { tree, evidence } = work;
-    let (transfers, below) = (transfers(tree, id, new, context.table), below(tree, id));
+    let transfers = rows_between(tree, id, new, context.table);
+    let below = nodes_below(tree, id);
     let sums = evidence.after(&transfers);
     let old_nodes = tree.nodes.clone();
     let before = Terms::new(tree, &below, |leaf, n| evidence.log_likelihood(n, evidence.sum(leaf)), context);
     redirect(tree, (id, new), &transfers);
     let all_have_rows = below.iter().all(|&node| tree.get(node).n_rows > 0);
     let made = all_have_rows && {
-        find_splittable(tree, &below, context);
+        find_splittable(tree, &old_nodes, &below, context.table);
         let log_likelihood = |leaf, n| evidence.log_likelihood(n, sums[leaf as usize]);
         let after = Terms::new(tree, &below, log_likelihood, context);
         accept(after.log_ratio(&before, context), stream)
@@ -56,23 +58,23 @@ pub(super) fn shift_above<E: Evidence>(
 }
 
 /// The rows between the old and the new place of a cut, with the leaves that they leave and come to.
-fn transfers(tree: &TreeState, id: Label, new: Rule, table: &Table) -> Vec<Transfer> {
+fn rows_between(tree: &TreeState, id: Label, new: Rule, table: &Table) -> Vec<Transfer> {
     let (old, [left, right]) = tree.cut(id);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
-    let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
+    let (giver, taker) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
     let rows = TreeRows::new(tree);
-    let leaves = rows.is_in(from);
+    let is_in_giver = rows.is_in(giver);
     let between = table.column(new.cut.dimension).between(low, high);
     let mut transfers = Vec::with_capacity(between.len());
-    for &row in between.iter().filter(|&&row| leaves(row)) {
-        let (from, to) = (tree.labels[row as usize], tree.leaf_below(to, row, table));
+    for &row in between.iter().filter(|&&row| is_in_giver(row)) {
+        let (from, to) = (tree.labels[row as usize], tree.leaf_below(taker, row, table));
         transfers.push(Transfer { row, from, to });
     }
     transfers
 }
 
 /// The nodes below another, parents before their children.
-fn below(tree: &TreeState, id: Label) -> Vec<Label> {
+fn nodes_below(tree: &TreeState, id: Label) -> Vec<Label> {
     let mut found = Vec::new();
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {
@@ -101,11 +103,15 @@ fn redirect(tree: &mut TreeState, (id, new): (Label, Rule), transfers: &[Transfe
     }
 }
 
-fn find_splittable(tree: &mut TreeState, below: &[Label], context: &Context<'_>) {
-    for &id in below.iter().filter(|&&id| tree.get(id).is_leaf()).collect::<Vec<_>>() {
-        let labels = &tree.labels;
-        let splittable = vary(context.table, tree.get(id).n_rows, |row| labels[row as usize] == id);
-        tree.nodes[id as usize].splittable = splittable;
+/// Finds which leaves can be split, where rows came to one that could not or left one that could.
+fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[Label], table: &Table) {
+    for &id in below {
+        let (node, old) = (*tree.get(id), old[id as usize]);
+        if node.is_leaf() && node.n_rows != old.n_rows && old.splittable == (node.n_rows < old.n_rows) {
+            let labels = &tree.labels;
+            let splittable = vary(table, node.n_rows, |row| labels[row as usize] == id);
+            tree.nodes[id as usize].splittable = splittable;
+        }
     }
 }
 
@@ -205,6 +211,12 @@ mod tests {
         Table::new(Rows::from_f64(&x, 2 + n_more).unwrap(), &Threads::new(1), &Control::new()).unwrap()
     }
 
+    /// Others, of which no two are alike along the first feature.
+    fn table_without_ties() -> Table {
+        const X: [f64; 16] = [0.0, 0.0, 0.3, 1.0, 0.5, 3.0, 1.5, 0.0, 2.5, 3.0, 2.6, 2.0, 4.0, 1.0, 4.5, 7.0];
+        Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
+    }
+
     /// A tree's name without the places of its cuts.
     fn shape(name: &str) -> String {
         let mut parts = name.split('<');
@@ -252,9 +264,9 @@ mod tests {
     /// same dimension or another, whichever dimensions vary there.
     #[test]
     fn shifts_have_the_posterior_given_all_but_thresholds() {
-        let table = table(0);
-        assert!(is_cheap(&table));
-        for log_weights in [None, Some(vec![0.2f64.ln(), 0.8f64.ln()])] {
+        let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
+        for (table, log_weights) in [(table(0), None), (table(0), weighted), (table_without_ties(), None)] {
+            assert!(is_cheap(&table));
             let mut odds = Odds::new(settings(LOCAL, 1).prior);
             odds.log_weights = log_weights;
             let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };

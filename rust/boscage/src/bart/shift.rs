@@ -1,5 +1,5 @@
-//! Small shifts of cuts (as the perturbations of Pratola 2016), decided from the rows between the old and the new
-//! place: a cut that targets hold fast cannot be pruned and grown elsewhere, but it can wander.
+//! Small shifts of cuts (as the perturbations of Pratola 2016), above leaves decided from the rows between the old and
+//! the new place: a cut that targets hold fast cannot be pruned and grown elsewhere, but it can wander.
 
 use super::context::Context;
 use super::evidence::Evidence;

@@ -51,7 +51,7 @@ pub(super) const EDIT: usize = 6;
 /// How many these are.
 pub(crate) const N_MOVES: usize = 7;
 
-/// Shifts of a tree's cuts in a local step: each costs little beside the pass that comes before.
+/// Shifts of a tree's cuts in a local step: one to three are worth the same in the same time.
 pub(super) const SHIFTS: usize = 2;
 
 impl<'a> Forest<'a> {
