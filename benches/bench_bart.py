@@ -107,7 +107,8 @@ def speed(n_trees: int, work: int) -> None:
             slow = name in ("cgm", "pg", "stochtree")
             if name in ("cgm", "pg") and (n > 1000 or p > 10):
                 continue
-            sweeps = max(4 if slow else 20, work // n // (20 if slow else 1))
+            # So many that what both runs do once varies little beside them.
+            sweeps = max(4 if slow else 20, 5 * work // n // (20 if slow else 1))
             figures[name] = sweep_seconds(fit, x, y, n_trees, sweeps)
         if n_trees == N_TREES and (n, p) in DBARTS:
             figures["dbarts (once)"] = DBARTS[n, p]
