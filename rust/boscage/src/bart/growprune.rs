@@ -9,7 +9,7 @@ use super::dimension_order::DimensionOrder;
 use super::evidence::Evidence;
 use super::passes::{extent, split_labels};
 use super::random::accept;
-use super::tree_state::{Kind, Label, Node, TreeState, differ};
+use super::tree_state::{Kind, Label, Node, TreeState, vary};
 use crate::bayes::{Cut, Rule, TreePrior};
 use crate::mondrian::Stream;
 
@@ -209,22 +209,10 @@ fn splittable_sides(
     n_rows: [u32; 2],
     context: &Context<'_>,
 ) -> [bool; 2] {
-    if context.table.tells_rows_apart() {
-        return n_rows.map(|n| n > 1);
-    }
     let ranks = context.table.column(cut.dimension).ranks();
-    let mut first = [None; 2];
-    let mut found = [false; 2];
-    for (row, (&at, &rank)) in tree.labels.iter().zip(ranks).enumerate() {
-        if at != id {
-            continue;
-        }
-        let (row, side) = (row as u32, usize::from(rank > cut.rank));
-        let first = *first[side].get_or_insert(row);
-        found[side] = found[side] || differ(context.table, first, row);
-        if (0..2).all(|side| found[side] || n_rows[side] == 1) {
-            break;
-        }
-    }
-    found
+    std::array::from_fn(|side| {
+        let is_in =
+            |row: u32| tree.labels[row as usize] == id && usize::from(ranks[row as usize] > cut.rank) == side;
+        vary(context.table, n_rows[side], is_in)
+    })
 }
