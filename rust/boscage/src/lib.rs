@@ -12,9 +12,11 @@ mod bayes;
 mod control;
 mod data;
 mod error;
+mod math;
 mod model_file;
 mod mondrian;
-mod tree;
+mod random;
+mod validate;
 
 pub use bart::{
     BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Events, Kernels, LeafModel,
@@ -26,11 +28,12 @@ pub use bayes::{
     PosteriorTree, Proposal, Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
 pub use control::{Control, Run};
-pub use data::{Rows, Scalar};
+pub use data::{Label, Rows, Scalar};
 pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters, Label,
-    LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot,
-    PilotTask, Posterior, Predictive, Rates, RegressionSettings, Stream, learn_axes, pilot,
+    Batch, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters, LearnedAxes,
+    MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Pilot, PilotTask,
+    Posterior, Predictive, Rates, RegressionSettings, learn_axes, pilot,
 };
+pub use random::Stream;

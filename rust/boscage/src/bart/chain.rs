@@ -2,17 +2,19 @@
 
 use sha2::{Digest, Sha256};
 
-use super::draws::Draws;
-use super::sampler::Sampler;
-use super::settings::BartSettings;
-use super::sparse::SplitWeights;
-use super::sweep::N_MOVES;
-use super::tree_state::TreeState;
-use crate::bayes::{Acceptance, Table, check};
+use crate::bart::backfitting::normal::N_MOVES;
+use crate::bart::draws::Draws;
+use crate::bart::prior::sparse::SplitWeights;
+use crate::bart::sampler::Sampler;
+use crate::bart::settings::BartSettings;
+use crate::bart::state::tree::TreeState;
+use crate::bayes::mcmc::Acceptance;
 use crate::control::{Run, map};
 use crate::data::Rows;
+use crate::data::sorted_columns::SortedColumns;
 use crate::error::{Error, Result};
-use crate::mondrian::Stream;
+use crate::random::keyed::Stream;
+use crate::validate::check;
 
 /// Where a chain was at each draw that was kept.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -83,29 +85,29 @@ pub(crate) struct ChainEnd {
 
 /// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
 #[derive(Debug)]
-pub(super) struct Problem<R> {
-    pub(super) targets: Vec<f64>,
-    pub(super) centre: f64,
-    pub(super) scale: f64,
+pub(crate) struct Problem<R> {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) centre: f64,
+    pub(crate) scale: f64,
     /// Where chains start.
-    pub(super) sigma: f64,
-    pub(super) sigma_mu: f64,
-    pub(super) response: R,
+    pub(crate) sigma: f64,
+    pub(crate) sigma_mu: f64,
+    pub(crate) response: R,
 }
 
 /// What chains are given.
-pub(super) struct Chains<'a> {
-    pub(super) settings: &'a BartSettings,
-    pub(super) centres: Vec<f64>,
+pub(crate) struct Chains<'a> {
+    pub(crate) settings: &'a BartSettings,
+    pub(crate) centres: Vec<f64>,
     /// Of rows and targets.
-    pub(super) fingerprint: [u8; 32],
+    pub(crate) fingerprint: [u8; 32],
     /// Draws to go on from.
-    pub(super) from: Option<&'a SumsOfTrees>,
-    pub(super) watch: Option<&'a Watch<'a>>,
+    pub(crate) from: Option<&'a SumsOfTrees>,
+    pub(crate) watch: Option<&'a Watch<'a>>,
 }
 
 /// A checksum of rows, of what is observed, and of settings but for the number of draws.
-pub(super) fn fingerprint(
+pub(crate) fn fingerprint(
     settings: &BartSettings,
     rows: Rows<'_>,
     observed: impl Iterator<Item = u64>,
@@ -124,9 +126,9 @@ pub(super) fn fingerprint(
 impl Chains<'_> {
     /// Runs Algorithm 4.1 on every chain, with a sampler for its number: chains that agree though the first started
     /// from trees without cuts and others from draws of the prior have probably arrived.
-    pub(super) fn run<S: Sampler>(
+    pub(crate) fn run<S: Sampler>(
         &self,
-        table: &Table,
+        table: &SortedColumns,
         sampler: impl Fn(usize, &mut Stream) -> Result<S> + Sync,
         run: &Run<'_>,
     ) -> Result<SumsOfTrees> {
@@ -190,7 +192,7 @@ struct Chain<S> {
 }
 
 impl<S: Sampler> Chain<S> {
-    fn advance(&mut self, table: &Table, chains: &Chains<'_>, run: &Run<'_>) -> Result<()> {
+    fn advance(&mut self, table: &SortedColumns, chains: &Chains<'_>, run: &Run<'_>) -> Result<()> {
         let settings = chains.settings;
         self.sampler.sweep(&mut self.stream, run.control)?;
         self.sweeps += 1;
@@ -228,7 +230,11 @@ impl<S: Sampler> Chain<S> {
     }
 
     /// Goes on where the same chain ended.
-    fn resume(&mut self, from: &SumsOfTrees, (table, settings): (&Table, &BartSettings)) -> Result<()> {
+    fn resume(
+        &mut self,
+        from: &SumsOfTrees,
+        (table, settings): (&SortedColumns, &BartSettings),
+    ) -> Result<()> {
         let end = &from.ends[self.number];
         self.trace = from.traces[self.number].clone();
         self.draws = from.draws.of_chain(self.number, from.ends.len());
@@ -268,7 +274,7 @@ impl<S: Sampler> Chain<S> {
 }
 
 /// What is predicted from sums: these, row after row for each sum, are replaced by it.
-pub(super) type Link = fn(&mut [f64], usize);
+pub(crate) type Link = fn(&mut [f64], usize);
 
 impl SumsOfTrees {
     /// Numbers predicted for a row.
@@ -292,7 +298,7 @@ impl SumsOfTrees {
     }
 
     /// The mean over draws of what a link makes of the sums, row by row.
-    pub(super) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+    pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
             let (mut means, mut sums) = (vec![0.0; n_sums * n_rows], vec![0.0; n_sums * n_rows]);
@@ -306,7 +312,7 @@ impl SumsOfTrees {
     }
 
     /// What a link makes of the sums at every row, row by row, one draw after the other.
-    pub(super) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+    pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
             let mut sums = vec![0.0; n_sums * n_rows];
@@ -329,7 +335,7 @@ impl SumsOfTrees {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(super) fn cuts(&self) -> Result<Vec<u32>> {
+    pub(crate) fn cuts(&self) -> Result<Vec<u32>> {
         let n_trees = self.n_trees * self.n_sums();
         let n = self.n_draws() * self.n_features;
         // Asked for before it is taken, since that would end the process if it were not there.

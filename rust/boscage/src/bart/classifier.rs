@@ -1,20 +1,22 @@
 //! BART for classes: probit for two, a sum of trees for each of more.
 
-use super::chain::{BartTrace, Chains, Link, Problem, SumsOfTrees, Watch, fingerprint};
-use super::context::Odds;
-use super::export::DrawnTree;
-use super::log_linear::LogGamma;
-use super::model_forest::ModelForest;
-use super::multinomial::{Multinomial, OneClass};
-use super::noise::{normal_cdf, normal_quantile};
-use super::regressor::sample;
-use super::response::Signs;
-use super::settings::BartSettings;
-use crate::bayes::{Table, check};
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::chain::{BartTrace, Chains, Link, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::export::DrawnTree;
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::multinomial::{Multinomial, OneClass};
+use crate::bart::leaves::poisson::LogGamma;
+use crate::bart::prior::noise::{normal_cdf, normal_quantile};
+use crate::bart::regressor::sample;
+use crate::bart::response::Signs;
+use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
+use crate::data::labels::Label;
+use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
-use crate::mondrian::{Label, Stream};
+use crate::random::keyed::Stream;
+use crate::validate::check;
 
 /// Trees in all sums.
 const MOST: usize = 100_000;
@@ -217,7 +219,7 @@ fn sample_classes(
     run: &Run<'_>,
 ) -> Result<SumsOfTrees> {
     let settings = chains.settings;
-    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+    let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
     let odds = Odds::new(settings.prior);
     let prior = LogGamma::new(5.0 / (settings.k * (2.0 * settings.n_trees as f64).sqrt()));
     let sampler = |number: usize, stream: &mut Stream| {

@@ -1,6 +1,6 @@
 //! Draws of sums of trees, kept compactly, and their predictions.
 
-use super::tree_state::{Kind, TreeState};
+use crate::bart::state::tree::{Kind, TreeState};
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub(crate) struct Draws {
 
 impl Draws {
     /// Adds a tree whose values are `scale` times those of the chain.
-    pub(super) fn push(&mut self, tree: &TreeState, scale: f64) {
+    pub(crate) fn push(&mut self, tree: &TreeState, scale: f64) {
         self.starts.push(self.nodes.len());
         let mut stack = vec![(TreeState::ROOT, None)];
         while let Some((id, parent)) = stack.pop() {
@@ -59,14 +59,14 @@ impl Draws {
     }
 
     /// Adds draws of another chain.
-    pub(super) fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: &Self) {
         let shift = self.nodes.len();
         self.nodes.extend(&other.nodes);
         self.starts.extend(other.starts.iter().map(|start| start + shift));
     }
 
     /// The draws of one chain of some with as many each.
-    pub(super) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
+    pub(crate) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
         let n_trees = self.starts.len() / n_chains;
         let starts = &self.starts[chain * n_trees..(chain + 1) * n_trees];
         let end = self.starts.get((chain + 1) * n_trees).copied().unwrap_or(self.nodes.len());
@@ -96,7 +96,7 @@ impl Draws {
 
     /// `f(draw, sums)` for every draw and every block of rows, which it turns into numbers; those of all blocks, in
     /// order.
-    pub(super) fn over_rows<R: Send>(
+    pub(crate) fn over_rows<R: Send>(
         &self,
         (n_trees, n_features): (usize, usize),
         rows: Rows<'_>,
@@ -245,7 +245,7 @@ fn check_features(rows: Rows<'_>, n_features: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mondrian::Stream;
+    use crate::random::keyed::Stream;
 
     /// A tree of so many cuts in preorder.
     fn random_tree(n_cuts: usize, stream: &mut Stream) -> Vec<DrawnNode> {

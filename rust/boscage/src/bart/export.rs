@@ -1,7 +1,7 @@
 //! Drawn trees as arrays.
 
-use super::chain::SumsOfTrees;
-use super::draws::DrawnNode;
+use crate::bart::chain::SumsOfTrees;
+use crate::bart::draws::DrawnNode;
 
 /// A tree of a sum as parallel arrays over its nodes in preorder.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,7 +21,7 @@ pub struct DrawnTree {
 }
 
 impl SumsOfTrees {
-    pub(super) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+    pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
         (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
     }

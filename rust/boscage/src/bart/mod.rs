@@ -12,61 +12,29 @@
 //! `dimension_order` draws along which dimension a node is cut. `sparse` learns the weights of dimensions, for which
 //! `constant` finds those that do not vary in a node.
 
-mod chain;
-mod classifier;
-mod constant;
-mod context;
-mod dimension_order;
-mod draws;
-mod edit;
-mod evidence;
-mod export;
-mod few_leaves;
-mod growprune;
-mod guide;
-mod leaf;
-mod leaf_model;
-mod log_linear;
-mod model_forest;
-mod multinomial;
-mod noise;
-mod particles;
-mod passes;
-mod random;
-mod regressor;
-mod regrow;
-mod reroute;
-mod response;
-mod sampler;
-mod settings;
-mod shift;
-mod sparse;
-mod subtree;
-mod sum_of_trees;
-mod sweep;
-mod tree_state;
-mod whole_tree;
+pub(crate) mod backfitting;
+pub(crate) mod chain;
+pub(crate) mod classifier;
+pub(crate) mod draws;
+pub(crate) mod export;
+pub(crate) mod kernels;
+pub(crate) mod leaves;
+pub(crate) mod prior;
+pub(crate) mod regressor;
+pub(crate) mod response;
+pub(crate) mod sampler;
+pub(crate) mod settings;
+pub(crate) mod state;
+pub(crate) mod sum_of_trees;
 
 #[cfg(test)]
-mod feature_tests;
-#[cfg(test)]
-mod joint_tests;
-#[cfg(test)]
-mod limit_tests;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use chain::{ChainEnd, SumsOfTrees};
-pub(crate) use draws::{DrawnNode, Draws, LEAF};
-pub(crate) use settings::MOST_BY_FEATURE;
-pub(crate) use sweep::N_MOVES;
-pub(crate) use tree_state::{Kind, TreeState};
+pub(crate) mod tests;
 
 pub use chain::{BartTrace, Sweep, Watch};
 pub use classifier::BartClassifier;
 pub use export::DrawnTree;
-pub use leaf_model::LeafModel;
-pub use log_linear::{Events, PoissonLeaves};
+pub use leaves::model::LeafModel;
+pub use leaves::poisson::{Events, PoissonLeaves};
 pub use regressor::BartRegressor;
 pub use settings::{BartSettings, Kernels, Sparsity};
 pub use sum_of_trees::SumOfTrees;

@@ -1,18 +1,19 @@
 //! BART for numbers.
 
-use super::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
-use super::context::Odds;
-use super::export::DrawnTree;
-use super::noise::{VariancePrior, over_estimate};
-use super::response::{Numbers, Response};
-use super::sampler::NormalSampler;
-use super::settings::BartSettings;
-use super::sweep::Forest;
-use crate::bayes::{Table, check, check_squares};
+use crate::bart::backfitting::normal::Forest;
+use crate::bart::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::export::DrawnTree;
+use crate::bart::kernels::context::Odds;
+use crate::bart::prior::noise::{VariancePrior, over_estimate};
+use crate::bart::response::{Numbers, Response};
+use crate::bart::sampler::NormalSampler;
+use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
+use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
-use crate::mondrian::Stream;
+use crate::random::keyed::Stream;
+use crate::validate::{check, check_squares};
 
 /// A posterior over sums of trees with normal noise (eq. 4.2).
 ///
@@ -148,13 +149,13 @@ impl BartRegressor {
 }
 
 /// Runs chains with normal leaves.
-pub(super) fn sample<R: Response + Clone + Sync>(
+pub(crate) fn sample<R: Response + Clone + Sync>(
     problem: &Problem<R>,
     chains: &Chains<'_>,
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<SumsOfTrees> {
-    let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+    let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
     let odds = Odds::new(chains.settings.prior);
     let start = (problem.sigma, problem.sigma_mu);
     let sampler = |number: usize, stream: &mut Stream| {

@@ -1,12 +1,12 @@
 //! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
 
-use super::noise::{VariancePrior, log_likelihood, normal_cdf};
-use super::passes::squares;
-use super::random::normal_above;
-use crate::mondrian::Stream;
+use crate::bart::prior::noise::{VariancePrior, log_likelihood, normal_cdf};
+use crate::bart::state::row_passes::squares;
+use crate::random::distributions::normal_above;
+use crate::random::keyed::Stream;
 
 /// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
-pub(super) trait Response {
+pub(crate) trait Response {
     /// Draws `sigma`, and targets if these are not observed, given targets less the sum of trees.
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64;
 
@@ -26,8 +26,8 @@ pub(super) trait Response {
 
 /// Numbers with noise that is known or has a prior.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Numbers {
-    pub(super) prior: Option<VariancePrior>,
+pub(crate) struct Numbers {
+    pub(crate) prior: Option<VariancePrior>,
 }
 
 impl Response for Numbers {
@@ -42,11 +42,11 @@ impl Response for Numbers {
 
 /// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
 #[derive(Debug, Clone)]
-pub(super) struct Signs {
-    pub(super) positive: Vec<bool>,
-    pub(super) offset: f64,
+pub(crate) struct Signs {
+    pub(crate) positive: Vec<bool>,
+    pub(crate) offset: f64,
     /// The targets that the trees see at present: what has the sign, less `offset`.
-    pub(super) latent: Vec<f64>,
+    pub(crate) latent: Vec<f64>,
 }
 
 impl Response for Signs {

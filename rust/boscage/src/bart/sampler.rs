@@ -1,19 +1,19 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
-use super::chain::Problem;
-use super::context::Odds;
-use super::leaf_model::LeafModel;
-use super::model_forest::ModelForest;
-use super::response::Response;
-use super::sweep::{Forest, N_MOVES};
-use super::tree_state::TreeState;
-use crate::bayes::Acceptance;
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::normal::{Forest, N_MOVES};
+use crate::bart::chain::Problem;
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::model::LeafModel;
+use crate::bart::response::Response;
+use crate::bart::state::tree::TreeState;
+use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::error::Result;
-use crate::mondrian::Stream;
+use crate::random::keyed::Stream;
 
 /// The state of a chain, and how it goes on.
-pub(super) trait Sampler {
+pub(crate) trait Sampler {
     /// Draws everything once.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub(super) trait Sampler {
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self) -> f64;
 
-    /// As in [`BartTrace`](super::BartTrace).
+    /// As in [`BartTrace`](crate::bart::chain::BartTrace).
     fn acceptance(&self) -> [Acceptance; N_MOVES];
 
     /// All else between two sweeps, to the bit.
@@ -56,14 +56,14 @@ pub(super) trait Sampler {
 
 /// Normal leaves, in units of the problem.
 #[derive(Debug)]
-pub(super) struct NormalSampler<'a, R> {
-    pub(super) forest: Forest<'a>,
-    pub(super) response: R,
-    pub(super) scale: f64,
+pub(crate) struct NormalSampler<'a, R> {
+    pub(crate) forest: Forest<'a>,
+    pub(crate) response: R,
+    pub(crate) scale: f64,
 }
 
 impl<'a, R: Response + Clone> NormalSampler<'a, R> {
-    pub(super) fn new(forest: Forest<'a>, problem: &Problem<R>) -> Self {
+    pub(crate) fn new(forest: Forest<'a>, problem: &Problem<R>) -> Self {
         Self { forest, response: problem.response.clone(), scale: problem.scale }
     }
 }
@@ -134,9 +134,9 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
 
 /// One sum of trees with leaves of any kind.
 #[derive(Debug)]
-pub(super) struct ModelSampler<'a, M: LeafModel> {
-    pub(super) forest: ModelForest<'a, M>,
-    pub(super) model: M,
+pub(crate) struct ModelSampler<'a, M: LeafModel> {
+    pub(crate) forest: ModelForest<'a, M>,
+    pub(crate) model: M,
 }
 
 impl<M: LeafModel> Sampler for ModelSampler<'_, M> {

@@ -1,12 +1,14 @@
 //! How BART is fitted.
 
-use crate::bayes::{
-    Bounds, ChipmanPrior, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, Proposal, SHAPES, WORTH, check,
-    check_count, check_lengths, check_product, check_within,
-};
+use crate::bayes::prior::ChipmanPrior;
+use crate::bayes::smc::proposals::Proposal;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::Stream;
+use crate::random::keyed::Stream;
+use crate::validate::{
+    Bounds, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, SHAPES, WORTH, check, check_count,
+    check_lengths, check_product, check_within,
+};
 
 /// Ways to change a tree given the others, and how often each is taken: probabilities that sum to one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +41,7 @@ impl Kernels {
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(crate) enum Kernel {
     Local,
     GrowPrune,
     Cgm,
@@ -49,7 +51,7 @@ pub(super) enum Kernel {
 }
 
 impl Kernels {
-    pub(super) fn draw(self, stream: &mut Stream) -> Kernel {
+    pub(crate) fn draw(self, stream: &mut Stream) -> Kernel {
         // Grow and prune alone are worth no random number, of which they need few.
         let mut u = if self.growprune < 1.0 { stream.unit() } else { 0.0 };
         let shares = [
@@ -87,7 +89,7 @@ const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
 /// Degrees of freedom of the prior of the variance of leaves' values.
-pub(super) const SPREAD_DF: f64 = 6.0;
+pub(crate) const SPREAD_DF: f64 = 6.0;
 
 /// Spreads of leaves with which rounding does not take what targets say.
 const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
@@ -213,7 +215,7 @@ impl BartSettings {
 
     /// All settings but for the number of draws, as those of a fit that goes on are compared; kept in files. One that is
     /// added later changes nothing while it is as if it were not there.
-    pub(super) fn hashed(&self) -> Vec<u64> {
+    pub(crate) fn hashed(&self) -> Vec<u64> {
         let Self {
             n_trees,
             n_chains,
@@ -255,7 +257,7 @@ impl BartSettings {
     ///
     /// # Errors
     /// As [`Self::check`]; lengths that differ, no rows, too many features.
-    pub(super) fn check_fit(&self, rows: Rows<'_>, n_targets: usize) -> Result<()> {
+    pub(crate) fn check_fit(&self, rows: Rows<'_>, n_targets: usize) -> Result<()> {
         self.check()?;
         check_lengths(rows, n_targets)?;
         let by_feature = [self.n_chains, self.n_draws, rows.n_features()];

@@ -1,17 +1,17 @@
 //! Sums of trees for what a user says is observed.
 
-use super::chain::{BartTrace, Chains, SumsOfTrees, Watch};
-use super::context::Odds;
-use super::export::DrawnTree;
-use super::leaf_model::LeafModel;
-use super::model_forest::ModelForest;
-use super::sampler::ModelSampler;
-use super::settings::BartSettings;
-use crate::bayes::Table;
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
+use crate::bart::export::DrawnTree;
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::model::LeafModel;
+use crate::bart::sampler::ModelSampler;
+use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
+use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
-use crate::mondrian::Stream;
+use crate::random::keyed::Stream;
 
 /// A posterior over sums of trees given a [`LeafModel`], by the sampler of the other models.
 ///
@@ -47,7 +47,7 @@ impl SumOfTrees {
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check_fit(rows, model.n_rows())?;
-        let table = Table::new(rows, &Threads::new(run.n_threads), run.control)?;
+        let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
         // Nothing goes on from these chains.
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };

@@ -1,14 +1,15 @@
 //! Bayesian decision trees for classes.
 
-use super::dirichlet::{Counts, Dirichlet};
-use super::ensemble::Sampler;
-use super::posterior::{BayesianTrees, Leaf, check_lengths};
-use super::prior::TreePrior;
-use super::tree::Tree;
+use crate::bayes::leaf::dirichlet::{Counts, Dirichlet};
+use crate::bayes::posterior::{BayesianTrees, Leaf};
+use crate::bayes::prior::TreePrior;
+use crate::bayes::tree::Tree;
+use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
 use crate::data::Rows;
+use crate::data::labels::Label;
 use crate::error::{Error, Result};
-use crate::mondrian::Label;
+use crate::validate::check_lengths;
 
 /// A posterior over decision trees whose leaves have Dirichlet-multinomial classes (thesis chapter 3).
 ///

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::leaf::LeafModel;
-use super::nodes::Cut;
-use super::target::Target;
-use super::tree::Tree;
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::smc::nodes::Cut;
+use crate::bayes::target::Target;
+use crate::bayes::tree::Tree;
 use crate::control::Control;
 use crate::error::Result;
 
@@ -134,17 +134,19 @@ impl<L: LeafModel> Walk<'_, L> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::dirichlet::Dirichlet;
-    use super::super::exact::{Exact, name_of};
-    use super::super::mcmc::{self, McmcSettings};
-    use super::super::normal::{Normal, NormalPrior};
-    use super::super::prior::{ChipmanPrior, TreePrior};
-    use super::super::proposals::Proposal;
-    use super::super::smc::{self, SmcSettings};
-    use super::super::table::Table;
     use super::*;
+    use crate::bayes::leaf::dirichlet::Dirichlet;
+    use crate::bayes::leaf::normal::{Normal, NormalPrior};
+    use crate::bayes::mcmc;
+    use crate::bayes::mcmc::McmcSettings;
+    use crate::bayes::prior::{ChipmanPrior, TreePrior};
+    use crate::bayes::smc;
+    use crate::bayes::smc::SmcSettings;
+    use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::testing::enumerate::{Exact, name_of};
     use crate::control::Threads;
     use crate::data::Rows;
+    use crate::data::sorted_columns::SortedColumns;
 
     /// Ties, equal rows, a constant column, and extents of very different units.
     const X: [f64; 20] = [
@@ -173,7 +175,7 @@ mod tests {
 
     fn check<L: LeafModel>(leaf: &L) {
         let (threads, control) = (Threads::new(1), Control::new());
-        let table = Table::new(Rows::from_f64(&X, 4).unwrap(), &threads, &control).unwrap();
+        let table = SortedColumns::new(Rows::from_f64(&X, 4).unwrap(), &threads, &control).unwrap();
         let even = ChipmanPrior::new(0.8, 0.7).unwrap();
         let uneven = Uneven([-1.0, 0.5, 3.0, 0.0]);
         for prior in [&even as &dyn TreePrior, &uneven] {

@@ -2,16 +2,16 @@
 
 use std::any::Any;
 
-use super::ensemble::{Ensemble, PosteriorTree, Report, Sampler, export};
-use super::leaf::LeafModel;
-use super::prior::{ChipmanPrior, TreePrior, check_prior};
-use super::table::Table;
-use super::target::Target;
-use super::tree::Tree;
-use super::weights::greatest;
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::prior::{ChipmanPrior, TreePrior, check_prior};
+use crate::bayes::target::Target;
+use crate::bayes::tree::Tree;
+use crate::bayes::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, export};
 use crate::control::{Run, Threads};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::data::sorted_columns::SortedColumns;
+use crate::error::Result;
+use crate::math::greatest;
 
 /// What a fitted leaf tells of itself; the leaf models of the crate are classes and numbers.
 pub trait Leaf: std::fmt::Debug + Clone + Sync {
@@ -37,7 +37,7 @@ pub struct BayesianTrees<L: Leaf> {
 
 impl<L: Leaf> BayesianTrees<L> {
     /// Samples the posterior; `model` knows the targets of the rows.
-    pub(super) fn sample(
+    pub(crate) fn sample(
         prior: &(impl TreePrior + 'static),
         leaf: L,
         model: &impl LeafModel<Stats = L::Stats>,
@@ -51,7 +51,7 @@ impl<L: Leaf> BayesianTrees<L> {
         }
         let threads = Threads::new(run.n_threads);
         let ensemble = threads.install(|| {
-            let table = Table::new(rows, &threads, run.control)?;
+            let table = SortedColumns::new(rows, &threads, run.control)?;
             let target = Target { table: &table, prior, leaf: model };
             Ensemble::sample(&target, sampler, &threads, run.control)
         })?;
@@ -142,34 +142,18 @@ impl<L: Leaf> BayesianTrees<L> {
     }
 }
 
-/// Checks that there is a row, and a target for each.
-pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
-    if rows.n_rows() == 0 {
-        return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
-    }
-    if rows.n_rows() != n_targets {
-        let why = "one a row of X";
-        return Err(Error::Length { what: "y", found: n_targets, expected: rows.n_rows(), why });
-    }
-    let max = u32::MAX as usize;
-    if rows.n_rows() > max {
-        return Err(Error::TooManyRows { max, found: rows.n_rows() });
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::classifier::BayesianTreeClassifier;
-    use super::super::dirichlet::Dirichlet;
-    use super::super::exact::{Exact, Mean, name_of};
-    use super::super::mcmc::McmcSettings;
-    use super::super::proposals::Proposal;
-    use super::super::smc::SmcSettings;
-    use super::super::visits::Visits;
     use super::*;
+    use crate::bayes::classifier::BayesianTreeClassifier;
+    use crate::bayes::leaf::dirichlet::Dirichlet;
+    use crate::bayes::mcmc::McmcSettings;
+    use crate::bayes::smc::SmcSettings;
+    use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
+    use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::Control;
-    use crate::mondrian::Label;
+    use crate::data::labels::Label;
 
     /// The same at all depths but the last, and dimensions that are not alike.
     #[derive(Debug)]
@@ -202,7 +186,7 @@ mod tests {
     fn samplers_aim_at_the_posterior_of_any_prior() {
         let prior = Own { split: 0.6, log_weights: vec![0.7, -0.4] };
         let control = Control::new();
-        let table = Table::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &control).unwrap();
+        let table = SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &control).unwrap();
         let leaf = Dirichlet::new(&CODES, 2, 0.9).unwrap();
         let target = Target { table: &table, prior: &prior, leaf: &leaf };
         let mut exact = Exact::new(&target);

@@ -1,7 +1,7 @@
 //! Priors over the shape of trees.
 
-use super::limits::check;
 use crate::error::{Error, Result};
+use crate::validate::check;
 
 /// How readily the nodes of a tree split, and along which dimensions. Where along one is uniform over what the
 /// node's rows allow (thesis section 3.2.3).
@@ -58,7 +58,7 @@ pub trait TreePrior: std::fmt::Debug + Sync {
 /// # Errors
 /// [`Error::InvalidSetting`] for probabilities or weights that are none; [`Error::Length`] for weights that are not one
 /// for each dimension.
-pub(super) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
+pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
     let probabilities = (0..n_rows as u32).map(|depth| prior.split_probability(depth));
     for p in probabilities {
         check("the probability to split", (0.0..1.0).contains(&p), "from 0 to below 1", &p)?;

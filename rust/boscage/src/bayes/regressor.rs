@@ -1,14 +1,15 @@
 //! Bayesian decision trees for numbers.
 
-use super::ensemble::Sampler;
-use super::limits::check_squares;
-use super::normal::{Moments, Normal, NormalPrior};
-use super::posterior::{BayesianTrees, Leaf, check_lengths};
-use super::prior::TreePrior;
-use super::tree::Tree;
+use crate::bayes::leaf::normal::{Moments, Normal, NormalPrior};
+use crate::bayes::posterior::{BayesianTrees, Leaf};
+use crate::bayes::prior::TreePrior;
+use crate::bayes::tree::Tree;
+use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
+use crate::validate::check_lengths;
+use crate::validate::check_squares;
 
 /// A posterior over decision trees whose leaves have normal targets of unknown mean and variance.
 ///

@@ -1,16 +1,17 @@
 //! The posterior that the samplers aim at.
 
-use super::candidates::Extent;
-use super::leaf::LeafModel;
-use super::prior::TreePrior;
-use super::table::Table;
-use super::weights::{draw_by_weight, log_sum_exp};
-use crate::mondrian::Stream;
+use crate::bayes::cuts::Extent;
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::prior::TreePrior;
+use crate::data::sorted_columns::SortedColumns;
+use crate::math::logs::log_sum_exp;
+use crate::random::distributions::draw_by_weight;
+use crate::random::keyed::Stream;
 
 /// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
 #[derive(Debug)]
 pub(crate) struct Target<'a, L> {
-    pub(crate) table: &'a Table,
+    pub(crate) table: &'a SortedColumns,
     pub(crate) prior: &'a dyn TreePrior,
     pub(crate) leaf: &'a L,
 }

@@ -1,31 +1,36 @@
 //! What stands in the file of BART: the drawn trees one after the other, the traces of the chains, and where these
 //! ended.
 
-use super::codec::{Reader, Writer, read_label, write_label, wrong};
-use crate::bart::{
-    BartClassifier, BartRegressor, BartTrace, ChainEnd, DrawnNode, Draws, Kind, LEAF, MOST_BY_FEATURE,
-    N_MOVES, SumsOfTrees, TreeState,
-};
-use crate::bayes::{Acceptance, Cut, Rule};
+use crate::bart::backfitting::normal::N_MOVES;
+use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
+use crate::bart::classifier::BartClassifier;
+use crate::bart::draws::{DrawnNode, Draws, LEAF};
+use crate::bart::regressor::BartRegressor;
+use crate::bart::settings::MOST_BY_FEATURE;
+use crate::bart::state::tree::{Kind, TreeState};
+use crate::bayes::mcmc::Acceptance;
+use crate::bayes::mcmc::state::Rule;
+use crate::bayes::smc::nodes::Cut;
 use crate::error::Result;
+use crate::model_file::codec::{Reader, Writer, read_label, write_label, wrong};
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
+pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
-pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BartRegressor> {
+pub(crate) fn read_regressor(reader: &mut Reader<'_>) -> Result<BartRegressor> {
     let annotation = reader.text()?;
     Ok(BartRegressor { posterior: read_posterior(reader, 1)?, annotation })
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &BartClassifier, annotation: &str) {
+pub(crate) fn write_classifier(writer: &mut Writer, model: &BartClassifier, annotation: &str) {
     writer.list(&model.classes, write_label);
     writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
-pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BartClassifier> {
+pub(crate) fn read_classifier(reader: &mut Reader<'_>) -> Result<BartClassifier> {
     let classes = reader.list(8, read_label)?;
     if classes.len() < 2 || !classes.is_sorted_by(|a, b| a < b) {
         return Err(wrong("classes that are not sorted, or fewer than two"));
@@ -218,7 +223,8 @@ fn number(reader: &mut Reader<'_>) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::bart::{BartRegressor, BartSettings};
+    use crate::bart::regressor::BartRegressor;
+    use crate::bart::settings::BartSettings;
     use crate::control::Run;
     use crate::data::Rows;
     use crate::error::Error;

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use super::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
-use crate::bayes::{
-    Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, ChainReport, ChipmanPrior, Classes, Counts,
-    Draw, Ensemble, IslandReport, MOST_KEPT, MOST_PARTICLES, Moments, NormalPrior, Report, Split, Stage,
-    Tree, TreeNode, check_alpha,
-};
+use crate::bayes::classifier::{BayesianTreeClassifier, Classes};
+use crate::bayes::leaf::dirichlet::{Counts, check_alpha};
+use crate::bayes::leaf::normal::{Moments, NormalPrior};
+use crate::bayes::mcmc::{Acceptance, Draw};
+use crate::bayes::prior::ChipmanPrior;
+use crate::bayes::regressor::BayesianTreeRegressor;
+use crate::bayes::smc::Stage;
+use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::error::Result;
+use crate::model_file::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
+use crate::validate::{MOST_KEPT, MOST_PARTICLES};
 
 /// Statistics of a node's rows, as they are checked.
 trait Stored {
@@ -44,7 +49,7 @@ impl Stored for Moments {
     }
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
+pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
     writer.f64(model.leaf.alpha);
     writer.list(&model.leaf.labels, write_label);
     write_prior(writer, model.prior.as_ref());
@@ -54,7 +59,7 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifi
     });
 }
 
-pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeClassifier> {
+pub(crate) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeClassifier> {
     let alpha = reader.f64()?;
     as_file(check_alpha(alpha))?;
     let labels = reader.list(8, read_label)?;
@@ -73,7 +78,7 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeCla
     Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
 }
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
+pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
     let leaf = &model.leaf;
     for value in [leaf.prior_mean, leaf.kappa, leaf.shape, leaf.scale] {
         writer.f64(value);
@@ -87,7 +92,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
     });
 }
 
-pub(super) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
+pub(crate) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
     let [prior_mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
     let leaf = NormalPrior { prior_mean, kappa, shape, scale };
     as_file(leaf.check())?;

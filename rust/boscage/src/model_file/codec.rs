@@ -2,67 +2,74 @@
 
 use crate::control::Run;
 use crate::data::Scalar;
+use crate::data::labels::Label;
 use crate::error::{Error, Result};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::values::Values;
-use crate::mondrian::{
-    Batch, Domain, FeatureMap, HyperparameterRule, Hyperparameters, Label, MondrianClassifier,
-    MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RegressionSettings, Statistics,
+use crate::mondrian::forest::row_values::Values;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::feature_map::FeatureMap;
+use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::regressor::{
+    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
 };
+use crate::mondrian::tree::statistics::Statistics;
 
 /// The first version.
-pub(super) const PLAIN: u32 = 1;
+pub(crate) const PLAIN: u32 = 1;
 /// Version 1, and the maps of the features after their weights.
 const MAPS: u32 = 2;
 /// The newest version.
-pub(super) const NEWEST: u32 = MAPS;
+pub(crate) const NEWEST: u32 = MAPS;
 
 /// The version of a model's file: the oldest that can hold it.
-pub(super) fn version_of(domain: &Domain) -> u32 {
+pub(crate) fn version_of(domain: &Domain) -> u32 {
     if domain.maps().is_some() { MAPS } else { PLAIN }
 }
 
 /// Bytes in the making.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    pub(super) fn raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub(super) fn u8(&mut self, value: u8) {
+    pub(crate) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.raw(&value.to_le_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.raw(&value.to_le_bytes());
     }
 
-    pub(super) fn f64(&mut self, value: f64) {
+    pub(crate) fn f64(&mut self, value: f64) {
         self.raw(&value.to_le_bytes());
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.u64(text.len() as u64);
         self.raw(text.as_bytes());
     }
 
-    pub(super) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u64(items.len() as u64);
         for item in items {
             write(self, item);
@@ -72,7 +79,7 @@ impl Writer {
 
 /// Bytes being read; whatever is missing or too much is an error.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     /// Of the format.
     version: u32,
@@ -80,37 +87,37 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the version, which comes first.
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Self> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Self { rest: bytes, version: 0 };
         reader.version = u32::from_le_bytes(reader.array()?);
         Ok(reader)
     }
 
-    pub(super) fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    pub(super) fn end(&self) -> Result<()> {
+    pub(crate) fn end(&self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(wrong("bytes after the end of the model")) }
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8> {
+    pub(crate) fn u8(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32> {
+    pub(crate) fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64> {
+    pub(crate) fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn f64(&mut self) -> Result<f64> {
+    pub(crate) fn f64(&mut self) -> Result<f64> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         Ok(self.take(N)?.try_into().expect("as many bytes as were taken"))
     }
 
@@ -122,7 +129,7 @@ impl<'a> Reader<'a> {
 
     /// A list whose items take at least `size` bytes each, so that no length asks for more memory than
     /// the file has.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         size: usize,
         mut read: impl FnMut(&mut Self) -> Result<T>,
@@ -134,40 +141,40 @@ impl<'a> Reader<'a> {
         (0..n).map(|_| read(self)).collect()
     }
 
-    pub(super) fn text(&mut self) -> Result<String> {
+    pub(crate) fn text(&mut self) -> Result<String> {
         let n = usize::try_from(self.u64()?).map_err(|_| wrong("a text that is longer than the file"))?;
         let text = str::from_utf8(self.take(n)?).map_err(|_| wrong("a text that is not UTF-8"))?;
         Ok(text.to_owned())
     }
 
-    pub(super) fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
+    pub(crate) fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
         let i = usize::from(self.u8()?);
         options.get(i).copied().ok_or_else(|| wrong("an option that does not exist"))
     }
 }
 
-pub(super) fn wrong(what: &str) -> Error {
+pub(crate) fn wrong(what: &str) -> Error {
     Error::ModelFile(what.into())
 }
 
 /// Values that are read back as a model would be made from them are refused as such.
-pub(super) fn as_file<T>(result: Result<T>) -> Result<T> {
+pub(crate) fn as_file<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         Error::Interrupted => error,
         error => Error::ModelFile(error.to_string()),
     })
 }
 
-pub(super) fn write_label(writer: &mut Writer, label: &Label) {
+pub(crate) fn write_label(writer: &mut Writer, label: &Label) {
     writer.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
 }
 
-pub(super) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
+pub(crate) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
     let bytes = reader.list(1, Reader::u8)?;
     Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
 }
 
-pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
+pub(crate) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
     writer.f64(model.discount);
     // Labels of rows that left are forgotten, too.
     let codes = model.classes.renumbered(0..);
@@ -179,7 +186,7 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
     }
 }
 
-pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
+pub(crate) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
     let discount = reader.f64()?;
     let labels = reader.list(8, read_label)?;
     let declared = reader.list(8, read_label)?;
@@ -190,7 +197,7 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
     }))
 }
 
-pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
+pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
     let settings = &model.settings;
     writer.u8(settings.posterior as u8);
     writer.u8(settings.rule as u8);
@@ -205,7 +212,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     }
 }
 
-pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
+pub(crate) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
     let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast, Posterior::Joint])?;
     let rule = reader.choice(&[
         HyperparameterRule::MarginalLikelihood,

@@ -24,11 +24,14 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::bart::{BartClassifier, BartRegressor};
-use crate::bayes::{BayesianTreeClassifier, BayesianTreeRegressor};
+use crate::bart::classifier::BartClassifier;
+use crate::bart::regressor::BartRegressor;
+use crate::bayes::classifier::BayesianTreeClassifier;
+use crate::bayes::regressor::BayesianTreeRegressor;
 use crate::control::Run;
 use crate::error::{Error, Result};
-use crate::mondrian::{MondrianClassifier, MondrianRegressor};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::regression::regressor::MondrianRegressor;
 use codec::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";

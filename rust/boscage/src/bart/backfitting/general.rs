@@ -1,0 +1,181 @@
+//! A sum of trees with leaves of any kind, and a sweep over it (Algorithm 4.1, lines 5 to 8).
+
+use std::sync::Arc;
+
+use crate::bart::backfitting::normal::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
+use crate::bart::kernels::context::{Context, Odds};
+use crate::bart::kernels::grow_prune;
+use crate::bart::kernels::grow_prune::Work;
+use crate::bart::kernels::shift::shift;
+use crate::bart::kernels::{particle_gibbs, whole_tree};
+use crate::bart::leaves::model::{LeafModel, NodeStats, RowStats};
+use crate::bart::leaves::normal::LeafPosterior;
+use crate::bart::settings::{BartSettings, Kernel};
+use crate::bart::state::tree::TreeState;
+use crate::bayes::mcmc::Acceptance;
+use crate::control::Control;
+use crate::data::sorted_columns::SortedColumns;
+use crate::error::Result;
+use crate::random::keyed::Stream;
+
+/// Only kernels of normal leaves look at the context's.
+const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
+
+/// The trees of a sum, and the sum at every row.
+#[derive(Debug)]
+pub(crate) struct ModelForest<'a, M: LeafModel> {
+    table: &'a SortedColumns,
+    settings: &'a BartSettings,
+    pub(crate) odds: Arc<Odds>,
+    pub(crate) trees: Vec<TreeState>,
+    /// What the trees add up to, and what they are added to.
+    pub(crate) sums: Vec<f64>,
+    pub(crate) acceptance: [Acceptance; N_MOVES],
+    /// By row, of the tree that is being changed.
+    stats: Vec<M::Stats>,
+    by_node: Vec<M::Stats>,
+}
+
+impl<'a, M: LeafModel> ModelForest<'a, M> {
+    /// Trees with their values, drawn from the prior, to be added to `centre`.
+    ///
+    /// # Errors
+    /// An interrupt, here and below; there also a model whose likelihoods are none.
+    pub(crate) fn from_prior(
+        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
+        model: &M,
+        centre: f64,
+        stream: &mut Stream,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut forest = Self::from_stumps((table, settings, odds), centre);
+        let nothing = RowStats::new(model, &forest.stats);
+        let context = Context::new((table, odds), NO_LEAF, control);
+        for tree in &mut forest.trees {
+            particle_gibbs::start_from_prior(tree, &nothing, &context, stream)?;
+            for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
+                node.mu = model.draw(M::Stats::default(), stream);
+            }
+            add_values(tree, &mut forest.sums);
+        }
+        Ok(forest)
+    }
+
+    /// Where a chain starts: the first from trees without cuts, others from the prior.
+    pub(crate) fn start(
+        number: usize,
+        setting: (&'a SortedColumns, &'a BartSettings, &Odds),
+        model: &M,
+        centre: f64,
+        stream: &mut Stream,
+        control: &Control,
+    ) -> Result<Self> {
+        match number {
+            0 => Ok(Self::from_stumps(setting, centre)),
+            _ => Self::from_prior(setting, model, centre, stream, control),
+        }
+    }
+
+    /// Trees without cuts, of value zero.
+    pub(crate) fn from_stumps(
+        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
+        centre: f64,
+    ) -> Self {
+        Self {
+            table,
+            settings,
+            odds: Arc::new(odds.clone()),
+            trees: vec![TreeState::new(table); settings.n_trees],
+            sums: vec![centre; table.n_rows()],
+            acceptance: Default::default(),
+            stats: vec![M::Stats::default(); table.n_rows()],
+            by_node: Vec::new(),
+        }
+    }
+
+    /// Changes every tree and draws its values, given the others.
+    pub(crate) fn sweep(&mut self, model: &M, stream: &mut Stream, control: &Control) -> Result<()> {
+        let odds = Arc::clone(&self.odds);
+        let context = Context::new((self.table, &odds), NO_LEAF, control);
+        for m in 0..self.trees.len() {
+            control.check()?;
+            self.take_out(m, model);
+            match self.settings.kernels.draw(stream) {
+                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream)?,
+                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream)?,
+                kernel => self.whole_tree(m, model, &context, kernel, stream)?,
+            }
+            self.gather(m);
+            let tree = &mut self.trees[m];
+            for (node, &stats) in tree.nodes.iter_mut().zip(&self.by_node).filter(|(node, _)| node.is_leaf())
+            {
+                node.mu = model.draw(stats, stream);
+            }
+            add_values(tree, &mut self.sums);
+        }
+        Ok(())
+    }
+
+    /// Takes a tree out of the sums, and finds what rows say about it.
+    fn take_out(&mut self, m: usize, model: &M) {
+        let tree = &self.trees[m];
+        let rows = self.sums.iter_mut().zip(&tree.labels).zip(&mut self.stats).enumerate();
+        for (row, ((sum, &at), stats)) in rows {
+            *sum -= tree.get(at).mu;
+            *stats = model.stats(row, *sum);
+        }
+    }
+
+    /// Sums what rows say by leaf.
+    fn gather(&mut self, m: usize) {
+        let tree = &self.trees[m];
+        self.by_node.clear();
+        self.by_node.resize(tree.nodes.len(), M::Stats::default());
+        for (&at, &stats) in tree.labels.iter().zip(&self.stats) {
+            self.by_node[at as usize] = self.by_node[at as usize] + stats;
+        }
+    }
+
+    /// Grows or prunes, and shifts cuts.
+    fn on_sums(
+        &mut self,
+        m: usize,
+        model: &M,
+        n_shifts: usize,
+        context: &Context<'_>,
+        stream: &mut Stream,
+    ) -> Result<()> {
+        self.gather(m);
+        let rows = RowStats::new(model, &self.stats);
+        let evidence = NodeStats { rows: &rows, by_node: &mut self.by_node };
+        let mut work = Work { tree: &mut self.trees[m], evidence };
+        let (grows, made) = grow_prune::step(&mut work, context, stream);
+        let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
+        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
+        for made in shifts {
+            self.acceptance[SHIFT].note(made);
+        }
+        rows.check()
+    }
+
+    fn whole_tree(
+        &mut self,
+        m: usize,
+        model: &M,
+        context: &Context<'_>,
+        kernel: Kernel,
+        stream: &mut Stream,
+    ) -> Result<()> {
+        let rows = RowStats::new(model, &self.stats);
+        let tree = &mut self.trees[m];
+        let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream)?;
+        self.acceptance[which].note(made);
+        rows.check()
+    }
+}
+
+fn add_values(tree: &TreeState, sums: &mut [f64]) {
+    for (sum, &at) in sums.iter_mut().zip(&tree.labels) {
+        *sum += tree.get(at).mu;
+    }
+}

@@ -1,0 +1,236 @@
+//! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
+
+use std::sync::Arc;
+
+use crate::bart::kernels::context::{Context, Odds};
+use crate::bart::kernels::grow_prune;
+use crate::bart::kernels::grow_prune::Work;
+use crate::bart::kernels::shift::shift;
+use crate::bart::kernels::{particle_gibbs, whole_tree};
+use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
+use crate::bart::leaves::statistics::NormalLeaves;
+use crate::bart::prior::noise::VariancePrior;
+use crate::bart::settings::{BartSettings, Kernel, SPREAD_DF};
+use crate::bart::state::row_passes::{Sums, carry};
+use crate::bart::state::tree::TreeState;
+use crate::bayes::mcmc::Acceptance;
+use crate::control::Control;
+use crate::data::sorted_columns::SortedColumns;
+use crate::error::Result;
+use crate::random::keyed::Stream;
+
+/// A sum of trees, and what it leaves of the targets.
+#[derive(Debug)]
+pub(crate) struct Forest<'a> {
+    table: &'a SortedColumns,
+    settings: &'a BartSettings,
+    pub(crate) odds: Arc<Odds>,
+    /// Standard deviation of leaves' values a priori, and what is known of it if it is learnt.
+    pub(crate) sigma_mu: f64,
+    spread: Option<VariancePrior>,
+    pub(crate) trees: Vec<TreeState>,
+    /// Targets less the sum of trees.
+    pub(crate) residuals: Vec<f64>,
+    pub(crate) sigma: f64,
+    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting, regrowing and editing.
+    pub(crate) acceptance: [Acceptance; N_MOVES],
+    likelihoods: LeafLikelihoods,
+    sums: Sums,
+    /// By node of the tree that is being changed: its value that is still counted in the residuals.
+    counted: Vec<f64>,
+    /// By node of the tree before: what residuals have still to be given.
+    changes: Vec<f64>,
+}
+
+/// Numbers of [`Forest::acceptance`].
+pub(crate) const GROW: usize = 0;
+pub(crate) const PRUNE: usize = 1;
+pub(crate) const OTHER: usize = 2;
+pub(crate) const PARTICLES: usize = 3;
+pub(crate) const SHIFT: usize = 4;
+pub(crate) const REGROW: usize = 5;
+pub(crate) const EDIT: usize = 6;
+/// How many these are.
+pub(crate) const N_MOVES: usize = 7;
+
+/// Shifts of a tree's cuts in a local step: one to three are worth the same in the same time.
+pub(crate) const SHIFTS: usize = 2;
+
+impl<'a> Forest<'a> {
+    /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn from_prior(
+        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
+        targets: &[f64],
+        (sigma, sigma_mu): (f64, f64),
+        stream: &mut Stream,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut forest = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
+        if let Some(prior) = &forest.spread {
+            forest.sigma_mu = prior.draw(0, 0.0, stream);
+        }
+        let leaf = LeafPosterior::new(sigma, forest.sigma_mu);
+        let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
+        let context = Context::new((table, odds), leaf, control);
+        for tree in &mut forest.trees {
+            particle_gibbs::start_from_prior(tree, &no_residuals, &context, stream)?;
+            let leaves: Vec<_> = tree.leaves().collect();
+            for id in leaves {
+                tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
+            }
+            let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
+            carry(&mut forest.residuals, &tree.labels, &values);
+        }
+        Ok(forest)
+    }
+
+    /// Trees without cuts, of value zero.
+    pub(crate) fn from_stumps(
+        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
+        targets: &[f64],
+        (sigma, sigma_mu): (f64, f64),
+    ) -> Self {
+        Self {
+            table,
+            settings,
+            odds: Arc::new(odds.clone()),
+            sigma_mu,
+            spread: settings.learn_k.then_some(VariancePrior { nu: SPREAD_DF, lambda: sigma_mu * sigma_mu }),
+            trees: vec![TreeState::new(table); settings.n_trees],
+            residuals: targets.to_vec(),
+            sigma,
+            acceptance: Default::default(),
+            likelihoods: LeafLikelihoods::default(),
+            sums: Sums::default(),
+            counted: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Changes every tree and draws its values, given the others; before that `sigma_mu` given all values, if it is learnt.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
+        self.draw_sigma_mu(stream);
+        let odds = Arc::clone(&self.odds);
+        let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
+        let context = Context::new((self.table, &odds), leaf, control);
+        self.likelihoods.reset(leaf, self.table.n_rows());
+        for m in 0..self.trees.len() {
+            control.check()?;
+            match self.settings.kernels.draw(stream) {
+                Kernel::Local => {
+                    self.gather(m);
+                    self.local(m, &context, stream);
+                }
+                Kernel::GrowPrune => {
+                    self.gather(m);
+                    self.grow_or_prune(m, &context, stream);
+                }
+                kernel => self.whole_tree(m, &context, kernel, stream)?,
+            }
+            self.draw_values(m, &context, stream);
+        }
+        carry(&mut self.residuals, &self.trees[self.trees.len() - 1].labels, &self.changes);
+        self.changes.clear();
+        Ok(())
+    }
+
+    fn draw_sigma_mu(&mut self, stream: &mut Stream) {
+        let Some(prior) = &self.spread else { return };
+        let leaves = self.trees.iter().flat_map(|tree| tree.nodes.iter().filter(|node| node.is_leaf()));
+        let (n, squares) = leaves.fold((0, 0.0), |(n, sum), leaf| (n + 1, sum + leaf.mu * leaf.mu));
+        self.sigma_mu = prior.draw(n, squares, stream);
+    }
+
+    /// `sigma_mu`, if it is learnt.
+    pub(crate) fn learnt_sigma_mu(&self) -> Option<f64> {
+        self.spread.map(|_| self.sigma_mu)
+    }
+
+    /// The shrinkage that this is.
+    pub(crate) fn learnt_k(&self) -> Option<f64> {
+        self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
+    }
+
+    /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
+    fn gather(&mut self, m: usize) {
+        let tree = &self.trees[m];
+        if m == 0 {
+            self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
+        } else {
+            let before = (&self.trees[m - 1], self.changes.as_slice());
+            self.sums.carry_and_gather(&mut self.residuals, before, tree);
+        }
+        // Residuals of eq. 4.7 are those without this tree: its own values come on top.
+        self.counted.clear();
+        self.counted.extend(tree.nodes.iter().map(|node| if node.is_leaf() { node.mu } else { 0.0 }));
+        for ((sum, value), node) in self.sums.by_node.iter_mut().zip(&self.counted).zip(&tree.nodes) {
+            *sum += f64::from(node.n_rows) * value;
+        }
+    }
+
+    fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        let (grows, made) = grow_prune::step(&mut self.work(m), context, stream);
+        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
+    }
+
+    fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        self.grow_or_prune(m, context, stream);
+        for _ in 0..SHIFTS {
+            let Some(made) = shift(&mut self.work(m), context, stream) else { break };
+            self.acceptance[SHIFT].note(made);
+        }
+    }
+
+    fn work(&mut self, m: usize) -> Work<'_, NormalLeaves<'_>> {
+        let evidence = NormalLeaves {
+            likelihoods: &self.likelihoods,
+            residuals: &mut self.residuals,
+            sums: &mut self.sums.by_node,
+            counted: &mut self.counted,
+        };
+        Work { tree: &mut self.trees[m], evidence }
+    }
+
+    /// Takes a tree out of the residuals, and changes it by one of the kernels that see rows.
+    fn whole_tree(
+        &mut self,
+        m: usize,
+        context: &Context<'_>,
+        kernel: Kernel,
+        stream: &mut Stream,
+    ) -> Result<()> {
+        if m > 0 {
+            carry(&mut self.residuals, &self.trees[m - 1].labels, &self.changes);
+        }
+        let tree = &mut self.trees[m];
+        self.counted.clear();
+        self.counted.extend(tree.nodes.iter().map(|node| node.mu));
+        carry(&mut self.residuals, &tree.labels, &self.counted);
+        let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
+        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream)?;
+        self.acceptance[which].note(made);
+        self.counted.clear();
+        self.counted.resize(tree.nodes.len(), 0.0);
+        self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
+        Ok(())
+    }
+
+    /// Line 8 of Algorithm 4.1.
+    fn draw_values(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+        let tree = &mut self.trees[m];
+        self.changes.clear();
+        self.changes.resize(tree.nodes.len(), 0.0);
+        for (id, node) in tree.nodes.iter_mut().enumerate() {
+            if node.is_leaf() {
+                node.mu = context.leaf.draw(node.n_rows, self.sums.by_node[id], stream);
+                self.changes[id] = self.counted[id] - node.mu;
+            }
+        }
+    }
+}

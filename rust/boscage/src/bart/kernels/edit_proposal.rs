@@ -1,0 +1,314 @@
+//! A subtree made of another, and how probable it is.
+//!
+//! A proposal follows the old subtree, its guide, from the top down: it makes the guide's cut and goes on with the
+//! guide's children, and skips cuts that do not part its rows. At the top, and now and then below, it edits instead: it
+//! inserts a cut, and both sides go on with the same guide; or it cuts elsewhere than the guide; or it leaves out the
+//! guide's cut, and goes on with one of its children. Many ways lead from one subtree to another. The sum over all of
+//! them is a recursion over pairs of nodes, so that the Hastings ratio is exact.
+//!
+//! What counts of a cut is the gap between rows that it falls into: given all else thresholds are uniform in their gaps,
+//! under the posterior and in what is proposed alike.
+
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::mcmc::state::{Rule, State, StateNode};
+use crate::bayes::smc::nodes::{Cut, Root};
+use crate::data::sorted_columns::SortedColumns;
+use crate::math::logs::log_sum_exp;
+use crate::random::keyed::Stream;
+
+/// Larger subtrees are none: pairs of nodes are many.
+pub(crate) const LARGEST: usize = 512;
+
+/// A subtree, as others are made from it.
+pub(crate) struct Guide<'a, L: LeafModel> {
+    state: &'a State<'a, L>,
+    /// Parents before their children.
+    nodes: Vec<GuideNode<'a, L>>,
+}
+
+struct GuideNode<'a, L: LeafModel> {
+    node: &'a StateNode<L::Stats>,
+    cut: Option<Chosen>,
+}
+
+/// The cut of an inner node: the gap among its rows.
+#[derive(Clone, Copy)]
+struct Chosen {
+    /// Ranks next to the cut.
+    gap: (u32, u32),
+    /// Logarithm of the way between their values.
+    log_width: f64,
+    /// Logarithm of the prior probability of the gap, given that there is a cut.
+    log_rule: f64,
+    /// The same, given the dimension too.
+    log_place: f64,
+}
+
+impl<'a, L: LeafModel> Guide<'a, L> {
+    pub(crate) fn new(state: &'a State<'a, L>) -> Self {
+        let nodes = state.select(|_| true).into_iter().map(|id| {
+            let node = state.get(id);
+            let cut = node.split.map(|(rule, _)| Chosen::new(state, node, rule));
+            GuideNode { node, cut }
+        });
+        Self { state, nodes: nodes.collect() }
+    }
+
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether some dimension varies.
+    pub(crate) fn can_be_cut(&self) -> bool {
+        !self.nodes[0].node.extents.is_empty()
+    }
+
+    fn split(&self, at: usize) -> Option<(Rule, [usize; 2])> {
+        self.nodes[at].node.split
+    }
+
+    /// Logarithm of the posterior probability, up to a constant.
+    pub(crate) fn log_posterior(&self) -> f64 {
+        let factor = |own: &GuideNode<'_, L>| {
+            self.state.log_factor(own.node) + own.cut.map_or(0.0, |cut| cut.log_width)
+        };
+        self.nodes.iter().map(factor).sum()
+    }
+
+    /// The child on whose side all rows of a node are, if the cut does not part them.
+    fn skips_to(&self, at: usize, node: &StateNode<L::Stats>) -> Option<usize> {
+        let (rule, [left, right]) = self.split(at)?;
+        let extent = node.extent(rule.cut.dimension);
+        let parts = extent.is_some_and(|extent| extent.low <= rule.cut.rank && rule.cut.rank < extent.high);
+        let rank = self.state.target.table.column(rule.cut.dimension).rank(node.rows[0]);
+        (!parts).then_some(if rank <= rule.cut.rank { left } else { right })
+    }
+
+    /// How often a proposal edits, below the node at which it does for certain.
+    fn rate(&self) -> f64 {
+        // Few enough for a lone leaf not to grow for ever.
+        1.0 / (self.nodes.len() as f64 + 3.0)
+    }
+}
+
+impl Chosen {
+    fn new<L: LeafModel>(state: &State<'_, L>, node: &StateNode<L::Stats>, rule: Rule) -> Self {
+        let column = state.target.table.column(rule.cut.dimension);
+        let extent = node.extent(rule.cut.dimension).expect("a cut is along a dimension that varies");
+        let gap = gap(node, rule, state.target.table);
+        let log_width = column.log_extent(gap.0, gap.1);
+        let log_place = log_width - column.log_extent(extent.low, extent.high);
+        Self { gap, log_width, log_rule: log_width + state.log_rule(node, &rule), log_place }
+    }
+}
+
+/// The ranks next to a cut among the rows of a node that it parts.
+fn gap<S>(node: &StateNode<S>, rule: Rule, table: &SortedColumns) -> (u32, u32) {
+    let column = table.column(rule.cut.dimension);
+    node.rows.iter().fold((0, u32::MAX), |(left, right), &row| match column.rank(row) {
+        rank if rank <= rule.cut.rank => (left.max(rank), right),
+        rank => (left, right.min(rank)),
+    })
+}
+
+/// What a proposal does at a node.
+#[derive(Clone, Copy, PartialEq)]
+enum Step {
+    /// As the guide.
+    Follow,
+    Insert,
+    Change,
+    /// A change along the same dimension.
+    Shift,
+    Delete,
+}
+
+const EDITS: [Step; 4] = [Step::Insert, Step::Change, Step::Shift, Step::Delete];
+
+impl Step {
+    /// An edit as often as `rate` says, all of them alike, of which a leaf of the guide has one; with the logarithm of
+    /// its probability.
+    fn draw(rate: f64, is_leaf: bool, stream: &mut Stream) -> (Self, f64) {
+        if stream.unit() >= rate {
+            (Self::Follow, libm::log1p(-rate))
+        } else if is_leaf {
+            (Self::Insert, libm::log(rate))
+        } else {
+            (EDITS[stream.below(EDITS.len())], libm::log(rate / EDITS.len() as f64))
+        }
+    }
+}
+
+/// Another subtree, and the logarithm of the probability of the way that led to it; None if it is too large.
+pub(crate) fn draw<'a, L: LeafModel>(
+    guide: &Guide<'a, L>,
+    root: Root,
+    stream: &mut Stream,
+) -> Option<(State<'a, L>, f64)> {
+    let table = guide.state.target.table;
+    let mut state = State::at(guide.state.target, root);
+    let mut stack = vec![(State::<L>::ROOT, 0)];
+    let (mut rate, mut n_nodes, mut log_way) = (1.0, 1, 0.0);
+    while let Some((id, mut at)) = stack.pop() {
+        let node = state.get(id);
+        if node.extents.is_empty() {
+            continue;
+        }
+        while let Some(child) = guide.skips_to(at, node) {
+            at = child;
+        }
+        let split = guide.split(at);
+        let (step, log_step) = Step::draw(rate, split.is_none(), stream);
+        (log_way, rate) = (log_way + log_step, guide.rate());
+        let (rule, below) = match (step, split) {
+            (Step::Insert, _) => (state.draw_rule(id, stream), [at; 2]),
+            (Step::Follow, None) => continue,
+            (Step::Follow, Some((rule, below))) => {
+                (rule_in(table, rule, gap(node, rule, table), stream), below)
+            }
+            (Step::Change, Some((_, below))) => (state.draw_rule(id, stream), below),
+            (Step::Shift, Some((rule, below))) => {
+                let extent = node.extent(rule.cut.dimension).expect("the guide's cut parts the rows");
+                (rule_in(table, rule, (extent.low, extent.high), stream), below)
+            }
+            (Step::Delete, Some((_, below))) => {
+                log_way -= std::f64::consts::LN_2;
+                stack.push((id, below[stream.below(2)]));
+                continue;
+            }
+            (_, None) => unreachable!("a leaf has no cut to edit"),
+        };
+        log_way += match step {
+            Step::Shift => Chosen::new(&state, node, rule).log_place,
+            Step::Insert | Step::Change => Chosen::new(&state, node, rule).log_rule,
+            Step::Follow | Step::Delete => 0.0,
+        };
+        n_nodes += 2;
+        if n_nodes > LARGEST {
+            return None;
+        }
+        let children = state.children(id, rule);
+        stack.extend(state.grow(id, rule, children).into_iter().zip(below));
+    }
+    Some((state, log_way))
+}
+
+/// A rule along the same dimension, uniformly between two ranks.
+fn rule_in(table: &SortedColumns, Rule { cut, .. }: Rule, ends: (u32, u32), stream: &mut Stream) -> Rule {
+    let (rank, threshold) = table.column(cut.dimension).cut(ends, stream.unit());
+    Rule { cut: Cut { rank, ..cut }, threshold }
+}
+
+/// Logarithm of the probability that [`draw`] makes one subtree of another: for every node of the new one, and every
+/// node of the old one that may be its guide, that of all that is below.
+pub(crate) fn log_chance<L: LeafModel>(old: &Guide<'_, L>, new: &Guide<'_, L>) -> f64 {
+    let mut below = Below { old, new, logs: vec![0.0; old.nodes.len() * new.nodes.len()] };
+    let (log_edit, log_follow) = (libm::log(old.rate()), libm::log1p(-old.rate()));
+    for id in (0..new.nodes.len()).rev() {
+        let node = new.nodes[id].node;
+        if node.extents.is_empty() {
+            continue;
+        }
+        for at in (0..old.nodes.len()).rev() {
+            let log = match old.skips_to(at, node) {
+                Some(child) => below.get(id, child),
+                None => log_sum_exp(&[log_follow + below.follows(id, at), log_edit + below.edits(id, at)]),
+            };
+            below.logs[id * old.nodes.len() + at] = log;
+        }
+    }
+    below.edits(0, 0)
+}
+
+/// Logarithms of probabilities of what is made of pairs of nodes.
+struct Below<'a, L: LeafModel> {
+    old: &'a Guide<'a, L>,
+    new: &'a Guide<'a, L>,
+    logs: Vec<f64>,
+}
+
+impl<L: LeafModel> Below<'_, L> {
+    fn get(&self, id: usize, at: usize) -> f64 {
+        self.logs[id * self.old.nodes.len() + at]
+    }
+
+    fn both(&self, ids: [usize; 2], at: [usize; 2]) -> f64 {
+        self.get(ids[0], at[0]) + self.get(ids[1], at[1])
+    }
+
+    /// That the guide's cut is made, or none where it makes none.
+    fn follows(&self, id: usize, at: usize) -> f64 {
+        match (self.new.split(id), self.old.split(at)) {
+            (None, None) => 0.0,
+            (Some((rule, ids)), Some((old, children))) if self.is_same(id, rule, old) => {
+                self.both(ids, children)
+            }
+            _ => f64::NEG_INFINITY,
+        }
+    }
+
+    /// Whether the guide's rule parts the rows of a node as its own does.
+    fn is_same(&self, id: usize, rule: Rule, old: Rule) -> bool {
+        let gap = self.new.nodes[id].cut.map(|cut| cut.gap);
+        let is_inside = gap.is_some_and(|(left, right)| left <= old.cut.rank && old.cut.rank < right);
+        rule.cut.dimension == old.cut.dimension && is_inside
+    }
+
+    fn edits(&self, id: usize, at: usize) -> f64 {
+        const NEVER: f64 = f64::NEG_INFINITY;
+        let made = self.new.split(id).zip(self.new.nodes[id].cut);
+        let inserts = made.map_or(NEVER, |((_, ids), cut)| cut.log_rule + self.both(ids, [at; 2]));
+        let Some((old, children)) = self.old.split(at) else { return inserts };
+        let [changes, shifts] = made.map_or([NEVER; 2], |((rule, ids), cut)| {
+            let is_along = rule.cut.dimension == old.cut.dimension;
+            let below = self.both(ids, children);
+            [cut.log_rule + below, if is_along { cut.log_place + below } else { NEVER }]
+        });
+        let [left, right] = children.map(|child| self.get(id, child) - std::f64::consts::LN_2);
+        log_sum_exp(&[inserts, changes, shifts, left, right]) - libm::log(EDITS.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
+    use crate::bart::tests::posterior::{SIGMA, SIGMA_MU, TARGETS, prior, table};
+    use crate::bayes::target::Target;
+    use crate::bayes::testing::enumerate::name_of;
+    use crate::control::Control;
+
+    /// Every subtree is proposed as often as the sum over all ways says, which is no less than each way's probability;
+    /// for guides of many shapes, at rows some of which coincide.
+    #[test]
+    fn proposals_are_as_probable_as_all_ways_together() {
+        let (table, prior) = (table(), prior());
+        let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        for seed in 0..12 {
+            let mut stream = Stream::new(seed, 0);
+            let old = State::from_prior(&target, &mut stream, &Control::new()).unwrap();
+            let old = Guide::new(&old);
+            let n = 20_000;
+            let mut found: HashMap<String, (f64, f64)> = HashMap::new();
+            for _ in 0..n {
+                let (new, log_way) = draw(&old, Root::of_all(&table), &mut stream).expect("trees are small");
+                let name = name_of(&new.tree(), &table);
+                let (times, log_chance) =
+                    found.entry(name).or_insert_with(|| (0.0, log_chance(&old, &Guide::new(&new))));
+                *times += 1.0;
+                assert!(log_way < *log_chance + 1e-9, "{log_way} of {log_chance}");
+            }
+            let chances = || found.values().map(|(_, log_chance)| log_chance.exp());
+            assert!(chances().sum::<f64>() < 1.0 + 1e-9);
+            for ((times, _), chance) in found.values().zip(chances()) {
+                let error = (chance / f64::from(n)).sqrt();
+                let share = times / f64::from(n);
+                // A tree that is hardly ever proposed may be found once.
+                assert!((share - chance).abs() < 5.0 * error + 1.0 / f64::from(n), "{share} for {chance}");
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Another subtree below a node, by importance sampling with the old one retained.
+//!
+//! This is Particle Gibbs (Algorithm 4.2) that never resamples: a cut that is worse until those below it are made
+//! survives until they are. The node is drawn uniformly from all nodes, so a tree's weight is over their number.
+
+use crate::bart::kernels::context::Context;
+use crate::bart::kernels::whole_tree::{alone, bare, fits, same_cuts};
+use crate::bart::settings::BartSettings;
+use crate::bart::state::subtree;
+use crate::bart::state::tree::TreeState;
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::smc::proposals::Proposal;
+use crate::bayes::smc::{Expansion, SmcSettings};
+use crate::bayes::target::Target;
+use crate::bayes::tree::Tree;
+use crate::control::Control;
+use crate::error::Result;
+use crate::random::distributions::seed;
+use crate::random::keyed::Stream;
+
+/// Dimensions whose cuts are weighed in a node, however many there are: enough for what is in most data.
+const DIMENSIONS: usize = 10;
+
+/// Nodes that are tried one after the other.
+const NODES: usize = 4;
+
+/// The tree with other subtrees, if any were drawn.
+pub(crate) fn regrow<L: LeafModel>(
+    tree: &TreeState,
+    leaf: &L,
+    context: &Context<'_>,
+    settings: &BartSettings,
+    stream: &mut Stream,
+) -> Result<Option<Tree<L::Stats>>> {
+    let target = Target { table: context.table, prior: context.odds, leaf };
+    let old = bare(tree, leaf);
+    let mut new = old.clone();
+    for _ in 0..NODES {
+        let top = stream.below(new.nodes.len());
+        let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
+        // Reversible: to refuse what is too large keeps it so.
+        new = Some(drawn).filter(fits).unwrap_or(new);
+    }
+    Ok(Some(new).filter(|new| !same_cuts(new, &old)))
+}
+
+/// The tree with the subtree of a node drawn anew.
+fn below<L: LeafModel>(
+    (target, control): (&Target<'_, L>, &Control),
+    (tree, top): (&Tree<L::Stats>, usize),
+    n_particles: usize,
+    stream: &mut Stream,
+) -> Result<Tree<L::Stats>> {
+    let smc = SmcSettings {
+        n_particles,
+        proposal: Proposal::Exploring(DIMENSIONS),
+        // Without resampling the order of decisions does not matter.
+        expansion: Expansion::Layer,
+        ess_threshold: 0.0,
+        max_stages: usize::MAX,
+        seed: seed(stream),
+        ..SmcSettings::default()
+    };
+    let own = top..subtree::end(tree, top);
+    let retained = subtree::cut_out(tree, &own);
+    let at = (subtree::root(tree, top, target.table), &retained);
+    let mut island = alone(target, &smc, at, control)?;
+    let others = tree.nodes.len() - own.len();
+    for (weight, tree) in island.weights.iter_mut().zip(&island.trees) {
+        *weight /= (others + tree.nodes.len()) as f64;
+    }
+    Ok(subtree::graft(tree, own, &island.draw(stream)))
+}

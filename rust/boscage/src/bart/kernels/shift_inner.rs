@@ -1,0 +1,311 @@
+//! Shifts of cuts with other cuts below them: rows between the old and the new place go down the other side. What the
+//! prior says of the cuts below depends on their rows, too: on how far these reach, and on which dimensions vary.
+
+use crate::bart::kernels::context::Context;
+use crate::bart::kernels::grow_prune::Work;
+use crate::bart::leaves::statistics::Evidence;
+use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
+use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
+use crate::bayes::mcmc::state::Rule;
+use crate::bayes::prior::TreePrior;
+use crate::data::sorted_columns::SortedColumns;
+use crate::math::logs::log_sum_exp;
+use crate::random::distributions::accept;
+use crate::random::keyed::Stream;
+
+/// A row that goes from one leaf to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) row: u32,
+    pub(crate) from: Label,
+    pub(crate) to: Label,
+}
+
+/// Whether it costs little to ask which dimensions vary in a node. Those without ties vary in any two rows.
+pub(crate) fn is_cheap(table: &SortedColumns) -> bool {
+    /// So many columns are asked about in less time than a tree is summed over.
+    const MOST_TIED: usize = 64;
+    table.ties().varying.len() <= MOST_TIED
+}
+
+/// Tries to give a node another threshold, drawn from a symmetric law.
+pub(crate) fn shift_above<E: Evidence>(
+    work: &mut Work<'_, E>,
+    (id, new): (Label, Rule),
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> bool {
+    let Work { tree, evidence } = work;
+    let transfers = rows_between(tree, id, new, context.table);
+    let below = nodes_below(tree, id);
+    let sums = evidence.after(&transfers);
+    let old_nodes = tree.nodes.clone();
+    let before = Terms::new(tree, &below, |leaf, n| evidence.log_likelihood(n, evidence.sum(leaf)), context);
+    redirect(tree, (id, new), &transfers);
+    let all_have_rows = below.iter().all(|&node| tree.get(node).n_rows > 0);
+    let made = all_have_rows && {
+        find_splittable(tree, &old_nodes, &below, context.table);
+        let log_likelihood = |leaf, n| evidence.log_likelihood(n, sums[leaf as usize]);
+        let after = Terms::new(tree, &below, log_likelihood, context);
+        accept(after.log_ratio(&before, context), stream)
+    };
+    if made {
+        evidence.rerouted(&transfers, sums);
+    } else {
+        tree.nodes = old_nodes;
+        for Transfer { row, from, .. } in transfers {
+            tree.labels[row as usize] = from;
+        }
+    }
+    made
+}
+
+/// The rows between the old and the new place of a cut, with the leaves that they leave and come to.
+fn rows_between(tree: &TreeState, id: Label, new: Rule, table: &SortedColumns) -> Vec<Transfer> {
+    let (old, [left, right]) = tree.cut(id);
+    let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
+    let (giver, taker) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
+    let rows = TreeRows::new(tree);
+    let is_in_giver = rows.is_in(giver);
+    let between = table.column(new.cut.dimension).between(low, high);
+    let mut transfers = Vec::with_capacity(between.len());
+    for &row in between.iter().filter(|&&row| is_in_giver(row)) {
+        let (from, to) = (tree.labels[row as usize], tree.leaf_below(taker, row, table));
+        transfers.push(Transfer { row, from, to });
+    }
+    transfers
+}
+
+/// The nodes below another, parents before their children.
+fn nodes_below(tree: &TreeState, id: Label) -> Vec<Label> {
+    let mut found = Vec::new();
+    let mut stack = vec![id];
+    while let Some(id) = stack.pop() {
+        if let Kind::Inner(_, children) = tree.get(id).kind {
+            found.extend(children);
+            stack.extend(children);
+        }
+    }
+    found
+}
+
+/// Moves the cut of a node, and rows with it.
+fn redirect(tree: &mut TreeState, (id, new): (Label, Rule), transfers: &[Transfer]) {
+    let (_, children) = tree.cut(id);
+    tree.nodes[id as usize].kind = Kind::Inner(new, children);
+    for &Transfer { row, from, to } in transfers {
+        tree.labels[row as usize] = to;
+        for (leaf, change) in [(from, -1), (to, 1)] {
+            let mut at = leaf;
+            while at != id {
+                let Node { n_rows, parent, .. } = &mut tree.nodes[at as usize];
+                *n_rows = n_rows.wrapping_add_signed(change);
+                at = parent.expect("a node below another");
+            }
+        }
+    }
+}
+
+/// Finds which leaves can be split, where rows came to one that could not or left one that could.
+fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[Label], table: &SortedColumns) {
+    for &id in below {
+        let (node, old) = (*tree.get(id), old[id as usize]);
+        if node.is_leaf() && node.n_rows != old.n_rows && old.splittable == (node.n_rows < old.n_rows) {
+            let labels = &tree.labels;
+            let splittable = vary(table, node.n_rows, |row| labels[row as usize] == id);
+            tree.nodes[id as usize].splittable = splittable;
+        }
+    }
+}
+
+/// What the rows below a node change of the posterior.
+struct Terms {
+    /// Logarithm of likelihoods, of stopping where leaves could be split, and of the density of thresholds within the
+    /// extents of their rows.
+    log_sum: f64,
+    /// Dimensions that do not vary, by inner node; nothing where columns have no ties, so that all do.
+    constant: Vec<Vec<u32>>,
+}
+
+impl Terms {
+    fn new(
+        tree: &TreeState,
+        below: &[Label],
+        log_likelihood: impl Fn(Label, u32) -> f64,
+        context: &Context<'_>,
+    ) -> Self {
+        let table = context.table;
+        let rows = TreeRows::new(tree);
+        let of_node = |&id: &Label| match *tree.get(id) {
+            Node { kind: Kind::Inner(rule, _), .. } => {
+                let (low, high) = extent(tree, id, rule.cut.dimension, &rows, table);
+                -table.column(rule.cut.dimension).log_extent(low, high)
+            }
+            Node { n_rows, splittable, depth, .. } => {
+                let log_stop = if splittable { context.odds.log_split_stop(depth).1 } else { 0.0 };
+                log_stop + log_likelihood(id, n_rows)
+            }
+        };
+        let log_sum = below.iter().map(of_node).sum();
+        let mut constant = Vec::new();
+        if !table.ties().varying.is_empty() {
+            let nodes = inner_nodes(tree, table).into_iter().filter(|node| below.contains(&node.id));
+            constant.extend(nodes.map(|node| node.constant));
+        }
+        Self { log_sum, constant }
+    }
+
+    /// Logarithm of the ratio to what it was before.
+    fn log_ratio(&self, before: &Self, context: &Context<'_>) -> f64 {
+        let weights = before.constant.iter().zip(&self.constant).filter(|(before, after)| before != after);
+        let of_weights =
+            weights.map(|(before, after)| log_weight(before, context) - log_weight(after, context));
+        self.log_sum - before.log_sum + of_weights.sum::<f64>()
+    }
+}
+
+/// The lowest and highest rank of a node's rows, looked for from the ends of its cell.
+fn extent(
+    tree: &TreeState,
+    id: Label,
+    dimension: u32,
+    rows: &TreeRows<'_>,
+    table: &SortedColumns,
+) -> (u32, u32) {
+    let column = table.column(dimension);
+    let (low, high) = rank_cell(tree, table, id, dimension);
+    let (within, is_in) = (&column.order()[column.places(low, high)], rows.is_in(id));
+    let first = within.iter().find(|&&row| is_in(row));
+    let last = within.iter().rfind(|&&row| is_in(row));
+    let rank = |row: Option<&u32>| column.rank(*row.expect("a node has rows"));
+    (rank(first), rank(last))
+}
+
+/// Logarithm of the weight of the dimensions that vary, up to a constant.
+fn log_weight(constant: &[u32], context: &Context<'_>) -> f64 {
+    let Some(logs) = context.odds.log_weights() else {
+        return libm::log((context.table.n_features() - constant.len()) as f64);
+    };
+    let mut logs = logs.to_vec();
+    for &d in constant {
+        logs[d as usize] = f64::NEG_INFINITY;
+    }
+    log_sum_exp(&logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::bart::backfitting::normal::Forest;
+    use crate::bart::kernels::context::Odds;
+    use crate::bart::kernels::shift::shift;
+    use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
+    use crate::bart::leaves::statistics::NormalLeaves;
+    use crate::bart::tests::posterior::{LOCAL, SIGMA, SIGMA_MU, posterior, settings, tree_name};
+    use crate::bayes::target::Target;
+    use crate::bayes::testing::visit_frequencies::Visits;
+    use crate::control::{Control, Threads};
+    use crate::data::Rows;
+
+    const TARGETS: [f64; 8] = [0.3, -0.2, 0.1, 0.4, -0.1, 0.2, -0.3, 0.0];
+
+    /// Eight rows of two features with ties, of which two coincide: along the first not all nodes vary that can be split
+    /// along the second. More features are the second again.
+    fn table(n_more: usize) -> SortedColumns {
+        const X: [[f64; 2]; 8] =
+            [[0.0, 0.0], [0.0, 1.0], [0.5, 3.0], [1.5, 0.0], [2.5, 3.0], [2.5, 3.0], [4.0, 1.0], [4.0, 7.0]];
+        let x: Vec<f64> = X.iter().flat_map(|[a, b]| [*a].into_iter().chain(vec![*b; 1 + n_more])).collect();
+        SortedColumns::new(Rows::from_f64(&x, 2 + n_more).unwrap(), &Threads::new(1), &Control::new())
+            .unwrap()
+    }
+
+    /// Others, of which no two are alike along the first feature.
+    fn table_without_ties() -> SortedColumns {
+        const X: [f64; 16] = [0.0, 0.0, 0.3, 1.0, 0.5, 3.0, 1.5, 0.0, 2.5, 3.0, 2.6, 2.0, 4.0, 1.0, 4.5, 7.0];
+        SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
+    }
+
+    /// A tree's name without the places of its cuts.
+    fn shape(name: &str) -> String {
+        let mut parts = name.split('<');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |shape, part| shape + "<" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+    }
+
+    /// Shares of trees among those that shifts lead to from a tree of this shape.
+    fn visits(wanted: &str, table: &SortedColumns, odds: &Odds, n: u32) -> Visits {
+        let (settings, control) = (settings(LOCAL, 1), Control::new());
+        let leaf = LeafPosterior::new(SIGMA, SIGMA_MU);
+        let context = Context::new((table, odds), leaf, &control);
+        let mut likelihoods = LeafLikelihoods::default();
+        likelihoods.reset(leaf, table.n_rows());
+        let mut stream = Stream::new(5, 0);
+        let mut draw = || {
+            let setting = (table, &settings, odds);
+            let forest = Forest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, &control);
+            forest.unwrap().trees.remove(0)
+        };
+        let mut tree = draw();
+        while shape(&tree_name(&tree, table)) != wanted {
+            tree = draw();
+        }
+        let mut residuals = TARGETS;
+        let mut counted = vec![0.0; tree.nodes.len()];
+        let mut sums = counted.clone();
+        tree.labels.iter().zip(TARGETS).for_each(|(&at, target)| sums[at as usize] += target);
+        let mut visits = Visits::new(n);
+        for _ in 0..n {
+            let evidence = NormalLeaves {
+                likelihoods: &likelihoods,
+                residuals: &mut residuals,
+                sums: &mut sums,
+                counted: &mut counted,
+            };
+            shift(&mut Work { tree: &mut tree, evidence }, &context, &mut stream);
+            visits.note(tree_name(&tree, table));
+        }
+        tree.check(table);
+        visits
+    }
+
+    /// Trees of a shape as often as the recursion over sets of rows says, given the shape: where cuts below have the
+    /// same dimension or another, whichever dimensions vary there.
+    #[test]
+    fn shifts_have_the_posterior_given_all_but_thresholds() {
+        let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
+        for (table, log_weights) in [(table(0), None), (table(0), weighted), (table_without_ties(), None)] {
+            assert!(is_cheap(&table));
+            let mut odds = Odds::new(settings(LOCAL, 1).prior);
+            odds.log_weights = log_weights;
+            let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+            let all = posterior(&Target { table: &table, prior: &odds, leaf: &leaf });
+            for wanted in [
+                "(0< (1< * *) *)",
+                "(0< (1< * *) (1< * *))",
+                "(1< * (0< (0< * *) *))",
+                "(0< (1< (1< * *) *) *)",
+            ] {
+                let of_shape = all.iter().filter(|(name, _)| shape(name) == wanted);
+                let total: f64 = of_shape.clone().map(|(_, p)| p).sum();
+                let expected: HashMap<String, f64> =
+                    of_shape.map(|(name, p)| (name.clone(), p / total)).collect();
+                visits(wanted, &table, &odds, 400_000).check(wanted, &expected);
+            }
+        }
+    }
+
+    /// Which dimensions vary below is not asked where many have ties: only cuts above leaves are shifted.
+    #[test]
+    fn cuts_above_others_stay_where_many_columns_have_ties() {
+        let table = table(70);
+        assert!(!is_cheap(&table));
+        let mut odds = Odds::new(settings(LOCAL, 1).prior);
+        odds.log_weights = Some([vec![0.0; 2], vec![-9.0; 70]].concat());
+        let visits = visits("(1< * (0< * *))", &table, &odds, 2000);
+        let names: Vec<&String> = visits.names().collect();
+        let roots: Vec<&str> = names.iter().map(|name| &name[..name.find(' ').unwrap()]).collect();
+        assert!(names.len() > 1 && roots.iter().all(|root| root == &roots[0]), "{names:?}");
+    }
+}

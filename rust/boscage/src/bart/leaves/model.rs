@@ -1,0 +1,209 @@
+//! Leaves of any kind: what is observed need not be normal.
+
+use std::fmt::Debug;
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::bart::kernels::shift_inner::Transfer;
+use crate::bart::leaves::statistics::Evidence;
+use crate::bart::state::tree::{Label, TreeState};
+use crate::bayes;
+use crate::error::Result;
+use crate::random::keyed::Stream;
+use crate::validate::check;
+
+/// What is observed of a sum of trees. Given all trees but one, a row must say about the value of its leaf in that
+/// tree what can be added up over rows, and the sum must allow the value to be integrated out and to be drawn.
+///
+/// Normal numbers have their own faster implementation in [`BartRegressor`](crate::BartRegressor), with the same
+/// sampler; [`PoissonLeaves`](crate::PoissonLeaves) is an example of others.
+pub trait LeafModel: Clone + Send + Sync {
+    /// What rows say about the value of their leaf: sufficient statistics, which add up. Differences are taken of a
+    /// leaf and a part of it, and may be off by rounding.
+    type Stats: Copy + Default + Debug + Send + Sync + Add<Output = Self::Stats> + Sub<Output = Self::Stats>;
+
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+
+    /// What a row says about the value of its leaf if the other trees add up to `others` there.
+    fn stats(&self, row: usize, others: f64) -> Self::Stats;
+
+    /// Logarithm of the likelihood of the rows of a leaf, its value integrated out by the prior (`l` of eq. 3.1 and
+    /// 4.9); a factor of each row that does not depend on the tree may be left out. A fit ends with an error if it is
+    /// not a number or infinite.
+    fn log_marginal(&self, stats: Self::Stats) -> f64;
+
+    /// A draw of a leaf's value given its rows; from the prior if there are none.
+    fn draw(&self, stats: Self::Stats, stream: &mut Stream) -> f64;
+
+    /// Draws all else that is not known, given the sum of trees at every row. Called before every sweep.
+    fn update(&mut self, sums: &[f64], stream: &mut Stream) {
+        let _ = (sums, stream);
+    }
+
+    /// Logarithm of the likelihood of what is observed, given the sum of trees at every row.
+    fn log_likelihood(&self, sums: &[f64]) -> f64;
+}
+
+/// What all rows say about one tree given the others: leaves for the kernels of Bayesian trees.
+#[derive(Debug)]
+pub(crate) struct RowStats<'a, M: LeafModel> {
+    pub(crate) model: &'a M,
+    pub(crate) stats: &'a [M::Stats],
+    /// Whether the model has said of some rows what is no likelihood.
+    is_wrong: AtomicBool,
+}
+
+impl<'a, M: LeafModel> RowStats<'a, M> {
+    pub(crate) fn new(model: &'a M, stats: &'a [M::Stats]) -> Self {
+        Self { model, stats, is_wrong: AtomicBool::new(false) }
+    }
+
+    /// The model's, or any number in the place of what is none.
+    fn log_marginal(&self, stats: M::Stats) -> f64 {
+        let log = self.model.log_marginal(stats);
+        if log.is_finite() {
+            return log;
+        }
+        self.is_wrong.store(true, Ordering::Relaxed);
+        0.0
+    }
+
+    /// Whether all likelihoods asked for were likelihoods.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_right = !self.is_wrong.load(Ordering::Relaxed);
+        check("log_marginal of the leaf model", is_right, "finite", &"what is infinite or not a number")
+    }
+}
+
+impl<M: LeafModel> bayes::leaf::model::LeafModel for RowStats<'_, M> {
+    type Stats = M::Stats;
+    type Sweep<'a>
+        = BothSides<'a, M>
+    where
+        Self: 'a;
+
+    fn empty(&self) -> M::Stats {
+        M::Stats::default()
+    }
+
+    fn add(&self, stats: &mut M::Stats, row: u32) {
+        *stats = *stats + self.stats[row as usize];
+    }
+
+    fn rest(&self, all: &M::Stats, part: &M::Stats) -> M::Stats {
+        *all - *part
+    }
+
+    fn log_likelihood(&self, stats: &M::Stats) -> f64 {
+        self.log_marginal(*stats)
+    }
+
+    fn sweep<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
+        BothSides { rows: self, all: *all, left: M::Stats::default() }
+    }
+}
+
+/// Both sides of a moving cut.
+#[derive(Debug)]
+pub(crate) struct BothSides<'a, M: LeafModel> {
+    rows: &'a RowStats<'a, M>,
+    all: M::Stats,
+    left: M::Stats,
+}
+
+impl<M: LeafModel> bayes::leaf::model::Sweep for BothSides<'_, M> {
+    fn shift(&mut self, row: u32) {
+        self.left = self.left + self.rows.stats[row as usize];
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.rows.log_marginal(self.left) + self.rows.log_marginal(self.all - self.left)
+    }
+}
+
+/// The same for growing, pruning and shifting, with statistics by node.
+#[derive(Debug)]
+pub(crate) struct NodeStats<'a, M: LeafModel> {
+    pub(crate) rows: &'a RowStats<'a, M>,
+    pub(crate) by_node: &'a mut Vec<M::Stats>,
+}
+
+impl<M: LeafModel> Evidence for NodeStats<'_, M> {
+    type Sum = M::Stats;
+
+    fn sum(&self, id: Label) -> M::Stats {
+        self.by_node[id as usize]
+    }
+
+    fn join(a: M::Stats, b: M::Stats) -> M::Stats {
+        a + b
+    }
+
+    fn log_likelihood(&self, _: u32, sum: M::Stats) -> f64 {
+        self.rows.log_marginal(sum)
+    }
+
+    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {
+        let (mut n_left, mut sides) = (0, [M::Stats::default(); 2]);
+        for ((&at, &own), &stats) in tree.labels.iter().zip(ranks).zip(self.rows.stats) {
+            if at == id {
+                let side = usize::from(own > rank);
+                sides[side] = sides[side] + stats;
+                n_left += u32::from(side == 0);
+            }
+        }
+        (n_left, sides)
+    }
+
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [M::Stats; 2]) {
+        let (mut n, mut inside) = (0, M::Stats::default());
+        for &row in rows {
+            if labels[row as usize] == id {
+                n += 1;
+                inside = inside + self.rows.stats[row as usize];
+            }
+        }
+        (n, [inside, self.sum(id) - inside])
+    }
+
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, M::Stats), to: (Label, M::Stats)) {
+        for &row in rows {
+            let at = &mut labels[row as usize];
+            *at = if *at == from.0 { to.0 } else { *at };
+        }
+        (self.by_node[from.0 as usize], self.by_node[to.0 as usize]) = (from.1, to.1);
+    }
+
+    fn after(&self, transfers: &[Transfer]) -> Vec<M::Stats> {
+        let [mut left, mut came] = [0, 1].map(|_| vec![M::Stats::default(); self.by_node.len()]);
+        for &Transfer { row, from, to } in transfers {
+            let own = self.rows.stats[row as usize];
+            left[from as usize] = left[from as usize] + own;
+            came[to as usize] = came[to as usize] + own;
+        }
+        // Differences are taken of a leaf and a part of it, once.
+        self.by_node.iter().zip(left).zip(came).map(|((&sum, left), came)| sum - left + came).collect()
+    }
+
+    fn rerouted(&mut self, _: &[Transfer], sums: Vec<M::Stats>) {
+        *self.by_node = sums;
+    }
+
+    fn grown(&mut self, n_nodes: usize, _: Label, children: [(Label, M::Stats); 2]) {
+        self.by_node.resize(n_nodes, M::Stats::default());
+        for (child, sum) in children {
+            self.by_node[child as usize] = sum;
+        }
+    }
+
+    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], (parent, sum): (Label, M::Stats)) {
+        for at in labels {
+            *at = if children.contains(at) { parent } else { *at };
+        }
+        self.by_node[parent as usize] = sum;
+    }
+}

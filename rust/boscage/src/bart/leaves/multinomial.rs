@@ -1,0 +1,134 @@
+//! Several classes: a sum of trees for each on the scale of logarithms (Murray 2021).
+//!
+//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. With `phi ~ Exponential(rate S)` drawn for every row,
+//! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
+//! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
+
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::normal::N_MOVES;
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::model::LeafModel;
+use crate::bart::leaves::poisson::{Events, LogGamma, finite_exp};
+use crate::bart::sampler::Sampler;
+use crate::bart::state::tree::TreeState;
+use crate::bayes::mcmc::Acceptance;
+use crate::control::Control;
+use crate::error::Result;
+use crate::math::logs::log_sum_exp;
+use crate::random::keyed::Stream;
+
+/// What is observed of one class's sum.
+#[derive(Debug, Clone)]
+pub(crate) struct OneClass {
+    pub(crate) prior: LogGamma,
+    /// Whether each row is of the class.
+    pub(crate) is_in: Vec<bool>,
+    pub(crate) log_phi: Vec<f64>,
+}
+
+impl LeafModel for OneClass {
+    type Stats = Events;
+
+    fn n_rows(&self) -> usize {
+        self.is_in.len()
+    }
+
+    fn stats(&self, row: usize, others: f64) -> Events {
+        let expected = finite_exp(self.log_phi[row] + others);
+        Events { count: f64::from(u8::from(self.is_in[row])), expected }
+    }
+
+    fn log_marginal(&self, stats: Events) -> f64 {
+        self.prior.log_marginal(stats)
+    }
+
+    fn draw(&self, stats: Events, stream: &mut Stream) -> f64 {
+        self.prior.draw(stats, stream)
+    }
+
+    /// Of no use for one class alone.
+    fn log_likelihood(&self, _: &[f64]) -> f64 {
+        0.0
+    }
+}
+
+/// The sums of all classes.
+#[derive(Debug)]
+pub(crate) struct Multinomial<'a> {
+    /// By class.
+    pub(crate) forests: Vec<ModelForest<'a, OneClass>>,
+    pub(crate) classes: Vec<OneClass>,
+}
+
+impl Multinomial<'_> {
+    fn row(&self, row: usize) -> Vec<f64> {
+        self.forests.iter().map(|forest| forest.sums[row]).collect()
+    }
+
+    fn n_rows(&self) -> usize {
+        self.classes[0].n_rows()
+    }
+}
+
+impl Sampler for Multinomial<'_> {
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
+        for row in 0..self.n_rows() {
+            let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));
+            for class in &mut self.classes {
+                class.log_phi[row] = log_phi;
+            }
+        }
+        self.forests
+            .iter_mut()
+            .zip(&self.classes)
+            .try_for_each(|(forest, class)| forest.sweep(class, stream, control))
+    }
+
+    fn trees(&self) -> Vec<&TreeState> {
+        self.forests.iter().flat_map(|forest| &forest.trees).collect()
+    }
+
+    fn set_log_weights(&mut self, log_weights: &[f64]) {
+        for forest in &mut self.forests {
+            Odds::set_log_weights(&mut forest.odds, log_weights);
+        }
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        let of_row = |row: usize| {
+            let sums = self.row(row);
+            let own = self.classes.iter().position(|class| class.is_in[row]);
+            sums[own.expect("a row has a class")] - log_sum_exp(&sums)
+        };
+        (0..self.n_rows()).map(of_row).sum()
+    }
+
+    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+        let mut all = [Acceptance::default(); N_MOVES];
+        for (i, of_move) in all.iter_mut().enumerate() {
+            of_move.tried = self.forests.iter().map(|forest| forest.acceptance[i].tried).sum();
+            of_move.made = self.forests.iter().map(|forest| forest.acceptance[i].made).sum();
+        }
+        all
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
+    }
+
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+        let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
+        if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
+            return false;
+        }
+        let mut trees = trees.into_iter();
+        for (forest, numbers) in self.forests.iter_mut().zip(numbers.chunks_exact(self.classes[0].n_rows())) {
+            forest.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
+            forest.sums.copy_from_slice(numbers);
+            // Only their total is asked for.
+            forest.acceptance = Default::default();
+        }
+        self.forests[0].acceptance = acceptance;
+        true
+    }
+}

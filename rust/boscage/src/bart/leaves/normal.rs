@@ -1,0 +1,184 @@
+//! Leaves whose targets are residuals with noise of known variance (eq. 4.9).
+
+use std::cell::Cell;
+
+use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::random::keyed::Stream;
+
+use crate::bart::state::row_passes::{LANES, total};
+use crate::random::distributions::normal;
+
+/// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
+/// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is
+/// `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v) exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior
+/// `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct LeafPosterior {
+    pub(crate) noise: f64,
+    pub(crate) spread: f64,
+}
+
+impl LeafPosterior {
+    /// From `sigma` and `sigma_mu`.
+    pub(crate) fn new(sigma: f64, sigma_mu: f64) -> Self {
+        Self { noise: sigma * sigma, spread: sigma_mu * sigma_mu }
+    }
+
+    /// Logarithm of the marginal likelihood but for its first product, which is the same for all trees.
+    pub(crate) fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
+        let (constant, factor) = self.terms(n);
+        constant + factor * sum * sum
+    }
+
+    /// What it is without residuals, and the factor of the square of their sum.
+    fn terms(&self, n: u32) -> (f64, f64) {
+        let v = self.noise + f64::from(n) * self.spread;
+        (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
+    }
+
+    /// A draw of `mu`.
+    pub(crate) fn draw(&self, n: u32, sum: f64, stream: &mut Stream) -> f64 {
+        let v = self.noise + f64::from(n) * self.spread;
+        self.spread * sum / v + (self.noise * self.spread / v).sqrt() * normal(stream)
+    }
+}
+
+/// Its marginal likelihoods, of which a sweep asks for those of the same numbers of rows again and again.
+#[derive(Debug, Default)]
+pub(crate) struct LeafLikelihoods {
+    posterior: LeafPosterior,
+    /// By number of rows; NaN where they have not been asked for.
+    terms: Vec<Cell<(f64, f64)>>,
+}
+
+impl LeafLikelihoods {
+    /// Begins anew, for leaves of at most so many rows.
+    pub(crate) fn reset(&mut self, posterior: LeafPosterior, n_rows: usize) {
+        self.posterior = posterior;
+        self.terms.clear();
+        self.terms.resize(n_rows + 1, Cell::new((f64::NAN, f64::NAN)));
+    }
+
+    /// The bits of [`LeafPosterior::log_likelihood`].
+    pub(crate) fn log(&self, n: u32, sum: f64) -> f64 {
+        let known = &self.terms[n as usize];
+        if known.get().0.is_nan() {
+            known.set(self.posterior.terms(n));
+        }
+        let (constant, factor) = known.get();
+        constant + factor * sum * sum
+    }
+}
+
+/// The same as a leaf model of Bayesian trees, for given residuals.
+#[derive(Debug)]
+pub(crate) struct ResidualLeaf<'a> {
+    pub(crate) posterior: LeafPosterior,
+    pub(crate) residuals: &'a [f64],
+}
+
+/// Number and sum of residuals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Sum {
+    n: u32,
+    sum: f64,
+}
+
+impl LeafModel for ResidualLeaf<'_> {
+    type Stats = Sum;
+    type Sweep<'a>
+        = SumSweep<'a>
+    where
+        Self: 'a;
+
+    fn empty(&self) -> Sum {
+        Sum::default()
+    }
+
+    fn add(&self, stats: &mut Sum, row: u32) {
+        stats.n += 1;
+        stats.sum += self.residuals[row as usize];
+    }
+
+    /// Added up side by side, so that rows do not wait for each other.
+    fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
+        let mut rows = rows.into_iter();
+        let (mut n, mut lanes) = (0, [0.0; LANES]);
+        'all: loop {
+            for lane in &mut lanes {
+                let Some(row) = rows.next() else { break 'all };
+                *lane += self.residuals[row as usize];
+                n += 1;
+            }
+        }
+        Sum { n, sum: total(&lanes) }
+    }
+
+    fn rest(&self, all: &Sum, part: &Sum) -> Sum {
+        Sum { n: all.n - part.n, sum: all.sum - part.sum }
+    }
+
+    fn log_likelihood(&self, stats: &Sum) -> f64 {
+        self.posterior.log_likelihood(stats.n, stats.sum)
+    }
+
+    fn sweep<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
+        SumSweep { model: self, all: *all, left: Sum::default() }
+    }
+}
+
+/// Both sides of a cut.
+#[derive(Debug)]
+pub(crate) struct SumSweep<'a> {
+    model: &'a ResidualLeaf<'a>,
+    all: Sum,
+    left: Sum,
+}
+
+impl Sweep for SumSweep<'_> {
+    fn shift(&mut self, row: u32) {
+        self.model.add(&mut self.left, row);
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        let right = self.model.rest(&self.all, &self.left);
+        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::TAU;
+
+    /// The integral of eq. 4.9 on a grid, over the product that is left out.
+    #[test]
+    fn likelihood_and_posterior_are_integrals_over_mu() {
+        let residuals = [0.3, -0.2, 1.1];
+        let (sigma, sigma_mu) = (0.7, 0.4);
+        let leaf = LeafPosterior::new(sigma, sigma_mu);
+        let density =
+            |x: f64, mean: f64, sd: f64| libm::exp(-0.5 * ((x - mean) / sd).powi(2)) / (TAU.sqrt() * sd);
+        let (mut total, mut mean) = (0.0, 0.0);
+        let step = 1e-3;
+        for i in -6000..6000 {
+            let mu = f64::from(i) * step;
+            let of_rows: f64 =
+                residuals.iter().map(|&r| density(r, mu, sigma) / density(r, 0.0, sigma)).product();
+            total += step * of_rows * density(mu, 0.0, sigma_mu);
+            mean += step * mu * of_rows * density(mu, 0.0, sigma_mu);
+        }
+        let sum = residuals.iter().sum();
+        assert!((leaf.log_likelihood(3, sum) - total.ln()).abs() < 1e-9);
+        let mut likelihoods = LeafLikelihoods::default();
+        likelihoods.reset(leaf, 3);
+        // When it is first asked for, and when it is known.
+        for _ in 0..2 {
+            assert_eq!(likelihoods.log(3, sum), leaf.log_likelihood(3, sum));
+        }
+        let mut stream = Stream::new(1, 0);
+        let draws: Vec<f64> = (0..100_000).map(|_| leaf.draw(3, sum, &mut stream)).collect();
+        let found = draws.iter().sum::<f64>() / 1e5;
+        assert!((found - mean / total).abs() < 5.0 * sigma_mu / 1e5f64.sqrt(), "{found}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What growing, pruning and shifting ask about rows: statistics of leaves, and what is added up when one is split.
+
+use crate::bart::kernels::shift_inner::Transfer;
+use crate::bart::leaves::normal::LeafLikelihoods;
+use crate::bart::state::row_passes::{among, join_labels, only_if, part};
+use crate::bart::state::tree::{Label, TreeState};
+
+/// Statistics of a tree's leaves, by node, given the other trees.
+pub(crate) trait Evidence {
+    /// Statistics of a set of rows.
+    type Sum: Copy;
+
+    /// Those of a leaf.
+    fn sum(&self, id: Label) -> Self::Sum;
+
+    /// Those of two leaves together.
+    fn join(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+
+    /// Logarithm of the marginal likelihood of `n` rows, but for what is the same for all trees.
+    fn log_likelihood(&self, n: u32, sum: Self::Sum) -> f64;
+
+    /// Of a leaf's rows, how many are not above a rank; and statistics of these and of the others.
+    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
+
+    /// Of some rows those in a leaf: how many, and statistics of these and of the leaf's other rows.
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [Self::Sum; 2]);
+
+    /// Of some rows those in one leaf go over to another; both then have these statistics.
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, Self::Sum), to: (Label, Self::Sum));
+
+    /// All statistics, by node, as they will be when rows have gone to other leaves.
+    fn after(&self, transfers: &[Transfer]) -> Vec<Self::Sum>;
+
+    /// Rows went to other leaves, as their labels say; all statistics are then these.
+    fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<Self::Sum>);
+
+    /// A leaf was split, so that its labels are those of these new leaves.
+    fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
+
+    /// Two leaves become their parent, and take its label.
+    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], parent: (Label, Self::Sum));
+}
+
+/// Normal leaves: sums of partial residuals (eq. 4.7), and by node the values that are still in the residuals.
+pub(crate) struct NormalLeaves<'a> {
+    pub(crate) likelihoods: &'a LeafLikelihoods,
+    pub(crate) residuals: &'a mut [f64],
+    pub(crate) sums: &'a mut Vec<f64>,
+    pub(crate) counted: &'a mut Vec<f64>,
+}
+
+impl Evidence for NormalLeaves<'_> {
+    type Sum = f64;
+
+    fn sum(&self, id: Label) -> f64 {
+        self.sums[id as usize]
+    }
+
+    fn join(a: f64, b: f64) -> f64 {
+        a + b
+    }
+
+    fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
+        self.likelihoods.log(n, sum)
+    }
+
+    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [f64; 2]) {
+        let (n_left, left) = part(self.residuals, ranks, &tree.labels, id, rank);
+        let left = left + f64::from(n_left) * self.counted[id as usize];
+        (n_left, [left, self.sum(id) - left])
+    }
+
+    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [f64; 2]) {
+        let (n, sum) = among(self.residuals, rows, labels, id);
+        let sum = sum + f64::from(n) * self.counted[id as usize];
+        (n, [sum, self.sum(id) - sum])
+    }
+
+    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, f64), to: (Label, f64)) {
+        let change = self.counted[from.0 as usize] - self.counted[to.0 as usize];
+        for &row in rows {
+            let at = &mut labels[row as usize];
+            let inside = *at == from.0;
+            *at = if inside { to.0 } else { *at };
+            self.residuals[row as usize] += only_if(u64::from(inside), change);
+        }
+        (self.sums[from.0 as usize], self.sums[to.0 as usize]) = (from.1, to.1);
+    }
+
+    fn after(&self, transfers: &[Transfer]) -> Vec<f64> {
+        let [mut left, mut came] = [0, 1].map(|_| vec![0.0; self.sums.len()]);
+        for &Transfer { row, from, to } in transfers {
+            let own = self.residuals[row as usize] + self.counted[from as usize];
+            left[from as usize] += own;
+            came[to as usize] += own;
+        }
+        self.sums.iter().zip(left.iter().zip(&came)).map(|(sum, (left, came))| sum - left + came).collect()
+    }
+
+    fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<f64>) {
+        for &Transfer { row, from, to } in transfers {
+            self.residuals[row as usize] += self.counted[from as usize] - self.counted[to as usize];
+        }
+        *self.sums = sums;
+    }
+
+    fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {
+        let value = self.counted[id as usize];
+        self.sums.resize(n_nodes, 0.0);
+        self.counted.resize(n_nodes, 0.0);
+        for (child, sum) in children {
+            (self.sums[child as usize], self.counted[child as usize]) = (sum, value);
+        }
+    }
+
+    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], (parent, sum): (Label, f64)) {
+        let values = children.map(|id| (id, self.counted[id as usize]));
+        join_labels(labels, self.residuals, values, parent);
+        (self.sums[parent as usize], self.counted[parent as usize]) = (sum, 0.0);
+    }
+}

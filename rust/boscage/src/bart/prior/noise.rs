@@ -1,0 +1,194 @@
+//! Variances: their prior, for the noise fixed by an over-estimate (thesis section 4.2.4), and its conjugate update.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+use crate::data::Rows;
+use crate::random::distributions::chi_square;
+use crate::random::keyed::Stream;
+
+/// `sigma^2 ~ nu lambda / chi^2_nu`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct VariancePrior {
+    pub(crate) nu: f64,
+    pub(crate) lambda: f64,
+}
+
+impl VariancePrior {
+    /// The prior with `P(sigma <= estimate) = q`.
+    pub(crate) fn new(nu: f64, q: f64, estimate: f64) -> Self {
+        // Of hardly any degrees of freedom the quantile is too small for a number; noise is none without it.
+        let scale = (estimate * estimate * chi_square_quantile(1.0 - q, nu)).max(1e-30);
+        Self { nu, lambda: scale / nu }
+    }
+
+    /// A draw of `sigma` given the squares of `n` residuals.
+    pub(crate) fn draw(&self, n: usize, squares: f64, stream: &mut Stream) -> f64 {
+        let scale = self.nu * self.lambda + squares;
+        (scale / chi_square(self.nu + n as f64, stream)).sqrt()
+    }
+}
+
+/// The standard deviation about a least squares fit, or about the mean where rows are too few for that, or
+/// features so many that it would take longer than sampling.
+pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
+    const MOST_WORK: usize = 1 << 30;
+    let (n, p) = (rows.n_rows(), rows.n_features());
+    let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MOST_WORK;
+    let columns = if few { p } else { 0 };
+    let mut basis: Vec<Vec<f64>> = vec![vec![1.0; n]];
+    basis.extend((0..columns).map(|d| scaled((0..n).map(|i| rows.at(i, d)).collect())));
+    let mut rest = targets.to_vec();
+    let rank = project_out(&mut basis, &mut rest);
+    let squares: f64 = rest.iter().map(|r| r * r).sum();
+    (squares / n.saturating_sub(rank).max(1) as f64).sqrt()
+}
+
+/// With a largest value of one.
+fn scaled(mut column: Vec<f64>) -> Vec<f64> {
+    let largest = column.iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
+    for x in &mut column {
+        *x /= largest;
+    }
+    column
+}
+
+/// Takes from `rest` what columns explain (modified Gram-Schmidt), and gives the number of independent ones.
+fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
+    let mut rank = 0;
+    for k in 0..basis.len() {
+        let (done, todo) = basis.split_at_mut(k + 1);
+        let own = &mut done[k];
+        let norm = own.iter().map(|x| x * x).sum::<f64>().sqrt();
+        // Dependent columns leave nothing but rounding.
+        if norm < 1e-10 * (own.len() as f64).sqrt() {
+            continue;
+        }
+        for x in own.iter_mut() {
+            *x /= norm;
+        }
+        rank += 1;
+        for other in todo.iter_mut().map(Vec::as_mut_slice).chain([&mut *rest]) {
+            let share: f64 = own.iter().zip(other.iter()).map(|(a, b)| a * b).sum();
+            other.iter_mut().zip(own.iter()).for_each(|(x, a)| *x -= share * a);
+        }
+    }
+    rank
+}
+
+/// `P(x <= quantile) = p` for a chi-square variable, by bisection.
+fn chi_square_quantile(p: f64, df: f64) -> f64 {
+    let cdf = |x: f64| regularised_gamma(0.5 * df, 0.5 * x);
+    libm::exp(bisect(|x| cdf(libm::exp(x)) < p, (-700.0, 700.0)))
+}
+
+/// The standard normal quantile.
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    bisect(|x| normal_cdf(x) < p, (-40.0, 40.0))
+}
+
+/// The standard normal distribution function.
+pub(crate) fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+}
+
+fn bisect(below: impl Fn(f64) -> bool, (mut low, mut high): (f64, f64)) -> f64 {
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// The regularised lower incomplete gamma function `P(a, x)`: its series, or one minus the continued fraction of
+/// its complement (Lentz).
+pub(crate) fn regularised_gamma(a: f64, x: f64) -> f64 {
+    const TERMS: u32 = 100_000;
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let front = libm::exp(a * libm::log(x) - x - libm::lgamma(a));
+    if x < a + 1.0 {
+        let (mut term, mut sum) = (1.0 / a, 1.0 / a);
+        for i in 1..TERMS {
+            term *= x / (a + f64::from(i));
+            sum += term;
+            if term < 1e-16 * sum {
+                break;
+            }
+        }
+        return (front * sum).min(1.0);
+    }
+    let mut b = x + 1.0 - a;
+    let mut d = 1.0 / b;
+    let (mut c, mut fraction) = (f64::MAX, d);
+    for i in 1..TERMS {
+        let i = f64::from(i);
+        let numerator = -i * (i - a);
+        b += 2.0;
+        d = 1.0 / (b + numerator * d);
+        c = b + numerator / c;
+        fraction *= c * d;
+        if (c * d - 1.0).abs() < 1e-16 {
+            break;
+        }
+    }
+    (1.0 - front * fraction).max(0.0)
+}
+
+/// Logarithm of the density of `N(0, sigma^2)` of `n` residuals.
+pub(crate) fn log_likelihood(n: usize, squares: f64, sigma: f64) -> f64 {
+    let variance = sigma * sigma;
+    -0.5 * (n as f64 * libm::log(2.0 * PI * variance) + squares / variance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        let known =
+            [(0.1, 3.0, 0.584_374), (0.25, 3.0, 1.212_533), (0.5, 10.0, 9.341_818), (0.01, 1.0, 1.571e-4)];
+        for (p, df, x) in known {
+            let found = chi_square_quantile(p, df);
+            assert!((found - x).abs() < 1e-5 * x.max(1.0), "{found} for {x}");
+        }
+        assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_prior_has_its_quantile() {
+        let prior = VariancePrior::new(3.0, 0.9, 2.0);
+        let mut stream = Stream::new(1, 0);
+        let n = 100_000;
+        let below = (0..n).filter(|_| prior.draw(0, 0.0, &mut stream) <= 2.0).count();
+        assert!((below as f64 / f64::from(n) - 0.9).abs() < 5.0 * (0.09 / f64::from(n)).sqrt());
+    }
+
+    #[test]
+    fn least_squares_leaves_the_noise() {
+        let mut stream = Stream::new(2, 0);
+        let n = 2000;
+        // The third column is the sum of the others.
+        let x: Vec<f64> = (0..n)
+            .flat_map(|_| {
+                let (a, b) = (stream.unit(), stream.unit());
+                [a, b, a + b]
+            })
+            .collect();
+        let mut stream = Stream::new(3, 0);
+        let y: Vec<f64> = x
+            .chunks(3)
+            .map(|x| 5.0 + 3.0 * x[0] - x[1] + 0.1 * crate::random::distributions::normal(&mut stream))
+            .collect();
+        let rows = Rows::from_f64(&x, 3).unwrap();
+        let found = over_estimate(rows, &y);
+        assert!((found - 0.1).abs() < 0.01, "{found}");
+        let few = over_estimate(Rows::from_f64(&x[..9], 3).unwrap(), &[1.0, 2.0, 3.0]);
+        assert!((few - 1.0).abs() < 1e-12, "{few}");
+    }
+}

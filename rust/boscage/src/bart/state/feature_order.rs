@@ -1,0 +1,190 @@
+//! Dimensions in random order: a node is cut along the first one that varies among its rows, which has so the weight that
+//! it has among those that do.
+
+use std::cell::OnceCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::bart::kernels::context::Context;
+use crate::math::logs::log_sum_exp;
+use crate::random::distributions::log_exponential_of;
+use crate::random::keyed::{Ahead, Stream};
+
+/// Weights of dimensions that are not all alike.
+#[derive(Debug)]
+pub(crate) struct Weights<'a> {
+    logs: &'a [f64],
+    /// Shares of dimensions up to each.
+    sums: Vec<f64>,
+    /// Dimensions, the heaviest first.
+    descending: OnceCell<Vec<u32>>,
+}
+
+impl<'a> Weights<'a> {
+    pub(crate) fn new(logs: &'a [f64]) -> Self {
+        let (log_total, mut sum) = (log_sum_exp(logs), 0.0);
+        let up_to = |log: &f64| {
+            sum += libm::exp(log - log_total);
+            sum
+        };
+        Self { logs, sums: logs.iter().map(up_to).collect(), descending: OnceCell::new() }
+    }
+
+    fn draw(&self, stream: &mut Stream) -> u32 {
+        let u = stream.unit();
+        self.sums.partition_point(|&sum| sum <= u).min(self.sums.len() - 1) as u32
+    }
+
+    fn descending(&self) -> &[u32] {
+        self.descending.get_or_init(|| {
+            let mut all: Vec<u32> = (0..self.logs.len() as u32).collect();
+            all.sort_by(|&a, &b| self.logs[b as usize].total_cmp(&self.logs[a as usize]));
+            all
+        })
+    }
+}
+
+/// Dimensions drawn by weight without replacement, only as far as they are asked for.
+pub(crate) enum DimensionOrder<'a> {
+    Uniform(ShuffledRange),
+    /// No more than the first is drawn.
+    Weighted {
+        weights: &'a Weights<'a>,
+        first: Option<u32>,
+    },
+    Rest(Rest<'a>),
+}
+
+impl<'a> DimensionOrder<'a> {
+    pub(crate) fn new(context: &'a Context<'_>) -> Self {
+        match &context.weights {
+            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
+            Some(weights) => Self::Weighted { weights, first: None },
+        }
+    }
+
+    pub(crate) fn next(&mut self, stream: &mut Stream) -> Option<u32> {
+        match self {
+            Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
+            Self::Weighted { weights, first: Some(first) } => {
+                *self = Self::Rest(Rest::new(weights, *first, stream));
+                self.next(stream)
+            }
+            Self::Weighted { weights, first } => {
+                *first = Some(weights.draw(stream));
+                *first
+            }
+            Self::Rest(rest) => rest.next(),
+        }
+    }
+}
+
+/// All dimensions but the first, by weight without replacement: of exponential times whose rates are weights the shortest
+/// is of such a dimension, and so is the next of the others. Times of dimensions of so little weight that others come
+/// before are not looked at.
+pub(crate) struct Rest<'a> {
+    logs: &'a [f64],
+    first: u32,
+    /// Dimensions without a time as yet.
+    waiting: std::slice::Iter<'a, u32>,
+    /// A number for each dimension.
+    numbers: Ahead,
+    /// Logarithms of times, in the order of which these integers are.
+    times: BinaryHeap<Reverse<(i64, u32)>>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(weights: &'a Weights<'a>, first: u32, stream: &mut Stream) -> Self {
+        let numbers = stream.ahead(weights.logs.len() - 1);
+        Self {
+            logs: weights.logs,
+            first,
+            waiting: weights.descending().iter(),
+            numbers,
+            times: BinaryHeap::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        /// Of the logarithm of an exponential variable, which is made of a multiple of 2^-53 (of zero once in 2^53 draws).
+        const LEAST: f64 = -37.0;
+        while let Some(&d) = self.waiting.as_slice().first() {
+            let log_weight = self.logs[d as usize];
+            if self.times.peek().is_some_and(|Reverse((time, _))| *time < ordered(LEAST - log_weight)) {
+                break;
+            }
+            self.waiting.next();
+            if d != self.first {
+                let u = self.numbers.unit(d as usize - usize::from(d > self.first));
+                self.times.push(Reverse((ordered(log_exponential_of(log_weight, u)), d)));
+            }
+        }
+        self.times.pop().map(|Reverse((_, d))| d)
+    }
+}
+
+/// An integer that is less than that of a larger number.
+fn ordered(x: f64) -> i64 {
+    let bits = x.to_bits() as i64;
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// The numbers below `n` in random order, drawn only as far as they are asked for.
+pub(crate) struct ShuffledRange {
+    n: usize,
+    drawn: usize,
+    /// Numbers that stand elsewhere than at their own place.
+    moved: Vec<(usize, usize)>,
+}
+
+impl ShuffledRange {
+    fn new(n: usize) -> Self {
+        Self { n, drawn: 0, moved: Vec::new() }
+    }
+
+    fn at(&self, place: usize) -> usize {
+        self.moved.iter().rev().find(|(other, _)| *other == place).map_or(place, |(_, number)| *number)
+    }
+
+    fn next(&mut self, stream: &mut Stream) -> usize {
+        let place = self.drawn + stream.below(self.n - self.drawn);
+        let number = self.at(place);
+        self.moved.push((place, self.at(self.drawn)));
+        self.drawn += 1;
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::distributions::log_exponential;
+
+    /// All of an order, whose stream goes on as if a time had been drawn for each dimension but the first.
+    #[test]
+    fn an_order_is_that_of_all_times() {
+        for scale in [0.0, 1.0, 30.0, 1000.0, 1e200] {
+            for seed in 0..50 {
+                let [mut stream, mut same] = [Stream::new(seed, 1), Stream::new(seed, 1)];
+                let logs: Vec<f64> = (0..40).map(|i| -scale * f64::from(i * 17 % 40)).collect();
+                let weights = Weights::new(&logs);
+                let mut order = DimensionOrder::Weighted { weights: &weights, first: None };
+                let drawn: Vec<u32> = std::iter::from_fn(|| order.next(&mut stream)).collect();
+                let first = weights.draw(&mut same);
+                let others = (0..40u32).filter(|&d| d != first);
+                let mut times: Vec<(f64, u32)> =
+                    others.map(|d| (log_exponential(logs[d as usize], &mut same), d)).collect();
+                times.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let expected = std::iter::once(first).chain(times.into_iter().map(|(_, d)| d));
+                assert!(expected.eq(drawn), "weights of scale {scale}");
+                assert_eq!(stream.position(), same.position());
+            }
+        }
+    }
+
+    #[test]
+    fn integers_are_ordered_as_numbers() {
+        let numbers = [f64::NEG_INFINITY, -1e300, -2.0, -1e-310, 0.0, 3.0, 1e300, f64::INFINITY];
+        assert!(numbers.windows(2).all(|pair| ordered(pair[0]) < ordered(pair[1])));
+    }
+}

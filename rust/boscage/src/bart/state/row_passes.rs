@@ -1,0 +1,189 @@
+//! The passes over rows, where a sweep spends its time: each reads a row's leaf and residual once, in order.
+
+use pulp::Arch;
+
+use crate::bart::state::row_passes_simd;
+use crate::bart::state::tree::{Label, TreeState};
+
+/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
+pub(crate) const LANES: usize = 4;
+
+/// The sum of those that went on side by side.
+pub(crate) fn total(lanes: &[f64; LANES]) -> f64 {
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+}
+
+/// Sums by node, reused from tree to tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sums {
+    lanes: Vec<[f64; LANES]>,
+    /// The sum of every node's own rows.
+    pub(crate) by_node: Vec<f64>,
+}
+
+impl Sums {
+    fn clear(&mut self, n_nodes: usize) {
+        self.lanes.clear();
+        self.lanes.resize(n_nodes, [0.0; LANES]);
+    }
+
+    fn finish(&mut self) {
+        self.by_node.clear();
+        self.by_node.extend(self.lanes.iter().map(total));
+    }
+
+    /// Residuals by leaf.
+    pub(crate) fn gather(&mut self, residuals: &[f64], labels: &[Label], n_nodes: usize) {
+        self.clear(n_nodes);
+        let lanes = self.lanes.as_mut_slice();
+        let mut residuals = residuals.chunks_exact(LANES);
+        let mut labels = labels.chunks_exact(LANES);
+        for (r, at) in residuals.by_ref().zip(labels.by_ref()) {
+            for lane in 0..LANES {
+                lanes[at[lane] as usize][lane] += r[lane];
+            }
+        }
+        for (r, &at) in residuals.remainder().iter().zip(labels.remainder()) {
+            lanes[at as usize][0] += r;
+        }
+        self.finish();
+    }
+
+    /// Adds to each residual what the leaves of the tree before have changed, and then as [`Self::gather`].
+    pub(crate) fn carry_and_gather(
+        &mut self,
+        residuals: &mut [f64],
+        (before, changes): (&TreeState, &[f64]),
+        tree: &TreeState,
+    ) {
+        self.clear(tree.nodes.len());
+        let lanes = self.lanes.as_mut_slice();
+        let done = row_passes_simd::carry_and_gather(residuals, (before, changes), tree, lanes);
+        let (residuals, before, labels) =
+            (&mut residuals[done..], &before.labels[done..], &tree.labels[done..]);
+        let mut residuals = residuals.chunks_exact_mut(LANES);
+        let mut before = before.chunks_exact(LANES);
+        let mut labels = labels.chunks_exact(LANES);
+        for ((r, was), at) in residuals.by_ref().zip(before.by_ref()).zip(labels.by_ref()) {
+            for lane in 0..LANES {
+                r[lane] += changes[was[lane] as usize];
+                lanes[at[lane] as usize][lane] += r[lane];
+            }
+        }
+        let rest = residuals.into_remainder().iter_mut().zip(before.remainder()).zip(labels.remainder());
+        for ((r, &was), &at) in rest {
+            *r += changes[was as usize];
+            lanes[at as usize][0] += *r;
+        }
+        self.finish();
+    }
+}
+
+/// Adds to each residual what the leaves of a tree have changed.
+pub(crate) fn carry(residuals: &mut [f64], labels: &[Label], changes: &[f64]) {
+    for (r, &at) in residuals.iter_mut().zip(labels) {
+        *r += changes[at as usize];
+    }
+}
+
+/// The sum of squares.
+pub(crate) fn squares(residuals: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let chunks = residuals.chunks_exact(LANES);
+    let rest: f64 = chunks.remainder().iter().map(|r| r * r).sum();
+    for r in chunks {
+        for lane in 0..LANES {
+            lanes[lane] += r[lane] * r[lane];
+        }
+    }
+    total(&lanes) + rest
+}
+
+/// The lowest and highest rank among a leaf's rows.
+pub(crate) fn extent(ranks: &[u32], labels: &[Label], leaf: Label) -> (u32, u32) {
+    ranks.iter().zip(labels).fold((u32::MAX, 0), |(low, high), (&rank, &at)| {
+        let own = at == leaf;
+        (low.min(if own { rank } else { u32::MAX }), high.max(if own { rank } else { 0 }))
+    })
+}
+
+/// Number of rows and sum of residuals of a leaf's rows that are not above a rank.
+pub(crate) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Label, rank: u32) -> (u32, f64) {
+    let (mut sums, mut counts) = ([0.0; LANES], [0; LANES]);
+    let chunks = residuals.chunks_exact(LANES).zip(ranks.chunks_exact(LANES)).zip(labels.chunks_exact(LANES));
+    for ((r, own), at) in chunks {
+        for lane in 0..LANES {
+            let inside = u64::from(at[lane] == leaf) & u64::from(own[lane] <= rank);
+            sums[lane] += only_if(inside, r[lane]);
+            counts[lane] += inside;
+        }
+    }
+    for i in residuals.len() / LANES * LANES..residuals.len() {
+        if labels[i] == leaf && ranks[i] <= rank {
+            sums[0] += residuals[i];
+            counts[0] += 1;
+        }
+    }
+    (counts.iter().sum::<u64>() as u32, total(&sums))
+}
+
+/// Number and sum of residuals of those of some rows that are in a leaf.
+pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[Label], leaf: Label) -> (u32, f64) {
+    let (mut sums, mut count) = ([0.0; LANES], 0);
+    let (chunks, rest) = rows.as_chunks::<LANES>();
+    let mut add = |lane: usize, row: u32| {
+        let inside = u64::from(labels[row as usize] == leaf);
+        sums[lane] += only_if(inside, residuals[row as usize]);
+        count += inside;
+    };
+    for rows in chunks {
+        (0..LANES).for_each(|lane| add(lane, rows[lane]));
+    }
+    for &row in rest {
+        add(0, row);
+    }
+    (count as u32, total(&sums))
+}
+
+/// A number or zero, without a branch that nobody could predict.
+pub(crate) fn only_if(one: u64, number: f64) -> f64 {
+    f64::from_bits(number.to_bits() & one.wrapping_neg())
+}
+
+/// Parts a leaf's rows among two new ones.
+pub(crate) fn split_labels(
+    labels: &mut [Label],
+    ranks: &[u32],
+    leaf: Label,
+    rank: u32,
+    [left, right]: [Label; 2],
+) {
+    Arch::new().dispatch(move || {
+        for (at, &own) in labels.iter_mut().zip(ranks) {
+            let side = if own <= rank { left } else { right };
+            *at = if *at == leaf { side } else { *at };
+        }
+    });
+}
+
+/// Makes one leaf of two, whose values go back into the residuals.
+pub(crate) fn join_labels(
+    labels: &mut [Label],
+    residuals: &mut [f64],
+    children: [(Label, f64); 2],
+    parent: Label,
+) {
+    let [(left, left_value), (right, right_value)] = children;
+    Arch::new().dispatch(move || {
+        for (at, r) in labels.iter_mut().zip(residuals) {
+            *r += if *at == left {
+                left_value
+            } else if *at == right {
+                right_value
+            } else {
+                0.0
+            };
+            *at = if *at == left || *at == right { parent } else { *at };
+        }
+    });
+}

@@ -1,0 +1,215 @@
+//! Which dimensions do not vary among the rows of a node.
+//!
+//! What is constant in a node is so below it. Of what is not, rows are looked at until two differ, which takes long where
+//! nearly all have the same value, as in columns of a one-hot code. Such columns list the few rows that have another
+//! ("uncommon" ones). A node of more rows than that has one with the most frequent value, so the dimension varies there
+//! exactly if the node has an uncommon row, too.
+
+use std::cell::OnceCell;
+
+use crate::bart::state::tree::{Kind, Label, TreeState};
+use crate::data::sorted_columns::SortedColumns;
+
+/// An inner node.
+pub(crate) struct InnerNode {
+    pub(crate) id: Label,
+    pub(crate) dimension: u32,
+    /// Dimensions that do not vary among its rows, and of others those with ties, which alone might not below it.
+    pub(crate) constant: Vec<u32>,
+    varying: Vec<u32>,
+}
+
+/// The inner nodes of a tree in the order of their numbers.
+pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerNode> {
+    let rows = TreeRows::new(tree);
+    // Parents before their children.
+    let mut found: Vec<InnerNode> = Vec::new();
+    let mut stack = vec![(TreeState::ROOT, None)];
+    while let Some((id, parent)) = stack.pop() {
+        let Kind::Inner(rule, children) = tree.get(id).kind else { continue };
+        let [constant, varying] = match parent {
+            None => [table.ties().constant.clone(), table.ties().varying.clone()],
+            Some(parent) => rows.constant_and_varying(id, &found[parent], table),
+        };
+        stack.extend(children.map(|child| (child, Some(found.len()))));
+        found.push(InnerNode { id, dimension: rule.cut.dimension, constant, varying });
+    }
+    found.sort_unstable_by_key(|node| node.id);
+    found
+}
+
+/// The rows of the nodes of a tree. In the order of its leaves those of a node are next to each other.
+pub(crate) struct TreeRows<'t> {
+    tree: &'t TreeState,
+    /// By node: where its rows begin.
+    starts: Vec<u32>,
+    /// All rows in this order, once they are asked for.
+    order: OnceCell<Vec<u32>>,
+}
+
+impl<'t> TreeRows<'t> {
+    pub(crate) fn new(tree: &'t TreeState) -> Self {
+        let mut starts = vec![0; tree.nodes.len()];
+        let mut stack = vec![TreeState::ROOT];
+        while let Some(id) = stack.pop() {
+            if let Kind::Inner(_, [left, right]) = tree.get(id).kind {
+                starts[left as usize] = starts[id as usize];
+                starts[right as usize] = starts[id as usize] + tree.get(left).n_rows;
+                stack.extend([left, right]);
+            }
+        }
+        Self { tree, starts, order: OnceCell::new() }
+    }
+
+    /// Whether rows are in a node.
+    pub(crate) fn is_in(&self, id: Label) -> impl Fn(u32) -> bool + '_ {
+        let (start, n_rows) = (self.starts[id as usize], self.tree.get(id).n_rows);
+        move |row| self.starts[self.tree.labels[row as usize] as usize].wrapping_sub(start) < n_rows
+    }
+
+    /// The rows of a node.
+    fn of(&self, id: Label) -> &[u32] {
+        let order = self.order.get_or_init(|| {
+            let (mut order, mut next) = (vec![0; self.tree.labels.len()], self.starts.clone());
+            for (row, &leaf) in self.tree.labels.iter().enumerate() {
+                order[next[leaf as usize] as usize] = row as u32;
+                next[leaf as usize] += 1;
+            }
+            order
+        });
+        &order[self.starts[id as usize] as usize..][..self.tree.get(id).n_rows as usize]
+    }
+
+    /// Dimensions that are constant in a child of a node, and others with ties.
+    fn constant_and_varying(&self, id: Label, parent: &InnerNode, table: &SortedColumns) -> [Vec<u32>; 2] {
+        /// So many rows of the table suffice where values are many and mixed.
+        const FEW: u32 = 256;
+        /// So many rows of a list are looked at as soon as one in a column, which is anywhere in memory.
+        const CHEAPER: usize = 8;
+        let n_rows = self.tree.get(id).n_rows as usize;
+        let is_in = self.is_in(id);
+        let few: Vec<u32> = (0..FEW.min(table.n_rows() as u32)).filter(|&row| is_in(row)).collect();
+        let is_constant = |d: u32| {
+            let uncommon = table.ties().uncommon(d).filter(|uncommon| uncommon.len() < CHEAPER * n_rows);
+            if let Some(uncommon) = uncommon {
+                let has_some = uncommon.iter().any(|&row| is_in(row));
+                if !has_some || uncommon.len() < n_rows {
+                    return !has_some;
+                }
+            }
+            let column = table.column(d);
+            let alike = |rows: &[u32]| rows.iter().all(|&row| column.rank(row) == column.rank(rows[0]));
+            alike(&few) && alike(self.of(id))
+        };
+        let (mut constant, mut varying) = (parent.constant.clone(), Vec::new());
+        for &d in &parent.varying {
+            let is_settled = d == parent.dimension && is_one_value(self.tree, table, id, d);
+            if is_settled || is_constant(d) { &mut constant } else { &mut varying }.push(d);
+        }
+        [constant, varying]
+    }
+}
+
+/// Whether the cuts above a node leave a single value of a dimension.
+fn is_one_value(tree: &TreeState, table: &SortedColumns, id: Label, dimension: u32) -> bool {
+    let (low, high) = rank_cell(tree, table, id, dimension);
+    low == high
+}
+
+/// The lowest and highest rank of a dimension that the cuts above a node leave.
+pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: Label, dimension: u32) -> (u32, u32) {
+    let (mut low, mut high) = (0, table.column(dimension).n_values() - 1);
+    let mut below = id;
+    while let Some(parent) = tree.get(below).parent {
+        if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
+            && rule.cut.dimension == dimension
+        {
+            if below == left {
+                high = high.min(rule.cut.rank);
+            } else {
+                low = low.max(rule.cut.rank + 1);
+            }
+        }
+        below = parent;
+    }
+    (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bart::backfitting::normal::Forest;
+    use crate::bart::kernels::context::Odds;
+    use crate::bart::settings::BartSettings;
+    use crate::bayes::prior::ChipmanPrior;
+    use crate::control::{Control, Threads};
+    use crate::data::Rows;
+    use crate::random::keyed::Stream;
+
+    /// A value of a column of some kind: without ties, one value, several alike frequent, a few that are rare, one or two
+    /// that hardly ever are the most frequent, one that nearly all rows have, or values of neighbouring rows.
+    fn value(d: usize, row: usize, n: usize, stream: &mut Stream) -> f64 {
+        let (of, one_of) = (stream.below(5) as f64, row % 23 == d % 23);
+        let is_rare = stream.unit() < [0.02, 0.1, 0.3][d % 3];
+        match d % 8 {
+            0 => stream.unit(),
+            1 => 0.5,
+            2 => of,
+            3 => f64::from(u8::from(of < 2.5)),
+            4 => f64::from(u8::from(is_rare)),
+            5 => 2.0 - if is_rare { of } else { 0.0 },
+            6 => f64::from(u8::from(one_of)),
+            _ => ((row * 6 / n) as f64 - of * f64::from(u8::from(d > 10))).max(0.0),
+        }
+    }
+
+    /// Dimensions along which all rows that a node's leaves have are alike.
+    fn constant_by_definition(tree: &TreeState, table: &SortedColumns, id: Label) -> Vec<u32> {
+        let is_below = |leaf: Label| {
+            let mut above = Some(leaf);
+            while above.is_some_and(|at| at != id) {
+                above = above.and_then(|at| tree.get(at).parent);
+            }
+            above.is_some()
+        };
+        let rows: Vec<usize> = (0..table.n_rows()).filter(|&row| is_below(tree.labels[row])).collect();
+        let is_constant = |&d: &u32| {
+            let ranks = table.column(d).ranks();
+            rows.iter().all(|&row| ranks[row] == ranks[rows[0]])
+        };
+        (0..table.n_features() as u32).filter(is_constant).collect()
+    }
+
+    /// Of random trees that split readily, however many rows have ties of whatever kind.
+    #[test]
+    fn constant_dimensions_are_those_along_which_all_rows_are_alike() {
+        const P: usize = 32;
+        let prior = ChipmanPrior::new(0.95, 0.3).unwrap();
+        let settings = BartSettings { n_trees: 8, prior, ..BartSettings::default() };
+        let mut stream = Stream::new(8, 0);
+        let [mut n_constant, mut n_varying] = [0, 0];
+        for trial in 0..60 {
+            let n = if trial < 50 { 2 + stream.below(60) } else { 200 + stream.below(300) };
+            let x: Vec<f64> = (0..n * P).map(|i| value(i % P, i / P, n, &mut stream)).collect();
+            let rows = Rows::from_f64(&x, P).unwrap();
+            let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
+            let setting = (&table, &settings, &Odds::new(prior));
+            let forest =
+                Forest::from_prior(setting, &vec![0.0; n], (1.0, 1.0), &mut stream, &Control::new()).unwrap();
+            for tree in &forest.trees {
+                let nodes = inner_nodes(tree, &table);
+                let ids = tree.select(|node| matches!(node.kind, Kind::Inner(..)));
+                assert!(ids.eq(nodes.iter().map(|node| node.id)), "in the order of their numbers");
+                for mut node in nodes {
+                    let Kind::Inner(rule, _) = tree.get(node.id).kind else { unreachable!() };
+                    assert_eq!(node.dimension, rule.cut.dimension);
+                    node.constant.sort_unstable();
+                    assert_eq!(node.constant, constant_by_definition(tree, &table, node.id), "{n} rows");
+                    n_constant += node.constant.len();
+                    n_varying += P - node.constant.len();
+                }
+            }
+        }
+        assert!(n_constant > 10_000 && n_varying > 10_000, "{n_constant} and {n_varying}");
+    }
+}

@@ -1,0 +1,467 @@
+//! The joint law of parameters and data, of which a posterior is a part (Geweke 2004; Talts et al. 2018): for numbers,
+//! signs, counts, several classes, and split probabilities that are learnt.
+
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::normal::Forest;
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::multinomial::{Multinomial, OneClass};
+use crate::bart::leaves::poisson::LogGamma;
+use crate::bart::prior::noise::VariancePrior;
+use crate::bart::prior::sparse::SplitWeights;
+use crate::bart::response::{Numbers, Response, Signs};
+use crate::bart::sampler::{NormalSampler, Sampler};
+use crate::bart::settings::{BartSettings, Kernels, Sparsity};
+use crate::bart::state::tree::TreeState;
+use crate::bart::tests::features::{EXPOSURE, poisson};
+use crate::bart::tests::posterior::{
+    CGM, EDIT, GROWPRUNE, LOCAL, MIXED, PG, REGROW, SIGMA, SIGMA_MU, settings, sums, table,
+};
+use crate::bayes::testing::enumerate::Mean;
+use crate::control::Control;
+use crate::data::sorted_columns::SortedColumns;
+use crate::random::distributions::normal;
+use crate::random::keyed::Stream;
+
+/// Geweke (2004): redrawing the data given the state, and the state given the data, in turn, leaves their joint
+/// distribution as it is when both come from the prior.
+fn getting_it_right<S, const K: usize>(
+    start: impl Fn(&mut Stream) -> S,
+    redraw: impl Fn(&mut S, &mut Stream),
+    sweep: impl Fn(&mut S, &mut Stream),
+    statistics: impl Fn(&S) -> [f64; K],
+) {
+    let mut stream = Stream::new(23, 0);
+    let mut independent: [Mean; K] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..40_000 {
+        let mut state = start(&mut stream);
+        redraw(&mut state, &mut stream);
+        independent.iter_mut().zip(statistics(&state)).for_each(|(mean, x)| mean.add(x));
+    }
+    let mut state = start(&mut stream);
+    let mut batches: [Mean; K] = std::array::from_fn(|_| Mean::new());
+    for _ in 0..300 {
+        let mut sums = [0.0; K];
+        for _ in 0..400 {
+            redraw(&mut state, &mut stream);
+            sums.iter_mut().zip(statistics(&state)).for_each(|(sum, x)| *sum += x / 400.0);
+            sweep(&mut state, &mut stream);
+        }
+        batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
+    }
+    for (i, (alone, chained)) in independent.iter().zip(&batches).enumerate() {
+        let [a, b] =
+            [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
+        let error = (a.1 + b.1).sqrt();
+        // What is constant differs by rounding alone.
+        assert!((a.0 - b.0).abs() <= 4.5 * error + 1e-12, "{i}: {} and {} +- {error}", a.0, b.0);
+    }
+}
+
+/// Simulation-based calibration: where a truth and the data come from their joint law, the rank of the truth among draws
+/// of its posterior is uniform, and so intervals hold as many truths as they say. `start` gives a chain at such data and
+/// what is true of them, `drawn` the same of the chain's state.
+fn ranks_are_uniform<S, const K: usize>(
+    start: impl Fn(&mut Stream) -> (S, [f64; K]),
+    sweep: impl Fn(&mut S, &mut Stream),
+    drawn: impl Fn(&S, &mut Stream) -> [f64; K],
+) {
+    const N_DRAWS: usize = 19;
+    const TRIALS: usize = 400;
+    const THIN: usize = 15;
+    let mut stream = Stream::new(41, 0);
+    let mut counts = [[0.0; 5]; K];
+    for _ in 0..TRIALS {
+        let (mut chain, truths) = start(&mut stream);
+        let mut ranks = [0; K];
+        for _ in 0..200 {
+            sweep(&mut chain, &mut stream);
+        }
+        for _ in 0..N_DRAWS {
+            for _ in 0..THIN {
+                sweep(&mut chain, &mut stream);
+            }
+            for (rank, (drawn, truth)) in ranks.iter_mut().zip(drawn(&chain, &mut stream).iter().zip(truths))
+            {
+                *rank += usize::from(*drawn < truth);
+            }
+        }
+        for (counts, rank) in counts.iter_mut().zip(ranks) {
+            counts[rank * 5 / (N_DRAWS + 1)] += 1.0;
+        }
+    }
+    // Four degrees of freedom: above 25 once in 20,000.
+    let expected = TRIALS as f64 / 5.0;
+    for counts in counts {
+        let chi_square: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
+        assert!(chi_square < 25.0, "{counts:?}");
+    }
+}
+
+fn statistics(forest: &Forest<'_>) -> [f64; 8] {
+    let f = sums(forest);
+    let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
+    let first = forest.trees[0].n_leaves() as f64;
+    let squares: f64 = forest.residuals.iter().map(|r| r * r).sum();
+    [
+        leaves as f64,
+        first * first,
+        forest.sigma,
+        squares,
+        f[0],
+        f[0] * f[0],
+        f[0] * f[2],
+        (f[0] + forest.residuals[0]).powi(2),
+    ]
+}
+
+/// The joint law of numbers or signs, of a sum of two trees with normal leaves.
+fn normal_leaves_get_it_right<R: Response + Clone>(
+    settings: &BartSettings,
+    response: &R,
+    sigma: impl Fn(&mut Stream) -> f64,
+    redraw: impl Fn(&mut Forest<'_>, &mut R, &mut Stream),
+) {
+    let (table, odds) = (table(), Odds::new(settings.prior));
+    getting_it_right(
+        |stream| {
+            let start = (sigma(stream), SIGMA_MU);
+            (
+                Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream, &Control::new())
+                    .unwrap(),
+                response.clone(),
+            )
+        },
+        |(forest, response), stream| redraw(forest, response, stream),
+        |(forest, response), stream| {
+            forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
+            forest.sweep(stream, &Control::new()).unwrap();
+        },
+        |(forest, _)| statistics(forest),
+    );
+}
+
+#[test]
+fn sweeps_over_numbers_get_it_right() {
+    numbers_get_it_right(&[LOCAL, GROWPRUNE, MIXED]);
+}
+
+#[test]
+fn sweeps_that_rebuild_trees_get_it_right() {
+    numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
+}
+
+fn numbers_get_it_right(kernels: &[Kernels]) {
+    let prior = VariancePrior { nu: 12.0, lambda: 0.2 };
+    let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
+    for &kernels in kernels {
+        let response = Numbers { prior: Some(prior) };
+        normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
+            let sigma = forest.sigma;
+            forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+        });
+    }
+}
+
+/// The shrinkage is learnt along. Its prior has heavy tails, so that statistics are bounded or logarithms.
+#[test]
+fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
+    let (table, prior) = (table(), VariancePrior { nu: 12.0, lambda: 0.2 });
+    for kernels in [LOCAL, GROWPRUNE, MIXED] {
+        let settings = BartSettings { learn_k: true, ..settings(kernels, 2) };
+        let odds = Odds::new(settings.prior);
+        getting_it_right(
+            |stream| {
+                let start = (prior.draw(0, 0.0, stream), SIGMA_MU);
+                Forest::from_prior((&table, &settings, &odds), &[0.0; 5], start, stream, &Control::new())
+                    .unwrap()
+            },
+            |forest, stream| {
+                let sigma = forest.sigma;
+                forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+            },
+            |forest, stream| {
+                let response = &mut Numbers { prior: Some(prior) };
+                forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
+                forest.sweep(stream, &Control::new()).unwrap();
+            },
+            |forest| {
+                let f: Vec<f64> = sums(forest).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
+                let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
+                let log_k = forest.learnt_k().unwrap().ln();
+                [leaves as f64, forest.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
+            },
+        );
+    }
+}
+
+#[test]
+fn sweeps_over_signs_get_it_right() {
+    let response = Signs { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
+    normal_leaves_get_it_right(
+        &settings(GROWPRUNE, 2),
+        &response,
+        |_| 1.0,
+        |forest, response, stream| {
+            let f = sums(forest);
+            for (i, f) in f.into_iter().enumerate() {
+                let e = normal(stream);
+                forest.residuals[i] = e;
+                response.latent[i] = f + e;
+                response.positive[i] = response.offset + f + e > 0.0;
+            }
+        },
+    );
+}
+
+/// A Poisson draw of a small mean: arrivals within a unit of time.
+pub(crate) fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
+    let (mut n, mut time) = (0.0, 0.0);
+    loop {
+        time -= (1.0 - stream.unit()).ln();
+        if time > mean {
+            return n;
+        }
+        n += 1.0;
+    }
+}
+
+#[test]
+fn sweeps_over_counts_get_it_right() {
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        // A narrow prior: rates stay small.
+        let settings = BartSettings { k: 3.0, ..settings(kernels, 2) };
+        let odds = Odds::new(settings.prior);
+        getting_it_right(
+            |stream| {
+                let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
+                let forest =
+                    ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream, &Control::new())
+                        .unwrap();
+                (forest, [0.0; 5])
+            },
+            |(forest, counts), stream| {
+                for (i, count) in counts.iter_mut().enumerate() {
+                    *count = poisson_draw(EXPOSURE[i] * forest.sums[i].exp(), stream);
+                }
+            },
+            |(forest, counts), stream| {
+                forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream, &Control::new()).unwrap();
+            },
+            |(forest, counts)| {
+                let leaves = |tree: usize| forest.trees[tree].n_leaves() as f64;
+                let f = &forest.sums;
+                [
+                    leaves(0) + leaves(1),
+                    leaves(0).powi(2),
+                    f[0],
+                    f[0] * f[0],
+                    f[0] * f[2],
+                    f[1] * counts[1],
+                    counts[3],
+                ]
+            },
+        );
+    }
+}
+
+/// Sums of two trees for each of three classes, from the prior.
+fn three_classes<'a>(
+    setting: (&'a SortedColumns, &'a BartSettings, &Odds),
+    stream: &mut Stream,
+) -> Multinomial<'a> {
+    let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
+    let forests = [0.0, 0.5, -0.5]
+        .map(|centre| ModelForest::from_prior(setting, &class, centre, stream, &Control::new()).unwrap());
+    Multinomial { forests: forests.into(), classes: vec![class; 3] }
+}
+
+/// Draws the class of every row.
+fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
+    for row in 0..5 {
+        let weights: Vec<f64> = state.forests.iter().map(|forest| forest.sums[row].exp()).collect();
+        let mut rest = stream.unit() * weights.iter().sum::<f64>();
+        let drawn = weights.iter().position(|weight| {
+            rest -= weight;
+            rest < 0.0
+        });
+        for (class, own) in state.classes.iter_mut().enumerate() {
+            own.is_in[row] = class == drawn.unwrap_or(2);
+        }
+    }
+}
+
+#[test]
+fn sweeps_over_several_classes_get_it_right() {
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        getting_it_right(
+            |stream| three_classes((&table, &settings, &odds), stream),
+            redraw_classes,
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
+            |state| {
+                let f = |class: usize, row: usize| state.forests[class].sums[row];
+                let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
+                let leaves: usize = state.trees().iter().map(|tree| tree.n_leaves()).sum();
+                [
+                    leaves as f64,
+                    f(0, 0),
+                    f(0, 0).powi(2),
+                    f(1, 0) * f(1, 2),
+                    f(2, 1).powi(2),
+                    f(0, 0) * f(1, 0),
+                    f(0, 0) * is_in(0, 0),
+                    f(2, 3) * is_in(1, 3),
+                    is_in(1, 2),
+                ]
+            },
+        );
+    }
+}
+
+/// Split probabilities and their concentration are learnt too.
+#[test]
+fn sweeps_with_learnt_split_probabilities_get_it_right() {
+    let table = table();
+    let settings = settings(MIXED, 2);
+    let odds = Odds::new(settings.prior);
+    getting_it_right(
+        |stream| {
+            let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
+            // The concentration from its prior; the rest follows, and leaves the joint prior as it is.
+            let weight = |i: u32| f64::from(i).powf(-0.5);
+            let mut rest = stream.unit() * (1..1000).map(weight).sum::<f64>();
+            let found = (1..1000).find(|&i| {
+                rest -= weight(i);
+                rest < 0.0
+            });
+            let share = f64::from(found.unwrap_or(999)) / 1000.0;
+            weights.alpha = 2.0 * share / (1.0 - share);
+            weights.draw(std::iter::empty(), &table, stream);
+            let mut own = odds.clone();
+            own.log_weights = Some(weights.log_s.clone());
+            let forest = Forest::from_prior(
+                (&table, &settings, &own),
+                &[0.0; 5],
+                (SIGMA, SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap();
+            (forest, weights)
+        },
+        |(forest, _), stream| forest.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
+        |(forest, weights), stream| {
+            forest.sweep(stream, &Control::new()).unwrap();
+            weights.draw(forest.trees.iter(), &table, stream);
+            Odds::set_log_weights(&mut forest.odds, &weights.log_s);
+        },
+        |(forest, weights)| {
+            let s = weights.log_s[0].exp();
+            let share = weights.alpha / (weights.alpha + 2.0);
+            let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
+            let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
+            let first = f64::from(u8::from(root.is_some_and(|split| split.dimension == 0)));
+            [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
+        },
+    );
+}
+
+/// For the sum of trees at a row, for `sigma`, and for a new target.
+#[test]
+fn ranks_of_numbers_are_uniform() {
+    let table = table();
+    let prior = VariancePrior { nu: 8.0, lambda: 0.1 };
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let forest = |sigma, targets: &[f64], stream: &mut Stream| {
+            Forest::from_prior(
+                (&table, &settings, &odds),
+                targets,
+                (sigma, SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap()
+        };
+        let summaries = |f: f64, sigma: f64, stream: &mut Stream| [f, sigma, f + sigma * normal(stream)];
+        ranks_are_uniform(
+            |stream| {
+                let sigma = prior.draw(0, 0.0, stream);
+                let truth = sums(&forest(sigma, &[0.0; 5], stream));
+                let targets: Vec<f64> = truth.iter().map(|f| f + sigma * normal(stream)).collect();
+                let chain = NormalSampler {
+                    forest: forest(0.4, &targets, stream),
+                    response: Numbers { prior: Some(prior) },
+                    scale: 1.0,
+                };
+                (chain, summaries(truth[4], sigma, stream))
+            },
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
+            |chain, stream| summaries(sums(&chain.forest)[4], chain.forest.sigma, stream),
+        );
+    }
+}
+
+/// For sums of trees at two rows, and for their difference.
+#[test]
+fn ranks_of_two_classes_are_uniform() {
+    const OFFSET: f64 = 0.4;
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let forest = |stream: &mut Stream| {
+            Forest::from_prior(
+                (&table, &settings, &odds),
+                &[0.0; 5],
+                (1.0, 2.0 * SIGMA_MU),
+                stream,
+                &Control::new(),
+            )
+            .unwrap()
+        };
+        let summaries = |f: &[f64]| [f[0], f[4], f[0] - f[2]];
+        ranks_are_uniform(
+            |stream| {
+                let truth = sums(&forest(stream));
+                let positive = truth.iter().map(|f| OFFSET + f + normal(stream) > 0.0).collect();
+                let response = Signs { positive, offset: OFFSET, latent: vec![0.0; 5] };
+                (NormalSampler { forest: forest(stream), response, scale: 1.0 }, summaries(&truth))
+            },
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
+            |chain, _| summaries(&sums(&chain.forest)),
+        );
+    }
+}
+
+/// For the logarithms of two odds, and for the probability of a class.
+#[test]
+fn ranks_of_several_classes_are_uniform() {
+    let table = table();
+    for kernels in [GROWPRUNE, MIXED] {
+        let settings = settings(kernels, 2);
+        let odds = Odds::new(settings.prior);
+        let summaries = |state: &Multinomial<'_>| {
+            let f = |class: usize, row: usize| state.forests[class].sums[row];
+            let total: f64 = (0..3).map(|class| f(class, 1).exp()).sum();
+            [f(0, 0) - f(1, 0), f(1, 4) - f(2, 4), f(2, 1).exp() / total]
+        };
+        ranks_are_uniform(
+            |stream| {
+                let mut truth = three_classes((&table, &settings, &odds), stream);
+                redraw_classes(&mut truth, stream);
+                let mut chain = three_classes((&table, &settings, &odds), stream);
+                for (own, class) in chain.classes.iter_mut().zip(&truth.classes) {
+                    own.is_in.clone_from(&class.is_in);
+                }
+                (chain, summaries(&truth))
+            },
+            |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
+            |chain, _| summaries(chain),
+        );
+    }
+}

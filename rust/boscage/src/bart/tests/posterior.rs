@@ -1,0 +1,432 @@
+//! The law of whole chains: exact posteriors, the prior, joint distributions, repetition.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::normal::Forest;
+use crate::bart::chain::{Chains, Problem, SumsOfTrees};
+use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
+use crate::bart::leaves::poisson::PoissonLeaves;
+use crate::bart::prior::noise::VariancePrior;
+use crate::bart::regressor;
+use crate::bart::response::Numbers;
+use crate::bart::settings::{BartSettings, Kernels};
+use crate::bart::state::row_passes::carry;
+use crate::bart::state::tree::{MOST_NODES, TreeState};
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::prior::{ChipmanPrior, TreePrior};
+use crate::bayes::smc::proposals::Proposal;
+use crate::bayes::target::Target;
+use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
+use crate::bayes::testing::visit_frequencies::Visits;
+use crate::control::{Control, Run, Threads};
+use crate::data::Rows;
+use crate::data::sorted_columns::SortedColumns;
+use crate::error::Error;
+use crate::random::distributions::normal;
+use crate::random::keyed::Stream;
+
+/// Five rows of two features, with ties, and two rows that coincide.
+const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];
+pub(crate) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
+pub(crate) const SIGMA: f64 = 0.3;
+pub(crate) const SIGMA_MU: f64 = 0.5;
+
+pub(crate) const NONE: Kernels =
+    Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
+pub(crate) const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
+pub(crate) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
+pub(crate) const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
+pub(crate) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
+pub(crate) const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
+pub(crate) const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
+pub(crate) const MIXED: Kernels =
+    Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.1, edit: 0.1 };
+
+pub(crate) fn table() -> SortedColumns {
+    SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
+}
+
+pub(crate) fn prior() -> ChipmanPrior {
+    ChipmanPrior::new(0.8, 0.7).unwrap()
+}
+
+pub(crate) fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
+    BartSettings { n_trees, kernels, n_particles: 4, prior: prior(), ..BartSettings::default() }
+}
+
+/// All kernels, Particle Gibbs with every proposal.
+pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
+    let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
+    vec![
+        ("local", settings(LOCAL, n_trees)),
+        ("growprune", settings(GROWPRUNE, n_trees)),
+        ("cgm", settings(CGM, n_trees)),
+        ("pg", pg(Proposal::Prior, 4)),
+        ("pg, one free particle", pg(Proposal::Prior, 2)),
+        ("pg, empirical", pg(Proposal::Empirical, 4)),
+        ("pg, optimal", pg(Proposal::Optimal, 4)),
+        ("regrow", settings(REGROW, n_trees)),
+        ("edit", settings(EDIT, n_trees)),
+        ("mixed", settings(MIXED, n_trees)),
+    ]
+}
+
+/// The sum of trees at the training rows, from their values.
+pub(crate) fn sums(forest: &Forest<'_>) -> Vec<f64> {
+    let mut sums = vec![0.0; forest.residuals.len()];
+    for tree in &forest.trees {
+        let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
+        carry(&mut sums, &tree.labels, &values);
+    }
+    sums
+}
+
+pub(crate) fn tree_name(tree: &TreeState, table: &SortedColumns) -> String {
+    name_of(&tree.to_tree(|_| Arc::new(())), table)
+}
+
+/// Means of batches that are longer than the chain's memory are as good as independent.
+const BATCH: u32 = 400;
+
+/// Visits of trees, and means of the sum of trees at every row, of a chain with given noise.
+fn run(
+    settings: &BartSettings,
+    table: &SortedColumns,
+    (targets, sigma): (&[f64], f64),
+    n_sweeps: u32,
+    seed: u64,
+) -> (Visits, Vec<Mean>) {
+    let odds = Odds::new(settings.prior);
+    let mut stream = Stream::new(seed, 0);
+    let mut forest = Forest::from_prior(
+        (table, settings, &odds),
+        targets,
+        (sigma, SIGMA_MU),
+        &mut stream,
+        &Control::new(),
+    )
+    .unwrap();
+    let mut visits = Visits::new(n_sweeps);
+    let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
+    for _ in 0..n_sweeps / BATCH {
+        let mut batch = vec![0.0; targets.len()];
+        for _ in 0..BATCH {
+            forest.sweep(&mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&forest.trees[0], table));
+            let sums = sums(&forest);
+            batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
+        }
+        means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
+    }
+    (visits, means)
+}
+
+pub(crate) fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+    let mut exact = Exact::new(target);
+    let all = exact.all_rows();
+    let z = exact.evidence(all, 0);
+    exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect()
+}
+
+fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
+    let prior = prior();
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals };
+    let target = Target { table, prior: &prior, leaf: &leaf };
+    let mut exact = Exact::new(&target);
+    let all = exact.all_rows();
+    exact.evidence(all, 0).ln()
+}
+
+/// One tree with given noise: every tree as often as the recursion over sets of rows says, and the mean of f by
+/// Tweedie's formula, `E f_i = sigma^2 d log Z / d y_i` (Z less the product that is the same for all trees).
+#[test]
+fn every_kernel_visits_trees_as_the_posterior_does() {
+    let (table, prior) = (table(), prior());
+    let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+    for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
+        let n = 200_000;
+        let (visits, means) = run(&settings, &table, (&TARGETS, SIGMA), n, seed as u64);
+        visits.check(name, &expected);
+        for (i, mean) in means.iter().enumerate() {
+            let step = 1e-4;
+            let [up, down] = [step, -step].map(|step| {
+                let mut targets = TARGETS;
+                targets[i] += step;
+                log_evidence(&table, &targets)
+            });
+            mean.check(SIGMA * SIGMA * (up - down) / (2.0 * step), 5.0, &format!("{name}: f of row {i}"));
+        }
+    }
+}
+
+/// Noise so great that targets say nothing: trees and values come from the prior.
+#[test]
+fn a_flat_likelihood_gives_back_the_prior() {
+    let (table, prior) = (table(), prior());
+    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &Flat });
+    for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(seed as u64, 1);
+        let start = (1e6, SIGMA_MU);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
+        let n = 100_000;
+        let mut visits = Visits::new(n);
+        let [mut values, mut squares] = [Mean::new(), Mean::new()];
+        for _ in 0..n {
+            forest.sweep(&mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&forest.trees[0], &table));
+            // Values are drawn anew in every sweep.
+            let f = sums(&forest)[0] / SIGMA_MU;
+            values.add(f);
+            squares.add(f * f);
+        }
+        visits.check(name, &expected);
+        values.check(0.0, 5.0, name);
+        squares.check(1.0, 5.0, name);
+    }
+}
+
+/// What the joint distribution tests compare: trees, their sum, noise, and the bonds between these.
+/// Two trees: all kernels agree about the mean of their sum.
+#[test]
+fn kernels_agree_about_two_trees() {
+    let table = table();
+    let mut first: Option<Vec<(f64, f64)>> = None;
+    for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
+        let (_, means) = run(&settings, &table, (&TARGETS, SIGMA), 80_000, seed as u64 + 50);
+        let found: Vec<(f64, f64)> =
+            means.iter().map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)) / m.n)).collect();
+        let reference = first.get_or_insert_with(|| found.clone());
+        for (a, b) in found.iter().zip(reference.iter()) {
+            assert!((a.0 - b.0).abs() <= 4.5 * (a.1 + b.1).sqrt(), "{name}: {a:?} and {b:?}");
+        }
+    }
+}
+
+/// Rows with ties in features of few and of many values.
+pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
+    let mut x = Vec::new();
+    let mut y = Vec::new();
+    for _ in 0..n {
+        let row = [stream.unit(), stream.below(3) as f64, 0.5, stream.below(2) as f64];
+        y.push((6.0 * row[0]).sin() + row[1] * row[3] + 0.1 * normal(stream));
+        x.extend(row);
+    }
+    (x, y)
+}
+
+/// However trees were changed: rows are where these send them, and residuals are what they leave.
+#[test]
+fn states_stay_true() {
+    let mut stream = Stream::new(3, 0);
+    let (x, y) = some_rows(203, &mut stream);
+    let table =
+        SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    for (name, settings) in samplers(7) {
+        let odds = Odds::new(settings.prior);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream, &Control::new())
+                .unwrap();
+        for _ in 0..40 {
+            forest.sweep(&mut stream, &Control::new()).unwrap();
+            forest.trees.iter().for_each(|tree| tree.check(&table));
+            for ((f, r), y) in sums(&forest).iter().zip(&forest.residuals).zip(&y) {
+                assert!((f + r - y).abs() < 1e-10, "{name}: {f} + {r} for {y}");
+            }
+        }
+    }
+}
+
+/// A chain's tree has no more nodes than it has numbers for.
+#[test]
+fn trees_have_room_until_numbers_end() {
+    let state = TreeState::new(&table());
+    assert!(state.has_room(0));
+    assert!(state.has_room(MOST_NODES - 3));
+    assert!(!state.has_room(MOST_NODES - 2));
+}
+
+/// With the retained particle alone, Particle Gibbs gives the old tree back.
+#[test]
+fn a_single_particle_stays() {
+    let table = table();
+    let settings = BartSettings { n_particles: 1, ..settings(PG, 1) };
+    let odds = Odds::new(settings.prior);
+    for seed in 0..20 {
+        let mut stream = Stream::new(seed, 0);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
+        let before = tree_name(&forest.trees[0], &table);
+        (0..5).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
+        assert_eq!(tree_name(&forest.trees[0], &table), before);
+        assert_eq!(forest.acceptance[3].made, 0);
+    }
+}
+
+fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> SumsOfTrees {
+    let response = Numbers { prior: Some(VariancePrior::new(3.0, 0.9, 0.5)) };
+    let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
+    let run = Run { n_threads, ..Run::default() };
+    let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch: None };
+    regressor::sample(&problem, &chains, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
+}
+
+#[test]
+fn chains_repeat_whatever_the_threads() {
+    let (x, y) = some_rows(60, &mut Stream::new(5, 0));
+    let settings =
+        BartSettings { n_chains: 3, n_burn: 5, n_draws: 10, thin: 2, seed: 9, ..settings(MIXED, 5) };
+    let [a, b] = [1, 3].map(|n_threads| sample(&settings, &x, y.clone(), n_threads));
+    assert_eq!(a.draws, b.draws);
+    assert_eq!(a.traces, b.traces);
+    assert_ne!(a.traces[0].sigma, a.traces[1].sigma, "chains differ from each other");
+    let c = sample(&BartSettings { seed: 10, ..settings }, &x, y, 1);
+    assert_ne!(a.draws, c.draws, "seeds differ");
+}
+
+/// Predictions at the training rows are what the chain had there.
+#[test]
+fn draws_predict_what_the_chain_had() {
+    let (x, y) = some_rows(300, &mut Stream::new(6, 0));
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let settings = BartSettings { n_chains: 1, n_burn: 30, n_draws: 3, ..settings(GROWPRUNE, 10) };
+    let posterior = sample(&settings, &x, y.clone(), 1);
+    let at = posterior.at(rows, &Run::default(), |_, _| {}).unwrap();
+    for (draw, sums) in at.chunks_exact(300).enumerate() {
+        let trace = &posterior.traces[0];
+        let squares: f64 = sums.iter().zip(&y).map(|(f, y)| (y - f).powi(2)).sum();
+        let expected = crate::bart::prior::noise::log_likelihood(300, squares, trace.sigma[draw]);
+        assert!((trace.log_likelihood[draw] - expected).abs() < 1e-8);
+        let cuts: u32 = posterior.cuts().unwrap()[draw * 4..(draw + 1) * 4].iter().sum();
+        assert_eq!(f64::from(cuts) + 10.0, trace.n_leaves[draw]);
+    }
+    let mean = posterior.mean(rows, &Run::default(), |_, _| {}).unwrap();
+    for (i, mean) in mean.iter().enumerate() {
+        let expected = (0..3).map(|draw| at[draw * 300 + i]).sum::<f64>() / 3.0;
+        assert!((mean - expected).abs() < 1e-12);
+    }
+}
+
+/// Two rows have two partitions, and Particle Gibbs with one free particle can be followed by hand: it stays with the
+/// cut that it has, if this fits `R` times as well, with probability `p/2 + (1 - p) (1/2 + a/2)`, `a = R / (1 + R)`
+/// (the free particle cuts elsewhere in the gap, or it does not cut and is replaced by the retained one or not), and
+/// without a cut with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
+#[test]
+fn a_free_particle_wins_as_often_as_it_should() {
+    let table =
+        SortedColumns::new(Rows::from_f64(&[0.0, 1.0], 1).unwrap(), &Threads::new(1), &Control::new())
+            .unwrap();
+    let settings = BartSettings { n_particles: 2, ..settings(PG, 1) };
+    let odds = Odds::new(settings.prior);
+    let p = settings.prior.split_probability(0);
+    for (seed, (sigma, targets)) in
+        [(0.1, [-0.3, 0.4]), (0.3, [-0.3, 0.4]), (0.1, [0.35, 0.4])].into_iter().enumerate()
+    {
+        let leaf = LeafPosterior::new(sigma, SIGMA_MU);
+        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1, y)).sum::<f64>()
+            - leaf.log_likelihood(2, targets.iter().sum());
+        let a = 1.0 / (1.0 + libm::exp(-ratio));
+        let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
+        let mut stream = Stream::new(seed as u64, 0);
+        let mut forest = Forest::from_prior(
+            (&table, &settings, &odds),
+            &targets,
+            (sigma, SIGMA_MU),
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
+        let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
+        for _ in 0..100_000 {
+            let has_cut = usize::from(forest.trees[0].n_leaves() == 2);
+            let made = forest.acceptance[3].made;
+            forest.sweep(&mut stream, &Control::new()).unwrap();
+            stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
+        }
+        // A peaked likelihood leaves too few trees of the other kind to count.
+        for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
+            stays.check(expected, 4.5, &format!("noise of {sigma}"));
+        }
+    }
+}
+
+/// Other chains start from draws of the prior, of dimensions that are alike or not.
+#[test]
+fn starts_are_draws_of_the_prior() {
+    let (table, settings) = (table(), settings(LOCAL, 1));
+    for log_weights in [None, Some(vec![0.15f64.ln(), 0.85f64.ln()])] {
+        let mut odds = Odds::new(settings.prior);
+        odds.log_weights = log_weights;
+        let expected = posterior(&Target { table: &table, prior: &odds, leaf: &Flat });
+        let mut stream = Stream::new(2, 0);
+        let n = 50_000;
+        let mut visits = Visits::new(n);
+        for _ in 0..n {
+            let start = (SIGMA, SIGMA_MU);
+            let forest =
+                Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                    .unwrap();
+            visits.note(tree_name(&forest.trees[0], &table));
+        }
+        visits.check("starts", &expected);
+    }
+}
+
+/// A tree of the prior that needs more numbers than there are is none to start from.
+#[test]
+fn starts_have_room() {
+    let n = 40_000;
+    let x: Vec<f64> = (0..n).map(f64::from).collect();
+    let table =
+        SortedColumns::new(Rows::from_f64(&x, 1).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    let prior = ChipmanPrior::new(0.999, 0.0).unwrap();
+    let settings = BartSettings { prior, ..settings(LOCAL, 3) };
+    let setting = (&table, &settings, &Odds::new(prior));
+    let mut stream = Stream::new(1, 0);
+    let forest =
+        Forest::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new()).unwrap();
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+    let model = PoissonLeaves::new(&vec![1.0; x.len()], &vec![1.0; x.len()], &settings).unwrap();
+    let forest = ModelForest::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+}
+
+/// Not only between sweeps, which may be long.
+#[test]
+fn starts_and_sweeps_can_be_stopped() {
+    let table = table();
+    let (running, stopped) = (Control::new(), Control::new());
+    stopped.stop();
+    for (name, settings) in samplers(2) {
+        let setting = (&table, &settings, &Odds::new(settings.prior));
+        let mut stream = Stream::new(1, 0);
+        let mut start =
+            |control| Forest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control);
+        assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut forest = start(&running).unwrap();
+        assert_eq!(forest.sweep(&mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let model = PoissonLeaves::new(&[1.0; 5], &[1.0; 5], &settings).unwrap();
+        let mut start = |control| ModelForest::from_prior(setting, &model, 0.0, &mut stream, control);
+        assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut forest = start(&running).unwrap();
+        assert_eq!(forest.sweep(&model, &mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
+    }
+}
+
+/// The first chain starts from trees without cuts.
+#[test]
+fn the_first_chain_starts_from_stumps() {
+    let (table, settings) = (table(), settings(LOCAL, 3));
+    let odds = Odds::new(settings.prior);
+    let forest = Forest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
+    assert_eq!(forest.residuals, TARGETS);
+    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+}

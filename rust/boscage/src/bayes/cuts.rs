@@ -1,0 +1,239 @@
+//! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
+//! weight, from one pass over sorted rows.
+
+use std::ops::Range;
+
+use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::data::sorted_columns::SortedColumns;
+
+/// Cuts whose weight is this far (in logarithms) below the largest cannot change a sum of doubles, nor be
+/// drawn.
+const NEGLIGIBLE: f64 = 45.0;
+
+/// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
+const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
+
+/// A dimension along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
+/// eq. 3.3 and its extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) dimension: u32,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// The dimensions, of those given, along which rows vary.
+pub(crate) fn extents(
+    table: &SortedColumns,
+    rows: &[u32],
+    dimensions: impl Iterator<Item = u32>,
+) -> Vec<Extent> {
+    let extent = |dimension| {
+        let column = table.column(dimension);
+        let (low, high) = rows.iter().fold((u32::MAX, 0), |(low, high), &row| {
+            let rank = column.rank(row);
+            (low.min(rank), high.max(rank))
+        });
+        (low < high).then_some(Extent { dimension, low, high })
+    };
+    dimensions.filter_map(extent).collect()
+}
+
+/// A gap between neighbouring ranks of a node: all thresholds in it part the rows alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Gap {
+    pub(crate) left: u32,
+    pub(crate) right: u32,
+    /// Weights of this gap and those before it, of all.
+    cumulative: f64,
+}
+
+/// The gaps of a node along one dimension, with weights.
+#[derive(Debug, Clone)]
+pub(crate) struct Gaps {
+    /// None once forgotten.
+    gaps: Option<Vec<Gap>>,
+    /// Logarithm of the sum of their weights.
+    log_total: f64,
+}
+
+impl Gaps {
+    /// Logarithm of the sum of weights.
+    pub(crate) fn log_total(&self) -> f64 {
+        self.log_total
+    }
+
+    /// Number of gaps that can be drawn.
+    pub(crate) fn len(&self) -> usize {
+        self.known().len()
+    }
+
+    /// The gap that `u` in [0, 1) falls on.
+    pub(crate) fn at(&self, u: f64) -> Gap {
+        let gaps = self.known();
+        let total = gaps.last().expect("a dimension that varies has a gap").cumulative;
+        let i = gaps.partition_point(|gap| gap.cumulative <= u * total);
+        gaps[i.min(gaps.len() - 1)]
+    }
+
+    /// The gap that parts rows as a cut after rank `rank` does.
+    pub(crate) fn around(&self, rank: u32) -> Gap {
+        let gaps = self.known();
+        gaps[gaps.partition_point(|gap| gap.left <= rank) - 1]
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.gaps.as_ref().map_or(0, |gaps| gaps.capacity() * size_of::<Gap>())
+    }
+
+    /// Drops all but the sum.
+    pub(crate) fn forget(&mut self) {
+        self.gaps = None;
+    }
+
+    /// Whether only the sum is left.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.gaps.is_none()
+    }
+
+    fn known(&self) -> &[Gap] {
+        self.gaps.as_deref().expect("gaps that a proposal needs were weighed before")
+    }
+
+    /// From gaps whose `cumulative` holds the logarithm of the likelihood.
+    fn from_likelihoods(mut gaps: Vec<Gap>, share: impl Fn(u32, u32) -> f64) -> Self {
+        let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = 0.0;
+        for gap in &mut gaps {
+            sum += share(gap.left, gap.right) * libm::exp(gap.cumulative - best);
+            gap.cumulative = sum;
+        }
+        Self {
+            gaps: Some(gaps),
+            log_total: if sum > 0.0 { best + libm::log(sum) } else { f64::NEG_INFINITY },
+        }
+    }
+}
+
+/// Those of a column's rows in some places that are marked, each with its place.
+fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
+    let mut n = 0;
+    for (place, &row) in places.clone().zip(&order[places]) {
+        // Written whether marked or not, which is faster than to ask: half of the rows are, and none foretells the next.
+        let Some(to) = picked.get_mut(n) else { break };
+        *to = (place as u64) << 32 | u64::from(row);
+        n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
+    }
+}
+
+/// A node's rows sorted along one dimension after the other.
+#[derive(Debug)]
+pub(crate) struct Sorter<'a> {
+    table: &'a SortedColumns,
+    rows: &'a [u32],
+    /// A bit for each row of the table: whether it is in the node. None for small nodes.
+    members: Option<Vec<u64>>,
+    /// Rank and row, packed.
+    sorted: Vec<u64>,
+    /// Before each of these rows the logarithm of the likelihood of both sides.
+    likelihoods: Vec<f64>,
+}
+
+impl<'a> Sorter<'a> {
+    /// Picking rows from the table's order takes about as long as sorting them when they are one in this
+    /// many.
+    const SPARSE: usize = 8;
+
+    pub(crate) fn new(table: &'a SortedColumns, rows: &'a [u32]) -> Self {
+        // Bits are marked as fast as rows are read if there are no more than a row for each word of them.
+        let members = (rows.len() * 64 >= table.n_rows()).then(|| {
+            let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
+            for &row in rows {
+                bits[row as usize / 64] |= 1 << (row % 64);
+            }
+            bits
+        });
+        Self { table, rows, members, sorted: vec![0; rows.len()], likelihoods: Vec::new() }
+    }
+
+    /// Pairs of rank and row, ascending.
+    fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let column = self.table.column(extent.dimension);
+        let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
+        let marked = self.members.as_ref().map(|bits| (bits, column.places(extent.low, extent.high)));
+        match marked {
+            Some((bits, places)) if places.len() <= self.rows.len() * Self::SPARSE => {
+                pick(&mut self.sorted, bits, column.order(), places);
+                if column.has_ties() {
+                    self.sorted.iter_mut().for_each(|at| *at = pack(column.rank(*at as u32), *at as u32));
+                }
+            }
+            _ => {
+                let packed = self.rows.iter().map(|&row| pack(column.rank(row), row));
+                self.sorted.iter_mut().zip(packed).for_each(|(to, pair)| *to = pair);
+                self.sorted.sort_unstable();
+            }
+        }
+        self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
+    }
+
+    /// All gaps along a dimension, weighted equally (the empirical proposal).
+    pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
+        let mut gaps: Vec<Gap> = Vec::new();
+        let mut left = extent.low;
+        for (rank, _) in self.sort(extent) {
+            if rank > left {
+                gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
+                left = rank;
+            }
+        }
+        let log_total = libm::log(gaps.len() as f64);
+        Gaps { gaps: Some(gaps), log_total }
+    }
+
+    /// Gaps along a dimension with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
+    /// negligible beside the heaviest, or beside a weight whose logarithm is `floor`, are left out.
+    pub(crate) fn likely_gaps<L: LeafModel>(
+        &mut self,
+        extent: Extent,
+        leaf: &L,
+        all: &L::Stats,
+        floor: f64,
+    ) -> Gaps {
+        let share = self.table.column(extent.dimension).shares(extent.low, extent.high);
+        let mut sweep = leaf.sweep(all);
+        let mut likelihoods = std::mem::take(&mut self.likelihoods);
+        likelihoods.clear();
+        let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
+        for (rank, row) in self.sort(extent) {
+            let mut likelihood = f64::NEG_INFINITY;
+            if rank > left {
+                likelihood = sweep.log_likelihood();
+                // A gap weighs its likelihood at the most, and not much less unless it is tiny.
+                let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
+                if least > bound && share(left, rank) > TINY_SHARE.0 {
+                    bound = least;
+                }
+                left = rank;
+            }
+            likelihoods.push(likelihood);
+            sweep.shift(row);
+        }
+        let gaps = self.gaps_above(bound, &likelihoods);
+        self.likelihoods = likelihoods;
+        Gaps::from_likelihoods(gaps, share)
+    }
+
+    /// Gaps before sorted rows that have likelihoods above a bound.
+    fn gaps_above(&self, bound: f64, likelihoods: &[f64]) -> Vec<Gap> {
+        let mut gaps = Vec::with_capacity(likelihoods.iter().filter(|&&l| l > bound).count());
+        let rank = |pair: u64| (pair >> 32) as u32;
+        for (ends, &cumulative) in self.sorted.windows(2).zip(&likelihoods[1..]) {
+            if cumulative > bound {
+                gaps.push(Gap { left: rank(ends[0]), right: rank(ends[1]), cumulative });
+            }
+        }
+        gaps
+    }
+}

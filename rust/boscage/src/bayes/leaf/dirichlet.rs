@@ -1,0 +1,192 @@
+//! Dirichlet-multinomial leaves: classes.
+
+use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::error::Result;
+use crate::validate::{WORTH, check_within};
+
+/// Leaves whose rows draw their classes from a common distribution, Dirichlet(alpha / K) a priori (eq. 3.2):
+/// `l = Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`.
+#[derive(Debug)]
+pub(crate) struct Dirichlet<'a> {
+    classes: Classes<'a>,
+    n_classes: usize,
+    /// `log(c + alpha / K)` by `c`.
+    log_class: Vec<f64>,
+    /// `log Gamma(c + alpha / K) - log Gamma(alpha / K)` by `c`.
+    gamma_class: Vec<f64>,
+    /// `log Gamma(n + alpha) - log Gamma(alpha)` by `n`.
+    gamma_all: Vec<f64>,
+}
+
+/// The class of every row: in a byte if that is enough, since rows are visited in all orders.
+#[derive(Debug)]
+enum Classes<'a> {
+    Few(Box<[u8]>),
+    Many(&'a [u32]),
+}
+
+impl<'a> Classes<'a> {
+    fn new(classes: &'a [u32]) -> Self {
+        let few: Option<_> = classes.iter().map(|&class| u8::try_from(class).ok()).collect();
+        few.map_or(Self::Many(classes), Self::Few)
+    }
+
+    fn of(&self, row: u32) -> usize {
+        match self {
+            Self::Few(classes) => classes[row as usize].into(),
+            Self::Many(classes) => classes[row as usize] as usize,
+        }
+    }
+}
+
+/// Rows by class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    pub(crate) by_class: Box<[u32]>,
+}
+
+impl Counts {
+    /// Number of rows.
+    pub(crate) fn n_rows(&self) -> u32 {
+        self.by_class.iter().sum()
+    }
+
+    /// Predictive probability of each class: `(c_k + alpha / K) / (n + alpha)`.
+    pub(crate) fn predictive(&self, alpha: f64) -> impl Iterator<Item = f64> + '_ {
+        let share = alpha / self.by_class.len() as f64;
+        let total = f64::from(self.n_rows()) + alpha;
+        self.by_class.iter().map(move |&c| (f64::from(c) + share) / total)
+    }
+}
+
+impl<'a> Dirichlet<'a> {
+    /// The model of rows with these classes, each below `n_classes`.
+    ///
+    /// # Errors
+    /// An `alpha` outside of [`WORTH`].
+    pub(crate) fn new(classes: &'a [u32], n_classes: usize, alpha: f64) -> Result<Self> {
+        check_alpha(alpha)?;
+        let share = alpha / n_classes as f64;
+        let logs = |start: f64| (0..=classes.len()).map(move |c| libm::log(c as f64 + start));
+        Ok(Self {
+            classes: Classes::new(classes),
+            n_classes,
+            log_class: logs(share).collect(),
+            gamma_class: running_sums(logs(share)),
+            gamma_all: running_sums(logs(alpha)),
+        })
+    }
+}
+
+pub(crate) fn check_alpha(alpha: f64) -> Result<()> {
+    check_within("alpha", alpha, WORTH)
+}
+
+/// 0 and the sums of the first terms, with Kahan's compensation.
+fn running_sums(terms: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (mut sum, mut lost) = (0.0, 0.0);
+    let mut sums = vec![0.0];
+    for term in terms {
+        let term = term - lost;
+        let next = sum + term;
+        lost = (next - sum) - term;
+        sum = next;
+        sums.push(sum);
+    }
+    sums
+}
+
+impl LeafModel for Dirichlet<'_> {
+    type Stats = Counts;
+    type Sweep<'a>
+        = ClassSweep<'a>
+    where
+        Self: 'a;
+
+    fn empty(&self) -> Counts {
+        Counts { by_class: vec![0; self.n_classes].into() }
+    }
+
+    fn add(&self, counts: &mut Counts, row: u32) {
+        counts.by_class[self.classes.of(row)] += 1;
+    }
+
+    fn rest(&self, all: &Counts, part: &Counts) -> Counts {
+        Counts { by_class: all.by_class.iter().zip(&part.by_class).map(|(all, part)| all - part).collect() }
+    }
+
+    fn log_likelihood(&self, counts: &Counts) -> f64 {
+        let classes: f64 = counts.by_class.iter().map(|&c| self.gamma_class[c as usize]).sum();
+        classes - self.gamma_all[counts.n_rows() as usize]
+    }
+
+    fn sweep<'a>(&'a self, all: &Counts) -> ClassSweep<'a> {
+        ClassSweep {
+            model: self,
+            sides: all.by_class.iter().map(|&c| (0, c)).collect(),
+            n_left: 0,
+            n_right: all.n_rows() as usize,
+            classes: all.by_class.iter().map(|&c| self.gamma_class[c as usize]).sum(),
+        }
+    }
+}
+
+/// Counts on both sides of a cut.
+#[derive(Debug)]
+pub(crate) struct ClassSweep<'a> {
+    model: &'a Dirichlet<'a>,
+    /// Left and right count by class.
+    sides: Box<[(u32, u32)]>,
+    n_left: usize,
+    n_right: usize,
+    /// The classes' part of both likelihoods; a row changes it by `log((c_left + a) / (c_right - 1 + a))`.
+    classes: f64,
+}
+
+impl Sweep for ClassSweep<'_> {
+    fn shift(&mut self, row: u32) {
+        let (left, right) = &mut self.sides[self.model.classes.of(row)];
+        *right -= 1;
+        self.classes += self.model.log_class[*left as usize] - self.model.log_class[*right as usize];
+        *left += 1;
+        self.n_left += 1;
+        self.n_right -= 1;
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.classes - self.model.gamma_all[self.n_left] - self.model.gamma_all[self.n_right]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likelihood_is_the_product_of_predictives() {
+        let classes = [0, 2, 2, 1, 2, 0, 2];
+        let alpha = 1.7;
+        let model = Dirichlet::new(&classes, 3, alpha).unwrap();
+        let mut counts = model.empty();
+        let mut expected = 0.0;
+        for (row, &class) in classes.iter().enumerate() {
+            expected += counts.predictive(alpha).nth(class as usize).unwrap().ln();
+            model.add(&mut counts, row as u32);
+        }
+        assert!((model.log_likelihood(&counts) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_sweep_agrees_with_both_sides_counted() {
+        let classes = [0, 2, 2, 1, 2, 0, 2, 1];
+        let model = Dirichlet::new(&classes, 3, 0.6).unwrap();
+        let all = model.of_rows(0..8);
+        let mut sweep = model.sweep(&all);
+        for n in 1..8 {
+            sweep.shift(n - 1);
+            let left = model.of_rows(0..n);
+            let expected = model.log_likelihood(&left) + model.log_likelihood(&model.rest(&all, &left));
+            assert!((sweep.log_likelihood() - expected).abs() < 1e-12);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Normal leaves whose mean and variance are unknown: numbers.
+
+use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::error::Result;
+use crate::validate::{SHAPES, SQUARES, WORTH, check, check_squares, check_within, is_small};
+
+/// The prior of a leaf's mean and variance, conjugate to normal targets:
+/// `sigma^2 ~ InverseGamma(shape, scale)`, `mu | sigma^2 ~ N(prior_mean, sigma^2 / kappa)`.
+///
+/// With `n` targets of mean `m` the posterior has `kappa_n = kappa + n`, `shape_n = shape + n / 2` and
+/// `scale_n = scale + (sum (y - m)^2 + kappa n (m - prior_mean)^2 / kappa_n) / 2`; the marginal likelihood is
+/// `(2 pi)^(-n/2) sqrt(kappa / kappa_n) Gamma(shape_n) / Gamma(shape) scale^shape / scale_n^shape_n`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormalPrior {
+    /// The expected mean.
+    pub prior_mean: f64,
+    /// How many rows the prior of the mean is worth.
+    pub kappa: f64,
+    /// Shape of the variance's inverse gamma distribution.
+    pub shape: f64,
+    /// Scale of the variance's inverse gamma distribution.
+    pub scale: f64,
+}
+
+impl NormalPrior {
+    /// A prior that follows the targets' mean and variance: a leaf's variance is expected to be of the order of
+    /// the share `noise` of theirs, `scale = shape noise var(y)`.
+    ///
+    /// # Errors
+    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; a `noise` that is not from 1e-9 to
+    /// 1e9; as [`NormalPrior::check`].
+    pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
+        check_squares(targets)?;
+        let n = targets.len().max(1) as f64;
+        // Shares, so that no sum overflows.
+        let mean: f64 = targets.iter().map(|y| y / n).sum();
+        let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
+        // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
+        let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
+        check_within("shape", shape, SHAPES)?;
+        check_within("noise", noise, SHAPES)?;
+        let scale = (shape * noise * variance.max(least)).clamp(SQUARES.0, SQUARES.1);
+        let prior = Self { prior_mean: mean, kappa, shape, scale };
+        prior.check()?;
+        Ok(prior)
+    }
+
+    /// # Errors
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a mean above 1e140 by magnitude, `kappa` not from 1e-100 to 1e100, `shape` not
+    /// from 1e-9 to 1e9, and `scale` not from 1e-290 to 1e290.
+    pub fn check(&self) -> Result<()> {
+        let expected = "finite, and at most 1e140 by magnitude";
+        check("prior_mean", is_small(self.prior_mean), expected, &self.prior_mean)?;
+        check_within("kappa", self.kappa, WORTH)?;
+        check_within("shape", self.shape, SHAPES)?;
+        check_within("scale", self.scale, SQUARES)
+    }
+}
+
+/// Normal leaves under a [`NormalPrior`].
+#[derive(Debug)]
+pub(crate) struct Normal {
+    prior: NormalPrior,
+    /// Targets less the prior's mean, so that differences of sums lose little.
+    centred: Vec<f64>,
+    /// All of the logarithm of the likelihood that depends on `n` alone, by `n`.
+    by_n: Vec<f64>,
+}
+
+/// Sums over a set of rows; targets are counted from the prior's mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moments {
+    pub(crate) n: u32,
+    pub(crate) sum: f64,
+    pub(crate) squares: f64,
+}
+
+impl Moments {
+    const NONE: Self = Self { n: 0, sum: 0.0, squares: 0.0 };
+
+    fn add(&mut self, y: f64) {
+        self.n += 1;
+        self.sum += y;
+        self.squares += y * y;
+    }
+
+    fn minus(&self, part: &Self) -> Self {
+        Self { n: self.n - part.n, sum: self.sum - part.sum, squares: self.squares - part.squares }
+    }
+
+    /// The posterior's `scale_n`.
+    fn scale(&self, prior: &NormalPrior) -> f64 {
+        let n = f64::from(self.n);
+        // The bracket of `NormalPrior`, completed; rounding may leave it just below zero.
+        prior.scale + 0.5 * (self.squares - self.sum * self.sum / (prior.kappa + n)).max(0.0)
+    }
+
+    /// Mean and variance of the targets themselves.
+    pub(crate) fn of_targets(&self, prior: &NormalPrior) -> (f64, f64) {
+        let n = f64::from(self.n);
+        let mean = self.sum / n;
+        // Rounding may leave the variance of equal targets just below zero.
+        (prior.prior_mean + mean, (self.squares / n - mean * mean).max(0.0))
+    }
+
+    /// The predictive Student distribution: degrees of freedom, location, scale.
+    pub(crate) fn predictive(&self, prior: &NormalPrior) -> (f64, f64, f64) {
+        let n = f64::from(self.n);
+        let (kappa, shape) = (prior.kappa + n, prior.shape + 0.5 * n);
+        let variance = self.scale(prior) / shape * (1.0 + 1.0 / kappa);
+        (2.0 * shape, prior.prior_mean + self.sum / kappa, variance.sqrt())
+    }
+}
+
+impl Normal {
+    /// The model of rows with these targets.
+    ///
+    /// # Errors
+    /// As [`NormalPrior::check`].
+    pub(crate) fn new(targets: &[f64], prior: NormalPrior) -> Result<Self> {
+        prior.check()?;
+        let by_n = |n: usize| {
+            let n = n as f64;
+            0.5 * libm::log(prior.kappa / (prior.kappa + n)) - 0.5 * n * libm::log(std::f64::consts::TAU)
+                + libm::lgamma(prior.shape + 0.5 * n)
+                - libm::lgamma(prior.shape)
+                + prior.shape * libm::log(prior.scale)
+        };
+        Ok(Self {
+            prior,
+            centred: targets.iter().map(|y| y - prior.prior_mean).collect(),
+            by_n: (0..=targets.len()).map(by_n).collect(),
+        })
+    }
+}
+
+impl LeafModel for Normal {
+    type Stats = Moments;
+    type Sweep<'a> = MomentSweep<'a>;
+
+    fn empty(&self) -> Moments {
+        Moments::NONE
+    }
+
+    fn add(&self, moments: &mut Moments, row: u32) {
+        moments.add(self.centred[row as usize]);
+    }
+
+    fn rest(&self, all: &Moments, part: &Moments) -> Moments {
+        all.minus(part)
+    }
+
+    fn log_likelihood(&self, moments: &Moments) -> f64 {
+        let shape = self.prior.shape + 0.5 * f64::from(moments.n);
+        self.by_n[moments.n as usize] - shape * libm::log(moments.scale(&self.prior))
+    }
+
+    fn sweep<'a>(&'a self, all: &Moments) -> MomentSweep<'a> {
+        MomentSweep { model: self, all: *all, left: Moments::NONE }
+    }
+}
+
+/// Sums on the left of a cut, and of all rows.
+#[derive(Debug)]
+pub(crate) struct MomentSweep<'a> {
+    model: &'a Normal,
+    all: Moments,
+    left: Moments,
+}
+
+impl Sweep for MomentSweep<'_> {
+    fn shift(&mut self, row: u32) {
+        self.left.add(self.model.centred[row as usize]);
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&self.all.minus(&self.left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn student_log_density(y: f64, (df, location, scale): (f64, f64, f64)) -> f64 {
+        let z = (y - location) / scale;
+        libm::lgamma(0.5 * (df + 1.0))
+            - libm::lgamma(0.5 * df)
+            - 0.5 * (df * std::f64::consts::PI).ln()
+            - scale.ln()
+            - 0.5 * (df + 1.0) * (z * z / df).ln_1p()
+    }
+
+    #[test]
+    fn likelihood_is_the_product_of_predictives() {
+        let targets = [3.1, -0.4, 12.0, 3.3, 2.9];
+        let prior = NormalPrior { prior_mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
+        let model = Normal::new(&targets, prior).unwrap();
+        let mut moments = model.empty();
+        let mut expected = 0.0;
+        for (row, &y) in targets.iter().enumerate() {
+            expected += student_log_density(y, moments.predictive(&prior));
+            model.add(&mut moments, row as u32);
+        }
+        assert!((model.log_likelihood(&moments) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_sweep_agrees_with_both_sides_summed() {
+        let targets = [3.1, -0.4, 12.0, 3.3, 2.9, 0.0];
+        let prior = NormalPrior { prior_mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
+        let model = Normal::new(&targets, prior).unwrap();
+        let all = model.of_rows(0..6);
+        let mut sweep = model.sweep(&all);
+        for n in 1..6 {
+            sweep.shift(n - 1);
+            let expected =
+                model.log_likelihood(&model.of_rows(0..n)) + model.log_likelihood(&model.of_rows(n..6));
+            assert!((sweep.log_likelihood() - expected).abs() < 1e-12);
+        }
+    }
+}

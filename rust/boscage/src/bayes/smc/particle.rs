@@ -1,0 +1,154 @@
+//! A particle: a growing tree, as the list of its cuts and of the nodes that are still to be decided.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::bayes::smc::nodes::NodeId;
+use crate::bayes::tree::{Split, Tree, TreeNode};
+
+/// A node that a particle has to decide about, and its number in the particle's tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open {
+    pub(crate) node: NodeId,
+    pub(crate) slot: u32,
+}
+
+/// A partial tree and its weight. Copies share the cuts made so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Particle {
+    /// Logarithm of the weight `w` of eq. 3.6.
+    pub(crate) log_weight: f64,
+    /// Nodes eligible for expansion, the oldest first.
+    pub(crate) open: VecDeque<Open>,
+    /// Number of nodes in the tree.
+    n_slots: u32,
+    /// The last cut made.
+    last: Option<u32>,
+}
+
+/// A cut of a node, after other cuts.
+#[derive(Debug)]
+struct Event<S> {
+    before: Option<u32>,
+    slot: u32,
+    dimension: u32,
+    threshold: f64,
+    left: Arc<S>,
+    right: Arc<S>,
+}
+
+/// The cuts of all particles, each after the one that its particle (or that one's ancestor) made before.
+#[derive(Debug)]
+pub(crate) struct History<S> {
+    events: Vec<Event<S>>,
+    /// How many events there must be before those of particles that are gone are looked for.
+    limit: usize,
+    root: Arc<S>,
+}
+
+impl Particle {
+    /// The tree of the root alone.
+    pub(crate) fn new(root: NodeId, log_weight: f64) -> Self {
+        let open = VecDeque::from([Open { node: root, slot: 0 }]);
+        Self { log_weight, open, n_slots: 1, last: None }
+    }
+
+    /// The number of the last cut made, which tells trees apart.
+    pub(crate) fn last(&self) -> Option<u32> {
+        self.last
+    }
+}
+
+impl<S> History<S> {
+    pub(crate) fn new(root: Arc<S>) -> Self {
+        Self { events: Vec::new(), limit: 0, root }
+    }
+
+    /// Records a cut; the children's numbers are given back.
+    pub(crate) fn split(
+        &mut self,
+        particle: &mut Particle,
+        slot: u32,
+        (dimension, threshold): (u32, f64),
+        [left, right]: [Arc<S>; 2],
+    ) -> [u32; 2] {
+        self.events.push(Event { before: particle.last, slot, dimension, threshold, left, right });
+        particle.last = Some(self.events.len() as u32 - 1);
+        let slots = [particle.n_slots, particle.n_slots + 1];
+        particle.n_slots += 2;
+        slots
+    }
+
+    /// Drops the cuts that none of these, all particles there are, has made, if many cuts were added.
+    pub(crate) fn prune<'a>(&mut self, particles: impl Iterator<Item = &'a mut Particle>) {
+        if self.events.len() <= self.limit {
+            return;
+        }
+        let particles: Vec<&mut Particle> = particles.collect();
+        let mut is_needed = vec![false; self.events.len()];
+        for particle in &particles {
+            let mut last = particle.last;
+            while let Some(i) = last.filter(|&i| !is_needed[i as usize]) {
+                is_needed[i as usize] = true;
+                last = self.events[i as usize].before;
+            }
+        }
+        let mut n_kept = 0;
+        let number: Vec<u32> = is_needed
+            .iter()
+            .map(|&is_needed| {
+                n_kept += u32::from(is_needed);
+                n_kept.wrapping_sub(1)
+            })
+            .collect();
+        let moved = |last: Option<u32>| last.map(|i| number[i as usize]);
+        let mut i = 0;
+        self.events.retain_mut(|event| {
+            event.before = moved(event.before);
+            i += 1;
+            is_needed[i - 1]
+        });
+        for particle in particles {
+            particle.last = moved(particle.last);
+        }
+        self.limit = 2 * self.events.len();
+    }
+
+    /// The tree of a particle; nodes still open are leaves.
+    pub(crate) fn tree(&self, particle: &Particle) -> Tree<S> {
+        let mut cuts: Vec<&Event<S>> = Vec::new();
+        let mut last = particle.last;
+        while let Some(i) = last {
+            cuts.push(&self.events[i as usize]);
+            last = self.events[i as usize].before;
+        }
+        cuts.reverse();
+        // The k-th cut made the slots 2k + 1 and 2k + 2.
+        let mut cut_of = vec![None; particle.n_slots as usize];
+        for (k, cut) in cuts.iter().enumerate() {
+            cut_of[cut.slot as usize] = Some(k as u32);
+        }
+        let mut nodes: Vec<TreeNode<S>> = Vec::with_capacity(cut_of.len());
+        let mut stack = vec![(0u32, None)];
+        while let Some((slot, parent)) = stack.pop() {
+            let at = nodes.len() as u32;
+            if let Some(parent) = parent {
+                let parent: &mut TreeNode<S> = &mut nodes[parent as usize];
+                parent.split.as_mut().expect("only a split node has children").right = at;
+            }
+            let stats = match slot.checked_sub(1) {
+                None => &self.root,
+                Some(made) if made % 2 == 0 => &cuts[made as usize / 2].left,
+                Some(made) => &cuts[made as usize / 2].right,
+            };
+            let split = cut_of[slot as usize].map(|k| {
+                // The left child comes next; the right one is told where it is when it comes.
+                stack.extend([(2 * k + 2, Some(at)), (2 * k + 1, None)]);
+                let cut = cuts[k as usize];
+                Split { dimension: cut.dimension, threshold: cut.threshold, right: 0 }
+            });
+            nodes.push(TreeNode { split, stats: Arc::clone(stats) });
+        }
+        Tree { nodes }
+    }
+}

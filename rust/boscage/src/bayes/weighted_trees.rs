@@ -1,0 +1,293 @@
+//! Weighted trees, however they were sampled: prediction, and what the sampler reports.
+
+use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::log_posterior::log_posteriors;
+use crate::bayes::mcmc;
+use crate::bayes::mcmc::{Acceptance, Draw, McmcSettings};
+use crate::bayes::smc;
+use crate::bayes::smc::{IslandWeights, SmcSettings, Stage};
+use crate::bayes::target::Target;
+use crate::bayes::tree::Tree;
+use crate::control::{Control, Run, Threads, try_for_each_mut};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::math::greatest;
+use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
+
+/// How the posterior is sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sampler {
+    /// Sequential Monte Carlo (Algorithm 3.1).
+    Smc(SmcSettings),
+    /// Markov chain Monte Carlo (Chipman et al. 1998).
+    Mcmc(McmcSettings),
+}
+
+/// What one island reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IslandReport {
+    /// Number of particles.
+    pub n_particles: u32,
+    /// Logarithm of an unbiased estimate of the marginal likelihood.
+    pub log_evidence: f64,
+    /// Particles whose trees `max_stages` cut short.
+    pub n_unfinished: u32,
+    /// Stage by stage.
+    pub stages: Vec<Stage>,
+}
+
+/// What one chain reports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChainReport {
+    /// Where the chain was at each tree that was kept.
+    pub draws: Vec<Draw>,
+    /// By move, over all steps.
+    pub acceptance: [Acceptance; 4],
+}
+
+/// What a sampler reports of its run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// Of each island.
+    Smc(Vec<IslandReport>),
+    /// Of each chain.
+    Mcmc(Vec<ChainReport>),
+}
+
+impl Report {
+    /// Logarithm of the marginal likelihood as all islands estimate it, and its standard error (NaN for a
+    /// single island); none from chains.
+    #[must_use]
+    pub fn log_evidence(&self) -> Option<(f64, f64)> {
+        let Self::Smc(islands) = self else {
+            return None;
+        };
+        let logs: Vec<f64> = islands.iter().map(|island| island.log_evidence).collect();
+        Some((log_mean_exp(&logs), log_mean_error(&logs)))
+    }
+}
+
+/// The jackknife's standard error of a log mean. Where all numbers are near each other it is the mean's relative error;
+/// where one outweighs the rest that would be one at the most, however far the logarithms lie apart.
+fn log_mean_error(logs: &[f64]) -> f64 {
+    let (n, total) = (logs.len() as f64, log_sum_exp(logs));
+    let first = greatest(logs);
+    let without = |i: usize| {
+        if i == first {
+            // The sum may be no more than this number to the last bit.
+            log_sum_exp(&[&logs[..i], &logs[i + 1..]].concat())
+        } else {
+            total + libm::log1p(-libm::exp(logs[i] - total))
+        }
+    };
+    let means: Vec<f64> = (0..logs.len()).map(|i| without(i) - libm::log(n - 1.0)).collect();
+    let centre = means.iter().sum::<f64>() / n;
+    let squares: f64 = means.iter().map(|mean| (mean - centre).powi(2)).sum();
+    ((n - 1.0) / n * squares).sqrt()
+}
+
+/// A tree of a posterior as parallel arrays over its nodes in preorder.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PosteriorTree {
+    /// Index of the left child; -1 at a leaf.
+    pub children_left: Vec<i32>,
+    /// Index of the right child; -1 at a leaf.
+    pub children_right: Vec<i32>,
+    /// Index of the parent; -1 at the root.
+    pub parent: Vec<i32>,
+    /// Feature that is cut; -1 at a leaf.
+    pub feature: Vec<i32>,
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    pub threshold: Vec<f64>,
+    /// Number of training rows.
+    pub n_rows: Vec<u64>,
+    /// So many numbers for each node: rows by class, or degrees of freedom, location and scale of the predictive
+    /// Student distribution, and mean and variance of the rows' targets.
+    pub values: Vec<f64>,
+}
+
+/// Trees with weights that sum to one.
+#[derive(Debug, Clone)]
+pub(crate) struct Ensemble<S> {
+    pub(crate) trees: Vec<Tree<S>>,
+    pub(crate) weights: Vec<f64>,
+    /// Logarithm of each tree's posterior probability, but for the evidence.
+    pub(crate) log_posteriors: Vec<f64>,
+    /// The lowest and the highest value of each feature, between which all cuts are.
+    pub(crate) ranges: Vec<(f64, f64)>,
+    pub(crate) report: Report,
+}
+
+impl<S: Clone + Send + Sync> Ensemble<S> {
+    /// Samples trees.
+    pub(crate) fn sample<L: LeafModel<Stats = S>>(
+        target: &Target<'_, L>,
+        sampler: &Sampler,
+        threads: &Threads,
+        control: &Control,
+    ) -> Result<Self> {
+        let table = target.table;
+        let (trees, weights, report) = match sampler {
+            Sampler::Smc(settings) => of_islands(smc::sample(target, settings, threads, control)?, settings),
+            Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
+        };
+        let log_posteriors = log_posteriors(target, &trees, control)?;
+        let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
+        Ok(Self { trees, weights, log_posteriors, ranges, report })
+    }
+
+    /// `f(leaves, parts)` for every row in order, the row's leaf being given for each tree; `width` numbers of each of
+    /// `K` results are made of each row.
+    pub(crate) fn predict<T: Copy + Default + Send, const K: usize>(
+        &self,
+        rows: Rows<'_>,
+        run: &Run<'_>,
+        width: usize,
+        f: impl Fn(&[usize], [&mut [T]; K]) + Sync + Send,
+    ) -> Result<[Vec<T>; K]> {
+        /// Rows between two looks at the stop flag.
+        const CHUNK: usize = 256;
+        self.check_features(rows)?;
+        run.control.expect(rows.n_rows() as u64);
+        let mut results: [Vec<T>; K] = std::array::from_fn(|_| vec![T::default(); rows.n_rows() * width]);
+        let mut pieces = results.each_mut().map(|result| result.chunks_mut(CHUNK * width));
+        let mut chunks: Vec<[&mut [T]; K]> = (0..rows.n_rows().div_ceil(CHUNK))
+            .map(|_| {
+                pieces.each_mut().map(|pieces| pieces.next().expect("as many as there are chunks of rows"))
+            })
+            .collect();
+        let leaves = || vec![0; self.trees.len()];
+        try_for_each_mut(run.n_threads, &mut chunks, leaves, |leaves, i, parts| {
+            run.control.check()?;
+            let first = i * CHUNK;
+            let n = CHUNK.min(rows.n_rows() - first);
+            for row in 0..n {
+                for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
+                    *leaf = tree.leaf(|dimension| rows.at(first + row, dimension as usize));
+                }
+                f(leaves, parts.each_mut().map(|part| &mut part[row * width..][..width]));
+            }
+            run.control.advance(n as u64);
+            Ok(())
+        })?;
+        Ok(results)
+    }
+
+    fn check_features(&self, rows: Rows<'_>) -> Result<()> {
+        if rows.n_features() == self.ranges.len() {
+            return Ok(());
+        }
+        Err(Error::Length {
+            what: "a row of X",
+            found: rows.n_features(),
+            expected: self.ranges.len(),
+            why: "the features that the model was fitted with",
+        })
+    }
+}
+
+/// Trees, weights and reports of islands.
+fn of_islands<S>(islands: Vec<smc::Island<S>>, settings: &SmcSettings) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+    let says = match settings.island_weights {
+        IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
+        IslandWeights::Evidence => {
+            normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
+        }
+    };
+    let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    for (island, say) in islands.into_iter().zip(says) {
+        for (tree, weight) in island.trees.into_iter().zip(island.weights) {
+            // A weight may be too small for a number.
+            if weight * say > 0.0 {
+                trees.push(tree);
+                weights.push(weight * say);
+            }
+        }
+        reports.push(IslandReport {
+            n_particles: settings.n_particles as u32,
+            log_evidence: island.log_evidence,
+            n_unfinished: island.n_unfinished,
+            stages: island.stages,
+        });
+    }
+    (trees, weights, Report::Smc(reports))
+}
+
+/// The same of chains.
+fn of_chains<S>(chains: Vec<mcmc::Chain<S>>) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+    let (mut trees, mut reports) = (Vec::new(), Vec::new());
+    for chain in chains {
+        trees.extend(chain.trees);
+        reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
+    }
+    let weights = vec![1.0 / trees.len() as f64; trees.len()];
+    (trees, weights, Report::Mcmc(reports))
+}
+
+/// A tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
+pub(crate) fn export<S>(
+    tree: &Tree<S>,
+    n_rows: impl Fn(&S) -> u64,
+    values: impl Fn(&S, &mut Vec<f64>),
+) -> PosteriorTree {
+    let n = tree.nodes.len();
+    let mut out = PosteriorTree { parent: vec![-1; n], ..PosteriorTree::default() };
+    for (i, node) in tree.nodes.iter().enumerate() {
+        let (left, right) = node.split.map_or((-1, -1), |split| (i as i32 + 1, split.right as i32));
+        out.children_left.push(left);
+        out.children_right.push(right);
+        if let Some(split) = node.split {
+            out.parent[i + 1] = i as i32;
+            out.parent[split.right as usize] = i as i32;
+        }
+        out.feature.push(node.split.map_or(-1, |split| split.dimension as i32));
+        out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
+        out.n_rows.push(n_rows(&node.stats));
+        values(&node.stats, &mut out.values);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::bayes::tree::TreeNode;
+
+    /// Two islands of two trees, the second with three times the evidence.
+    fn weights(island_weights: IslandWeights) -> Vec<f64> {
+        let tree = || Tree { nodes: vec![TreeNode { split: None, stats: Arc::new(()) }] };
+        let island = |log_evidence, first| smc::Island {
+            trees: vec![tree(), tree()],
+            weights: vec![first, 1.0 - first],
+            log_evidence,
+            n_unfinished: 0,
+            stages: Vec::new(),
+        };
+        let islands = vec![island(-800.0, 0.3), island(-800.0 + 3.0f64.ln(), 0.9)];
+        let settings = SmcSettings { n_islands: 2, island_weights, ..SmcSettings::default() };
+        of_islands(islands, &settings).1
+    }
+
+    #[test]
+    fn islands_count_alike_or_by_their_evidence() {
+        let check = |found: Vec<f64>, expected: [f64; 4]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        };
+        check(weights(IslandWeights::Uniform), [0.15, 0.35, 0.45, 0.05]);
+        check(weights(IslandWeights::Evidence), [0.075, 0.175, 0.675, 0.075]);
+    }
+
+    /// Near each other the jackknife is the relative error of the mean; far apart it is about their distance.
+    #[test]
+    fn errors_of_log_means_have_no_bound() {
+        let near = [0.1, -0.05, 0.02, 0.0, -0.07];
+        let mean = log_mean_exp(&near);
+        let squares: f64 = near.iter().map(|log| (libm::exp(log - mean) - 1.0).powi(2)).sum();
+        assert!((log_mean_error(&near) / (squares / 20.0).sqrt() - 1.0).abs() < 0.05);
+        assert!((log_mean_error(&[-800.0, -850.0]) - 25.0).abs() < 1e-9);
+        assert!(log_mean_error(&[-800.0]).is_nan());
+        assert_eq!(log_mean_error(&[-3.0; 4]), 0.0);
+    }
+}

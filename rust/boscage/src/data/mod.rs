@@ -1,0 +1,14 @@
+//! Data: checked views of the caller's arrays, tables as trees read them, labels.
+
+pub(crate) mod labels;
+pub(crate) mod rows;
+pub(crate) mod sorted_columns;
+pub(crate) mod table;
+pub(crate) mod ties;
+
+pub use labels::Label;
+pub use rows::{Rows, Scalar};
+pub(crate) use table::{Table, fetch, transpose};
+
+/// The number of a row in the forest's table.
+pub(crate) type RowId = u32;

@@ -1,0 +1,183 @@
+//! Checked views of the caller's arrays, and the scalar types that rows may have.
+
+use std::fmt::Debug;
+
+use crate::error::{Error, Result};
+
+/// A feature's type: `f32` or `f64`.
+pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static {
+    /// The value in this type if that is exact.
+    fn exact(value: f64) -> Option<Self>;
+    /// The value in this type, rounded if need be.
+    fn of<S: Scalar>(value: S) -> Self;
+    /// The largest value in this type that is not above.
+    fn not_above(value: f64) -> Self;
+    /// Zero.
+    const ZERO: Self;
+    /// The smallest finite value.
+    const MIN: Self;
+    /// The largest finite value.
+    const MAX: Self;
+}
+
+impl Scalar for f32 {
+    const ZERO: Self = 0.0;
+    const MIN: Self = Self::MIN;
+    const MAX: Self = Self::MAX;
+    fn exact(value: f64) -> Option<Self> {
+        let narrow = value as Self;
+        (f64::from(narrow) == value).then_some(narrow)
+    }
+    fn of<S: Scalar>(value: S) -> Self {
+        let wide: f64 = value.into();
+        wide as Self
+    }
+    fn not_above(value: f64) -> Self {
+        let nearest = value as Self;
+        if f64::from(nearest) > value { nearest.next_down() } else { nearest }
+    }
+}
+
+impl Scalar for f64 {
+    const ZERO: Self = 0.0;
+    const MIN: Self = Self::MIN;
+    const MAX: Self = Self::MAX;
+    fn exact(value: f64) -> Option<Self> {
+        Some(value)
+    }
+    fn of<S: Scalar>(value: S) -> Self {
+        value.into()
+    }
+    fn not_above(value: f64) -> Self {
+        value
+    }
+}
+
+/// Rows of features, borrowed: `n_rows x n_features` finite values, row after row.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    values: Values<'a>,
+    n_features: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Values<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `f32`.
+    ///
+    /// # Errors
+    /// No feature, a length that is no multiple of `n_features`, or a value that is not finite.
+    ///
+    /// ```
+    /// let rows = boscage::Rows::from_f32(&[0.0, 1.0, 2.0, 3.0], 2)?;
+    /// assert_eq!(rows.n_rows(), 2);
+    /// # Ok::<(), boscage::Error>(())
+    /// ```
+    pub fn from_f32(values: &'a [f32], n_features: usize) -> Result<Self> {
+        check(values, n_features)?;
+        Ok(Self { values: Values::F32(values), n_features })
+    }
+
+    /// Rows of `f64`.
+    ///
+    /// # Errors
+    /// As [`Rows::from_f32`].
+    pub fn from_f64(values: &'a [f64], n_features: usize) -> Result<Self> {
+        check(values, n_features)?;
+        Ok(Self { values: Values::F64(values), n_features })
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        match self.values {
+            Values::F32(values) => values.len() / self.n_features,
+            Values::F64(values) => values.len() / self.n_features,
+        }
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The rows `start..end`.
+    pub(crate) fn slice(&self, start: usize, end: usize) -> Self {
+        let (a, b) = (start * self.n_features, end * self.n_features);
+        let values = match self.values {
+            Values::F32(values) => Values::F32(&values[a..b]),
+            Values::F64(values) => Values::F64(&values[a..b]),
+        };
+        Self { values, n_features: self.n_features }
+    }
+
+    /// The values of one row.
+    pub(crate) fn row(&self, i: usize) -> impl Iterator<Item = f64> + '_ {
+        (i * self.n_features..(i + 1) * self.n_features).map(|k| self.value(k))
+    }
+
+    /// One value.
+    pub(crate) fn at(&self, row: usize, feature: usize) -> f64 {
+        self.value(row * self.n_features + feature)
+    }
+
+    /// All values in one type, if every one of them is exact in it. Negative zero becomes zero.
+    pub(crate) fn to_exact<S: Scalar>(self) -> Option<Vec<S>> {
+        let n = self.n_rows() * self.n_features;
+        (0..n).map(|k| S::exact(self.value(k) + 0.0)).collect()
+    }
+
+    fn value(&self, k: usize) -> f64 {
+        match self.values {
+            Values::F32(values) => f64::from(values[k]),
+            Values::F64(values) => values[k],
+        }
+    }
+}
+
+fn check<S: Scalar>(values: &[S], n_features: usize) -> Result<()> {
+    if n_features == 0 {
+        return Err(Error::Empty { n_rows: 0, n_features });
+    }
+    if !values.len().is_multiple_of(n_features) {
+        return Err(Error::Length {
+            what: "X",
+            found: values.len(),
+            expected: values.len() / n_features * n_features,
+            why: "a whole number of rows",
+        });
+    }
+    match values.iter().position(|&v| !v.into().is_finite()) {
+        None => Ok(()),
+        Some(k) => {
+            let value = values[k].into();
+            Err(Error::NonFinite { row: k / n_features, feature: k % n_features, value })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a value in single precision is above a threshold in double precision.
+    #[test]
+    fn thresholds_round_to_the_side_that_decides_alike() {
+        let near = [0.1f32, -0.1, 1.0, -1.0, f32::MIN_POSITIVE, f32::MAX, f32::MIN, 0.0, -0.0, 16_777_217.0];
+        let values: Vec<f32> = near.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]).collect();
+        let mut thresholds = vec![0.1, -0.1, 1e-300, -1e-300, f64::MAX, f64::MIN, 1e39, -1e39];
+        thresholds.extend(values.iter().flat_map(|&x| {
+            let x = f64::from(x);
+            [x.next_down(), x, x.next_up()]
+        }));
+        for (&x, &threshold) in values.iter().flat_map(|x| thresholds.iter().map(move |t| (x, t))) {
+            assert_eq!(x > f32::not_above(threshold), f64::from(x) > threshold, "{x:e} and {threshold:e}");
+            assert_eq!(f64::not_above(threshold), threshold);
+        }
+    }
+}

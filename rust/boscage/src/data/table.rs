@@ -1,0 +1,116 @@
+//! Rows' values as trees read them: whole rows, or one feature of many rows.
+
+use super::rows::Scalar;
+
+/// Rows' values as they are read: whole rows, or one feature of many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table<'a, S> {
+    by_row: &'a [S],
+    /// The transpose, if many rows will be read.
+    by_column: Option<&'a [S]>,
+    n_features: usize,
+}
+
+impl<'a, S: Scalar> Table<'a, S> {
+    /// Row after row.
+    pub(crate) fn new(by_row: &'a [S], n_features: usize) -> Self {
+        Self { by_row, by_column: None, n_features }
+    }
+
+    /// The same with its transpose.
+    pub(crate) fn with_transpose(self, by_column: &'a [S]) -> Self {
+        Self { by_column: Some(by_column), ..self }
+    }
+
+    /// One row.
+    pub(crate) fn row(&self, row: u32) -> &'a [S] {
+        &self.by_row[row as usize * self.n_features..][..self.n_features]
+    }
+
+    /// Whether a subtree of so many rows had better read a copy of them: where many rows are read, of a table far
+    /// beyond the second cache, and these fit it, but for a few that are soon done with.
+    pub(crate) fn is_worth_copying(&self, n_rows: usize) -> bool {
+        const CACHE: usize = 256 << 10;
+        const FEW: usize = 16;
+        let bytes = |values: usize| values * size_of::<S>();
+        self.by_column.is_some()
+            && bytes(self.by_row.len()) > 8 * CACHE
+            && n_rows > FEW
+            && bytes(n_rows * self.n_features) <= CACHE
+    }
+
+    /// Some rows, one after the other.
+    pub(crate) fn copy(&self, rows: &[u32]) -> Vec<S> {
+        /// So many are asked for together: each alone would be waited for.
+        const SOME: usize = 16;
+        let mut values = Vec::with_capacity(rows.len() * self.n_features);
+        for some in rows.chunks(SOME) {
+            for &row in some {
+                fetch(self.row(row));
+            }
+            for &row in some {
+                values.extend_from_slice(self.row(row));
+            }
+        }
+        values
+    }
+
+    /// One feature as so many rows read it: whole rows of a few stay in the cache, whatever feature is read
+    /// next.
+    pub(crate) fn column(&self, feature: u32, n_rows: usize) -> Column<'a, S> {
+        /// Bytes of a few rows.
+        const CACHE: usize = 32 << 10;
+        match self.by_column {
+            Some(by_column) if n_rows * self.n_features * size_of::<S>() > CACHE => {
+                let len = self.by_row.len() / self.n_features;
+                Column { values: &by_column[feature as usize * len..], stride: 1 }
+            }
+            _ => Column { values: &self.by_row[feature as usize..], stride: self.n_features },
+        }
+    }
+}
+
+/// One feature of every row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column<'a, S> {
+    values: &'a [S],
+    stride: usize,
+}
+
+impl<S: Scalar> Column<'_, S> {
+    pub(crate) fn at(&self, row: u32) -> f64 {
+        self.value(row).into()
+    }
+
+    /// The same as it is kept.
+    pub(crate) fn value(&self, row: u32) -> S {
+        self.values[row as usize * self.stride]
+    }
+}
+
+/// Reads something of every line of memory that values lie on: from one end to the other memory is quick, while
+/// whoever comes upon a value here and there waits each time.
+pub(crate) fn fetch<T: Copy>(values: &[T]) {
+    const LINE: usize = 64;
+    for &value in values.iter().step_by((LINE / size_of::<T>()).max(1)) {
+        std::hint::black_box(value);
+    }
+}
+
+/// `values`, row after row, as column after column.
+pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
+    /// Blocks that fit the first cache, so that neither side is read or written with a long stride.
+    const BLOCK: usize = 32;
+    let n_rows = values.len() / n_features;
+    let mut out = vec![S::ZERO; values.len()];
+    for row_block in (0..n_rows).step_by(BLOCK) {
+        for column_block in (0..n_features).step_by(BLOCK) {
+            for i in row_block..(row_block + BLOCK).min(n_rows) {
+                for d in column_block..(column_block + BLOCK).min(n_features) {
+                    out[d * n_rows + i] = values[i * n_features + d];
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,66 @@
+//! Columns in which rows have values in common.
+
+use crate::data::sorted_columns::Column;
+
+/// Of all columns, by dimension.
+#[derive(Debug)]
+pub(crate) struct Ties {
+    /// Dimensions of a single value.
+    pub(crate) constant: Vec<u32>,
+    /// Others in which rows have values in common.
+    pub(crate) varying: Vec<u32>,
+    /// Where the rows of a dimension begin, and after all where the last end.
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+}
+
+impl Ties {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        /// Of so many rows at most one may be uncommon: lists are then short beside the table.
+        const RARE: usize = 8;
+        let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
+        for (d, column) in (0..).zip(columns) {
+            if column.has_ties() {
+                let uncommon = column.uncommon();
+                if uncommon.iter().map(|rows| rows.len()).sum::<usize>() <= column.ranks().len() / RARE {
+                    ties.rows.extend(uncommon.into_iter().flatten());
+                }
+                if column.n_values() == 1 { &mut ties.constant } else { &mut ties.varying }.push(d);
+            }
+            ties.starts.push(ties.rows.len());
+        }
+        ties
+    }
+
+    /// The rows that have not the most frequent value of a dimension that varies, where these are few.
+    pub(crate) fn uncommon(&self, dimension: u32) -> Option<&[u32]> {
+        let d = dimension as usize;
+        let rows = &self.rows[self.starts[d]..self.starts[d + 1]];
+        (!rows.is_empty()).then_some(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::control::{Control, Threads};
+    use crate::data::Rows;
+    use crate::data::sorted_columns::SortedColumns;
+
+    #[test]
+    fn rows_of_rare_values_are_listed() {
+        // One value, no ties, a rare value above and another below, and two that are alike frequent.
+        let rare = |i: u32| match i {
+            5 => -1.0,
+            2 => 3.0,
+            _ => 0.0,
+        };
+        let row = |i: u32| [7.0, f64::from(i), rare(i), f64::from(i % 2)];
+        let x: Vec<f64> = (0..16).flat_map(row).collect();
+        let table =
+            SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+        let ties = table.ties();
+        assert_eq!((&ties.constant[..], &ties.varying[..]), (&[0][..], &[2, 3][..]));
+        let uncommon = [0, 1, 2, 3].map(|d| ties.uncommon(d));
+        assert_eq!(uncommon, [None, None, Some(&[5, 2][..]), None]);
+    }
+}

@@ -1,0 +1,9 @@
+//! Mathematics that every room needs.
+
+pub(crate) mod dual;
+pub(crate) mod logs;
+
+/// Where the greatest of some numbers is, the first of equals.
+pub(crate) fn greatest(numbers: &[f64]) -> usize {
+    (1..numbers.len()).fold(0, |best, i| if numbers[i] > numbers[best] { i } else { best })
+}

@@ -1,0 +1,244 @@
+//! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
+
+use crate::data::Scalar;
+use crate::mondrian::classification::class_counts::{Classes, Held, WORD};
+use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// What one stop adds to the prediction.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    /// To every class with a table at the stop.
+    table: f64,
+    /// To every class with a further customer: in both children of a split, `n - 1` times in a leaf.
+    customer: f64,
+}
+
+/// Where a point may branch off above a stop.
+#[derive(Debug, Clone, Copy)]
+struct Fork {
+    /// The probability of getting there.
+    reached: f64,
+    /// That of branching off if there.
+    probability: f64,
+}
+
+/// What a stop is to every point that comes by.
+#[derive(Debug, Clone, Copy)]
+struct Restaurant {
+    /// The discount `d_j`.
+    discount: f64,
+    n_tables: f64,
+    /// One over the number of tables and of customers.
+    per_table: f64,
+    per_customer: f64,
+}
+
+/// A stop at some depth of some tree, whose neighbours in that tree pass it one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    tree: usize,
+    node: NodeId,
+    restaurant: Restaurant,
+}
+
+/// Room for predictions, and what they share.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    /// The stop of the last point, by depth.
+    passed: Vec<Option<Passed>>,
+    /// At the last stops.
+    forks: Vec<Fork>,
+    terms: Vec<Term>,
+}
+
+impl Room {
+    /// Forgets the trees, which have changed.
+    pub(crate) fn clear(&mut self) {
+        self.passed.clear();
+    }
+}
+
+/// A tree that predicts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Predictor<'a, S> {
+    pub(crate) number: usize,
+    pub(crate) tree: &'a Tree<S, Classes>,
+    /// The parameter `gamma` of discounts.
+    pub(crate) gamma: f64,
+}
+
+/// Weights below this change no probability.
+const NOTHING: f64 = 1e-18;
+/// `exp(-x)` beyond this is below [`NOTHING`].
+const FAR: f64 = 42.0;
+
+impl<S: Scalar> Predictor<'_, S> {
+    /// Adds the tree's prediction (eq. 5.6) to `proba`, by class; returns the weight of the base measure `H`.
+    ///
+    /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of discount
+    /// `d`, a class with a table gets `(1 - d) / c`, with a further customer `1 / c` more, and the parent's
+    /// prediction counts `d t / c`. So the prediction is a sum over the path of tables and customers with
+    /// scalar weights, which are found on the way from the last stop up to where nothing is handed on.
+    pub(crate) fn predict(self, stops: &[Stop], room: &mut Room, proba: &mut [f64]) -> f64 {
+        // Boxes are nested: the stops above which a point may branch off come last.
+        let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
+        let (inside, outside) = stops.split_at(inside);
+        let mut stays = 1.0;
+        room.forks.clear();
+        room.forks.extend(outside.iter().map(|stop| {
+            let probability = match stop.branch {
+                Branch::Never => 0.0,
+                Branch::At(_) => 1.0,
+                Branch::Rate(rate) => falls(rate * (stop.time - stop.after)),
+            };
+            let fork = Fork { reached: stays, probability };
+            stays *= 1.0 - probability;
+            fork
+        }));
+        // The weight of the node's own prediction: at first what stays at the last stop.
+        let mut own = stays;
+        room.terms.clear();
+        for (i, stop) in outside.iter().enumerate().rev() {
+            let restaurant = self.restaurant(room, inside.len() + i, stop);
+            let (term, parent) = restaurant.weigh(own);
+            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, room.forks[i], self.gamma);
+            room.terms.push(Term { table: term.table + fork_term, ..term });
+            own = parent + fork_parent;
+        }
+        let mut first = inside.len();
+        while first > 0 && own >= NOTHING {
+            first -= 1;
+            let (term, parent) = self.restaurant(room, first, &stops[first]).weigh(own);
+            room.terms.push(term);
+            own = parent;
+        }
+        self.add(&stops[first..], &room.terms, proba);
+        own
+    }
+
+    /// What a stop is to every point.
+    fn restaurant(self, room: &mut Room, depth: usize, stop: &Stop) -> Restaurant {
+        if room.passed.len() <= depth {
+            room.passed.resize(depth + 1, None);
+        }
+        match room.passed[depth] {
+            Some(passed) if passed.node == stop.node && passed.tree == self.number => passed.restaurant,
+            _ => {
+                let restaurant = self.open(stop);
+                let (tree, node) = (self.number, stop.node);
+                room.passed[depth] = Some(Passed { tree, node, restaurant });
+                restaurant
+            }
+        }
+    }
+
+    fn open(self, stop: &Stop) -> Restaurant {
+        let Stop { node, after, time, .. } = *stop;
+        let (n_tables, n_both) = self.tree.statistics.n_tables(node);
+        let n_customers =
+            if node.is_leaf() { self.tree.arena.n_rows(node) as u32 } else { n_tables + n_both };
+        let n_tables = f64::from(n_tables);
+        Restaurant {
+            discount: survives(self.gamma * (time - after)),
+            n_tables,
+            per_table: 1.0 / n_tables,
+            per_customer: 1.0 / f64::from(n_customers),
+        }
+    }
+
+    /// Adds the terms, given from the last stop up, class by class. A class on the path stays on it up to the
+    /// root, so on the way down every class is met once: where it leaves the path.
+    fn add(self, stops: &[Stop], terms: &[Term], proba: &mut [f64]) {
+        let classes = &self.tree.statistics;
+        let Some(last) = stops.last() else { return };
+        for word in 0..classes.words() {
+            let proba = &mut proba[word * WORD..];
+            let mut along = 0.0;
+            let mut here = classes.tables(stops[0].node, word);
+            for (i, term) in terms.iter().rev().enumerate() {
+                if here == 0 {
+                    break;
+                }
+                along += term.table;
+                let below = stops.get(i + 1).map_or(0, |next| classes.tables(next.node, word));
+                spread(here & !below, along, proba);
+                let node = stops[i].node;
+                if term.customer > 0.0 && !node.is_leaf() {
+                    spread(classes.both(node, word), term.customer, proba);
+                }
+                here = below;
+            }
+        }
+        if !last.node.is_leaf() || terms[0].customer == 0.0 {
+            return;
+        }
+        let customer = terms[0].customer;
+        match classes.held(last.node) {
+            Held::One(class) => {
+                proba[class as usize] += (self.tree.arena.n_rows(last.node) - 1) as f64 * customer;
+            }
+            Held::Several(counts) => {
+                for &(class, n) in counts {
+                    proba[class as usize] += f64::from(n - 1) * customer;
+                }
+            }
+        }
+    }
+}
+
+impl Restaurant {
+    /// What a stop adds, and the weight of its parent's prediction, given the weight of its own prediction.
+    fn weigh(&self, own: f64) -> (Term, f64) {
+        if own < NOTHING {
+            return (Term { table: 0.0, customer: 0.0 }, 0.0);
+        }
+        let customer = own * self.per_customer;
+        (Term { table: customer * (1.0 - self.discount), customer }, customer * self.discount * self.n_tables)
+    }
+
+    /// What the node that forks off above a stop adds to every class with a table at the stop, and the weight of
+    /// its parent's prediction: it has the stop's tables, one customer each (Algorithm 5.8, lines 9-11).
+    fn weigh_fork(&self, stop: &Stop, Fork { reached, probability }: Fork, gamma: f64) -> (f64, f64) {
+        let weight = reached * probability;
+        if weight <= 0.0 {
+            return (0.0, 0.0);
+        }
+        // The discount expected at the branch, times the probability of branching off: over an exponential of
+        // rate `h` that comes before `D`, `h / (h + g) (1 - exp(-(h + g) D))`.
+        let parent = match stop.branch {
+            Branch::Never => weight,
+            Branch::At(time) => weight * survives(gamma * (time - stop.after)),
+            Branch::Rate(rate) => {
+                let either = probability + (1.0 - probability) * (1.0 - self.discount);
+                reached * either * (rate / (rate + gamma))
+            }
+        };
+        ((weight - parent).max(0.0) * self.per_table, parent)
+    }
+}
+
+/// `exp(-x)`.
+fn survives(x: f64) -> f64 {
+    if x > FAR { 0.0 } else { (-x).exp() }
+}
+
+/// `1 - exp(-x)`.
+fn falls(x: f64) -> f64 {
+    if x > FAR {
+        1.0
+    } else if x > 0.5 {
+        1.0 - (-x).exp()
+    } else {
+        -(-x).exp_m1()
+    }
+}
+
+/// Adds an amount to the classes of a word of bits.
+fn spread(mut bits: u64, amount: f64, proba: &mut [f64]) {
+    while bits != 0 {
+        proba[bits.trailing_zeros() as usize] += amount;
+        bits &= bits - 1;
+    }
+}

@@ -1,0 +1,5 @@
+//! Classification (thesis chapter 5): class counts at nodes, smoothed by interpolated Kneser-Ney.
+
+pub(crate) mod class_counts;
+pub(crate) mod classifier;
+pub(crate) mod kneser_ney;

@@ -1,0 +1,164 @@
+//! Rates and maps of the features learned from numbers: what to try for a regression forest.
+
+use crate::control::{Run, map};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::feature_rates::best_split_trees::Grower;
+use crate::mondrian::feature_rates::binned_axis::Axis;
+use crate::mondrian::feature_rates::cut_likelihood::{Measure, likeliest};
+use crate::mondrian::feature_rates::extra_trees::{PilotTask, pilot};
+use crate::mondrian::feature_rates::metric_learning;
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::feature_map::FeatureMap;
+use crate::random::keyed::Stream;
+
+/// Rows from which axes and the randomised pilot learn, at the most.
+const MAX_ROWS: usize = 10_000;
+/// Rows that trees with best splits see, at the most.
+const SPLIT_ROWS: usize = 4000;
+/// Trees with best splits.
+const SPLIT_TREES: usize = 10;
+/// Beyond so many features the metric learns those alone that matter most, and so many of them.
+const ALL_FEATURES: usize = 256;
+const CHOSEN_FEATURES: usize = 40;
+
+/// Rates of the features and where along them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rates {
+    /// In units of one over a feature's range; their scale means nothing.
+    pub weights: Vec<f64>,
+    /// One a feature.
+    pub maps: Vec<FeatureMap>,
+}
+
+/// What the targets say of rates, in several ways; which is best a trial decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearnedAxes {
+    /// By the pilot's importances, on maps that are half ranks and half linear.
+    pub importances: Rates,
+    /// By the pilot's likeliest rates, on the same maps.
+    pub rates: Rates,
+    /// Under which a process would most likely have cut as trees with best splits do.
+    pub likeliest: Rates,
+    /// By a metric in which near rows have near targets.
+    pub metric: Rates,
+}
+
+/// Learns rates and maps for the reference ranges of a domain.
+///
+/// # Errors
+/// Lengths that differ, no rows; an interrupt.
+pub fn learn_axes(
+    rows: Rows<'_>,
+    targets: &[f64],
+    domain: &Domain,
+    n_estimators: usize,
+    seed: u64,
+    run: &Run<'_>,
+) -> Result<LearnedAxes> {
+    let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
+    for (what, found, expected, why) in [
+        ("y", targets.len(), n_rows, "one a row of X"),
+        ("feature_range", domain.n_features(), n_features, "one value a feature of X"),
+    ] {
+        if found != expected {
+            return Err(Error::Length { what, found, expected, why });
+        }
+    }
+    if n_rows == 0 {
+        return Err(Error::Empty { n_rows, n_features });
+    }
+    let (values, targets) = some(rows, targets, Stream::new(seed, n_estimators));
+    let rows = Rows::from_f64(&values, n_features)?;
+    let axes = Axis::of_rows(rows, domain.low(), domain.high());
+    let maps: Vec<FeatureMap> = axes.iter().map(|axis| axis.map(&axis.base)).collect::<Result<_>>()?;
+
+    let mapped = domain.clone().with_maps(maps.clone())?;
+    let coordinates = mapped.coordinates(rows).unwrap_or_default();
+    let pilot = pilot(
+        Rows::from_f32(&coordinates, n_features)?,
+        &targets,
+        PilotTask::Regression,
+        n_estimators,
+        seed,
+        run,
+    )?;
+
+    let grower = Grower::new(&axes, &targets[..targets.len().min(SPLIT_ROWS)]);
+    let choices = map(run.n_threads, SPLIT_TREES, |i| {
+        run.control.check()?;
+        Ok(grower.tree(Stream::new(seed, n_estimators + 1 + i)))
+    });
+    let choices: Vec<_> = choices.into_iter().collect::<Result<_>>()?;
+    let likeliest = likeliest(choices.concat(), &axes);
+    let features = worth_learning(&axes, &likeliest.weights, &pilot.rates);
+    let stream = Stream::new(seed, n_estimators + 1 + SPLIT_TREES);
+    let learned = metric_learning::learn(&axes, &targets, &likeliest, &features, stream, run)?;
+    let with_maps = |Measure { weights, masses }: Measure| -> Result<Rates> {
+        let maps = axes.iter().zip(masses).map(|(axis, masses)| axis.map(&masses)).collect::<Result<_>>()?;
+        Ok(Rates { weights, maps })
+    };
+    Ok(LearnedAxes {
+        importances: Rates { weights: pilot.importances, maps: maps.clone() },
+        rates: Rates { weights: pilot.rates, maps },
+        likeliest: with_maps(likeliest)?,
+        metric: with_maps(learned)?,
+    })
+}
+
+/// Some of the rows and their targets, in random order; targets in units of their standard deviation.
+fn some(rows: Rows<'_>, targets: &[f64], mut stream: Stream) -> (Vec<f64>, Vec<f64>) {
+    let mut order: Vec<usize> = (0..rows.n_rows()).collect();
+    let n = order.len().min(MAX_ROWS);
+    for i in 0..n {
+        let other = i + stream.below(order.len() - i);
+        order.swap(i, other);
+    }
+    order.truncate(n);
+    let values = order.iter().flat_map(|&i| rows.row(i)).collect();
+    let mean = order.iter().map(|&i| targets[i] / n as f64).sum::<f64>();
+    let variance = order.iter().map(|&i| (targets[i] - mean) * (targets[i] - mean) / n as f64).sum::<f64>();
+    let scale = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+    (values, order.iter().map(|&i| (targets[i] - mean) / scale).collect())
+}
+
+/// Features with bins: all of them, or if they are many those that matter most to either pilot.
+fn worth_learning(axes: &[Axis], likeliest: &[f64], rates: &[f64]) -> Vec<usize> {
+    let mut features: Vec<usize> = (0..axes.len()).filter(|&d| axes[d].n_bins() > 0).collect();
+    if axes.len() > ALL_FEATURES {
+        let shares = |weights: &[f64]| -> Vec<f64> {
+            let all: f64 = weights.iter().sum();
+            weights.iter().map(|weight| weight / all).collect()
+        };
+        let (a, b) = (shares(likeliest), shares(rates));
+        let worth = |d: usize| a[d].max(b[d]);
+        features.sort_by(|&d, &e| worth(e).total_cmp(&worth(d)));
+        features.truncate(CHOSEN_FEATURES);
+    }
+    features
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing to learn from, and still rates and maps that a domain takes.
+    #[test]
+    fn little_to_learn_from() {
+        for (values, y) in [
+            (vec![1.0, 2.0], vec![3.0]),
+            (vec![1.0, 2.0, 1.0, 3.0], vec![0.0, 1.0]),
+            (vec![1.0, 1.0, 1.0, 1.0, 1.0, 1.0], vec![1.0, 2.0, 3.0]),
+            ((0..60).map(f64::from).collect(), vec![5.0; 30]),
+        ] {
+            let rows = Rows::from_f64(&values, 2).unwrap();
+            let domain = Domain::of_rows(rows, None).unwrap();
+            let found = learn_axes(rows, &y, &domain, 3, 1, &Run::default()).unwrap();
+            for rates in [found.importances, found.rates, found.likeliest, found.metric] {
+                let weighted =
+                    Domain::new(domain.low().to_vec(), domain.high().to_vec(), Some(rates.weights));
+                assert!(weighted.unwrap().with_maps(rates.maps).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows' own values: apart from the forest's where its trees lie in other coordinates, and in model files.
+
+use crate::data::RowId;
+use crate::data::{Rows, Scalar};
+use crate::error::Result;
+
+/// Values row after row, in the narrowest type that holds every one of them exactly.
+#[derive(Debug, Clone)]
+pub(crate) enum Values {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// The table as rows.
+    pub(crate) fn rows(&self, n_features: usize) -> Result<Rows<'_>> {
+        match self {
+            Self::F32(values) => Rows::from_f32(values, n_features),
+            Self::F64(values) => Rows::from_f64(values, n_features),
+        }
+    }
+
+    /// Writes rows to their places.
+    pub(crate) fn place(&mut self, new: &[RowId], rows: Rows<'_>, capacity: usize) {
+        let n_features = rows.n_features();
+        if let Self::F32(values) = self {
+            match rows.to_exact() {
+                Some(from) => return place(values, new, from, n_features, capacity),
+                None => *self = Self::F64(values.iter().map(|&value| f64::from(value)).collect()),
+            }
+        }
+        if let Self::F64(values) = self {
+            let from: Vec<f64> = rows.to_exact().expect("f64 holds every value");
+            place(values, new, from, n_features, capacity);
+        }
+    }
+
+    pub(crate) fn row(&self, row: RowId, n_features: usize) -> Vec<f64> {
+        match self {
+            Self::F32(values) => row_of(values, row, n_features),
+            Self::F64(values) => row_of(values, row, n_features),
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::F32(values) => size_of_val::<[f32]>(values),
+            Self::F64(values) => size_of_val::<[f64]>(values),
+        }
+    }
+}
+
+/// A row's values in a table.
+pub(crate) fn row_of<S: Scalar>(table: &[S], row: RowId, n_features: usize) -> Vec<f64> {
+    table[row as usize * n_features..][..n_features].iter().map(|&value| value.into()).collect()
+}
+
+/// Writes rows to their places in a table, which grows to `capacity` rows if it has fewer.
+pub(crate) fn place<S: Scalar>(
+    table: &mut Vec<S>,
+    rows: &[RowId],
+    values: Vec<S>,
+    n_features: usize,
+    capacity: usize,
+) {
+    if table.is_empty() {
+        // The first rows have the first places.
+        *table = values;
+        return;
+    }
+    if table.len() < capacity * n_features {
+        table.resize(capacity * n_features, S::ZERO);
+    }
+    for (&row, from) in rows.iter().zip(values.chunks_exact(n_features)) {
+        table[row as usize * n_features..][..n_features].copy_from_slice(from);
+    }
+}

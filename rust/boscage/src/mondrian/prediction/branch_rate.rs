@@ -1,0 +1,241 @@
+//! How far a point lies outside the boxes on its path.
+//!
+//! A node's box holds those of its children. So the dimensions in which a point lies outside a box are among
+//! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
+//! leaf up, few boxes are looked at, and few dimensions of each.
+
+use std::ops::Range;
+
+use crate::data::RowId;
+use crate::data::{Scalar, Table};
+use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::node_boxes::widen;
+use crate::mondrian::tree::statistics::Statistics;
+
+/// Features that are compared at a time: a few, so that some groups are soon done with, and enough for the
+/// processor to do them all at once.
+const LANES: usize = 8;
+
+/// A point against a box that grows.
+#[derive(Debug)]
+pub(crate) struct Outside<'a, S> {
+    table: Table<'a, S>,
+    /// Rates of the features.
+    rates: Vec<f64>,
+    /// The box of a node that keeps none: up to date in the groups of features that are open.
+    low: Vec<S>,
+    high: Vec<S>,
+    /// Groups of [`LANES`] features in which the point may lie outside. Features after the last whole group are
+    /// always looked at.
+    open: Vec<u32>,
+    /// Rows that boxes are made of: those of a node that keeps none, from left to right.
+    rows: Vec<&'a [S]>,
+    /// Room for nodes to be looked at.
+    nodes: Vec<NodeId>,
+}
+
+impl<'a, S: Scalar> Outside<'a, S> {
+    pub(crate) fn new(rates: &[f64], table: Table<'a, S>) -> Self {
+        let box_of_none = vec![S::ZERO; rates.len()];
+        Self {
+            table,
+            rates: rates.to_vec(),
+            low: box_of_none.clone(),
+            high: box_of_none,
+            open: Vec::new(),
+            rows: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// Gets the rows of a node that keeps no box, for all points that come to it.
+    pub(crate) fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, node: NodeId) {
+        let Self { table, rows, nodes, .. } = self;
+        rows.clear();
+        nodes.push(node);
+        while let Some(node) = nodes.pop() {
+            match tree.arena.kind(node) {
+                Kind::Split(left, right) => nodes.extend([right, left]),
+                Kind::Leaf => rows.extend(tree.arena.leaf_rows(node).map(|row| table.row(row))),
+            }
+        }
+    }
+
+    /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
+    /// max(l_jd - x_d, 0))` (thesis section 5.5.3). Without a box its rows are among those that were gathered, from
+    /// one on.
+    pub(crate) fn of_leaf<P: Statistics, X: Scalar>(
+        &mut self,
+        tree: &Tree<S, P>,
+        (leaf, first): (NodeId, usize),
+        x: &[X],
+    ) -> f64 {
+        self.open_all();
+        match tree.extents.find(leaf) {
+            Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+            None => self.include(x, first..first + tree.arena.n_rows(leaf), true),
+        }
+    }
+
+    /// The same for a leaf of some rows; 0 if there are none.
+    pub(crate) fn of_rows<X: Scalar>(&mut self, rows: impl Iterator<Item = RowId>, x: &[X]) -> f64 {
+        let Self { table, .. } = *self;
+        self.rows.clear();
+        self.rows.extend(rows.map(|row| table.row(row)));
+        if self.rows.is_empty() {
+            return 0.0;
+        }
+        self.open_all();
+        self.include(x, 0..self.rows.len(), true)
+    }
+
+    fn open_all(&mut self) {
+        self.open.clear();
+        self.open.extend(0..(self.rates.len() / LANES) as u32);
+    }
+
+    /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet; `first`
+    /// as for a leaf.
+    pub(crate) fn of_path<P: Statistics, X: Scalar>(
+        &mut self,
+        tree: &Tree<S, P>,
+        mut first: usize,
+        x: &[X],
+        stops: &mut [Stop],
+    ) {
+        let Some((leaf, splits)) = stops.split_last_mut() else { return };
+        let mut below = leaf.node;
+        let mut rate = self.of_leaf(tree, (below, first), x);
+        leaf.set_rate(rate);
+        for stop in splits.iter_mut().rev() {
+            if rate == 0.0 {
+                break;
+            }
+            rate = match tree.extents.find(stop.node) {
+                Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+                None => {
+                    let siblings = siblings(tree, stop.node, below, first);
+                    first = first.min(siblings.start);
+                    self.include(x, siblings, false)
+                }
+            };
+            stop.set_rate(rate);
+            below = stop.node;
+        }
+    }
+
+    /// Makes the box hold some of the rows, or be theirs alone, and goes on to it.
+    fn include<X: Scalar>(&mut self, x: &[X], rows: Range<usize>, alone: bool) -> f64 {
+        let Self { rates, low, high, open, .. } = self;
+        eta(open, rates, x, Grown { rows: &self.rows[rows], alone, low, high })
+    }
+}
+
+/// Where the rows of a node's sibling are, if its own begin at `first`.
+fn siblings<S: Scalar, P: Statistics>(
+    tree: &Tree<S, P>,
+    parent: NodeId,
+    node: NodeId,
+    first: usize,
+) -> Range<usize> {
+    let left = tree.arena.child(parent, false);
+    let n_left = tree.arena.n_rows(left);
+    if left == node { first + n_left..first + tree.arena.n_rows(parent) } else { first - n_left..first }
+}
+
+/// A box that is read some features at a time.
+trait Bounds<S> {
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2];
+}
+
+/// A box that a node keeps.
+struct Kept<'a, S> {
+    low: &'a [S],
+    high: &'a [S],
+}
+
+impl<S: Scalar> Bounds<S> for Kept<'_, S> {
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
+        [self.low, self.high].map(|bounds| some(bounds, first))
+    }
+}
+
+/// A box that comes to hold some rows as it is read.
+struct Grown<'a, S> {
+    rows: &'a [&'a [S]],
+    /// Whether it holds no others.
+    alone: bool,
+    low: &'a mut [S],
+    high: &'a mut [S],
+}
+
+impl<S: Scalar> Bounds<S> for Grown<'_, S> {
+    #[expect(clippy::inline_always, reason = "its arrays are to stay in registers")]
+    #[inline(always)]
+    fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
+        let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
+        if !self.alone {
+            (low, high) = (some(self.low, first), some(self.high, first));
+        }
+        for row in self.rows {
+            let x: [S; N] = some(row, first);
+            widen(&mut low, &mut high, &x, &x);
+        }
+        self.low[first..first + N].copy_from_slice(&low);
+        self.high[first..first + N].copy_from_slice(&high);
+        [low, high]
+    }
+}
+
+/// So many values from one on.
+fn some<S: Scalar, const N: usize>(values: &[S], first: usize) -> [S; N] {
+    *values[first..].first_chunk().expect("so many features follow")
+}
+
+/// The rate at which a point branches off above a box; closes the groups in which it lies inside.
+fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], mut bounds: impl Bounds<S>) -> f64 {
+    let (mut n, mut sums) = (0, [0.0; LANES]);
+    for i in 0..open.len() {
+        let group = open[i];
+        let first = group as usize * LANES;
+        let apart = apart::<LANES, S, X>(&some(x, first), bounds.read(first));
+        let (rates, mut bits) = (some::<f64, LANES>(rates, first), 0);
+        for i in 0..LANES {
+            sums[i] += rates[i] * apart[i];
+            bits |= apart[i].to_bits();
+        }
+        // Written always and counted if so, so that nothing depends on a branch.
+        open[n] = group;
+        n += usize::from(bits != 0);
+    }
+    open.truncate(n);
+    let mut sum: f64 = sums.iter().sum();
+    for d in rates.len() / LANES * LANES..rates.len() {
+        sum += rates[d] * apart(&[x[d]], bounds.read(d))[0];
+    }
+    sum
+}
+
+/// Distances from a box, by feature: finite, not negative. Written in steps of one operation each, for all lanes at
+/// once.
+fn apart<const N: usize, S: Scalar, X: Scalar>(x: &[X; N], [low, high]: [[S; N]; 2]) -> [f64; N] {
+    // The next point of the box. Points' type is the wider one, so that it is exact.
+    let (low, high) = (low.map(X::of), high.map(X::of));
+    let mut next = *x;
+    for i in 0..N {
+        next[i] = if next[i] < low[i] { low[i] } else { next[i] };
+    }
+    for i in 0..N {
+        next[i] = if next[i] > high[i] { high[i] } else { next[i] };
+    }
+    let (x, next): ([f64; N], [f64; N]) = (x.map(Into::into), next.map(Into::into));
+    let mut apart = [0.0; N];
+    for i in 0..N {
+        let far = (x[i] - next[i]).abs();
+        // So that no feature without a rate counts, however far away the point is.
+        apart[i] = if far < f64::MAX { far } else { f64::MAX };
+    }
+    apart
+}

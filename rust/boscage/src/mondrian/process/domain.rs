@@ -1,0 +1,242 @@
+//! The boxes `K_0 < K_1 < ...` on which the keyed process lives, and the rate of every feature.
+
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::mondrian::process::feature_map::{FeatureMap, largest};
+
+/// The highest level: `K_64` is about `2^64` reference ranges wide.
+pub const MAX_LEVEL: u32 = 64;
+
+/// Bounds beyond this would overflow when one is subtracted from another.
+const LARGEST: f64 = f64::MAX / 4.0;
+
+/// Rates beyond this would overflow when they are summed.
+const HIGHEST_RATE: f64 = 1e290;
+
+/// Reference ranges (the box `K_0`) and rates of the Mondrian process.
+///
+/// The rate of a box is `sum_d w_d (u_d - l_d)`, `w_d` being `weights[d]` in units of one over the
+/// reference range of feature `d` (one where that range is a single value). With all weights 1 that is
+/// the papers' scaling of the features to `[0, 1]`.
+///
+/// With [maps](Domain::with_maps) a feature's rate is not the same all along it: the process, its cuts and
+/// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Domain {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    weights: Vec<f64>,
+    maps: Option<Vec<FeatureMap>>,
+    /// The reference range, or 1 where it is a single value.
+    units: Vec<f64>,
+    /// `K_0`, ranges and rates in coordinates, which are the features themselves unless there are maps.
+    inner: Coordinates,
+}
+
+/// What the process sees of a domain.
+#[derive(Debug, Clone, PartialEq)]
+struct Coordinates {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    units: Vec<f64>,
+    /// `w_d` per unit of the coordinate.
+    rates: Vec<f64>,
+}
+
+impl Domain {
+    /// A domain from the reference ranges `[low, high]` and weights (`None`: all 1).
+    ///
+    /// # Errors
+    /// Lengths that differ, bounds that are not finite or not ordered, weights that are negative or not
+    /// finite or all zero.
+    pub fn new(low: Vec<f64>, high: Vec<f64>, weights: Option<Vec<f64>>) -> Result<Self> {
+        let n = low.len();
+        let weights = weights.unwrap_or_else(|| vec![1.0; n]);
+        for (what, found) in [("the upper feature_range", high.len()), ("feature_weights", weights.len())] {
+            if found != n {
+                return Err(Error::Length { what, found, expected: n, why: "one value a feature" });
+            }
+        }
+        for d in 0..n {
+            let (l, h) = (low[d], high[d]);
+            // NaN fails every comparison.
+            if !(l <= h && l >= -LARGEST && h <= LARGEST) {
+                return Err(Error::InvalidSetting {
+                    name: "feature_range",
+                    expected: "low <= high, both within +-4e307, for every feature",
+                    found: format!("[{l}, {h}] for feature {d}"),
+                });
+            }
+            if !(weights[d] >= 0.0 && weights[d] <= 1e100) {
+                return Err(Error::InvalidSetting {
+                    name: "feature_weights",
+                    expected: "non-negative, finite and at most 1e100",
+                    found: format!("{} for feature {d}", weights[d]),
+                });
+            }
+        }
+        if !weights.iter().any(|&w| w > 0.0) {
+            return Err(Error::InvalidSetting {
+                name: "feature_weights",
+                expected: "positive for at least one feature",
+                found: "zero for all".into(),
+            });
+        }
+        let unit = |d: usize| {
+            let range = high[d] - low[d];
+            // So narrow a range is a single value: cuts in it would all come at time zero.
+            if range > 0.0 && weights[d] / range < HIGHEST_RATE { range } else { 1.0 }
+        };
+        let units: Vec<f64> = (0..n).map(unit).collect();
+        let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
+        let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
+        Ok(Self { low, high, weights, maps: None, units, inner })
+    }
+
+    /// The same domain with a map for every feature; those without knots are linear.
+    ///
+    /// # Errors
+    /// A number of maps other than that of the features, or knots that do not end where the reference range
+    /// does.
+    pub fn with_maps(self, maps: Vec<FeatureMap>) -> Result<Self> {
+        let n = self.n_features();
+        if maps.len() != n {
+            let (what, found) = ("feature_maps", maps.len());
+            return Err(Error::Length { what, found, expected: n, why: "one map a feature" });
+        }
+        for (d, map) in maps.iter().enumerate() {
+            if let [first, .., last] = map.knots()
+                && (*first, *last) != (self.low[d], self.high[d])
+            {
+                return Err(Error::InvalidSetting {
+                    name: "feature_maps",
+                    expected: "knots that begin and end where the reference range does",
+                    found: format!("{first} to {last} for feature {d}"),
+                });
+            }
+        }
+        let high = self.low.iter().zip(&self.high).map(|(l, h)| f64::from(u8::from(l < h))).collect();
+        let rates = self.weights.clone();
+        let inner = Coordinates { low: vec![0.0; n], high, units: vec![1.0; n], rates };
+        Ok(Self { maps: Some(maps), inner, ..self })
+    }
+
+    /// The domain whose reference ranges are those of some rows.
+    ///
+    /// # Errors
+    /// No rows; as [`Domain::new`].
+    pub fn of_rows(rows: Rows<'_>, weights: Option<Vec<f64>>) -> Result<Self> {
+        let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
+        if n_rows == 0 {
+            return Err(Error::Empty { n_rows, n_features });
+        }
+        let mut low: Vec<f64> = rows.row(0).collect();
+        let mut high = low.clone();
+        for i in 1..n_rows {
+            for ((l, h), value) in low.iter_mut().zip(&mut high).zip(rows.row(i)) {
+                *l = l.min(value);
+                *h = h.max(value);
+            }
+        }
+        Self::new(low, high, weights)
+    }
+
+    /// Number of features.
+    #[must_use]
+    pub fn n_features(&self) -> usize {
+        self.low.len()
+    }
+
+    /// Lower ends of the reference ranges.
+    #[must_use]
+    pub fn low(&self) -> &[f64] {
+        &self.low
+    }
+
+    /// Upper ends of the reference ranges.
+    #[must_use]
+    pub fn high(&self) -> &[f64] {
+        &self.high
+    }
+
+    /// Weights in units of one over the reference range.
+    #[must_use]
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Maps of the features, if there are any.
+    #[must_use]
+    pub fn maps(&self) -> Option<&[FeatureMap]> {
+        self.maps.as_deref()
+    }
+
+    /// Rates `w_d` per unit of the feature, or of its coordinate where there are maps.
+    #[must_use]
+    pub fn rates(&self) -> &[f64] {
+        &self.inner.rates
+    }
+
+    /// Sum of the weights: the rate of `K_0` when no feature is constant.
+    #[must_use]
+    pub fn total_weight(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// Rows' coordinates, if they are others than their values.
+    pub(crate) fn coordinates(&self, rows: Rows<'_>) -> Option<Vec<f32>> {
+        let maps = self.maps.as_ref()?;
+        let of = |(d, x): (usize, f64)| maps[d].coordinate(self.low[d], self.units[d], x);
+        Some((0..rows.n_rows()).flat_map(|i| rows.row(i).enumerate().map(of)).collect())
+    }
+
+    /// The largest value of a feature that goes left at a cut of its coordinate.
+    pub(crate) fn threshold(&self, d: usize, cut: f64) -> f64 {
+        let Some(maps) = &self.maps else { return cut };
+        largest(|x| f64::from(maps[d].coordinate(self.low[d], self.units[d], x)) <= cut)
+    }
+
+    /// Bounds of `K_level` in one dimension, in coordinates.
+    pub(crate) fn bounds(&self, level: usize, d: usize) -> (f64, f64) {
+        let (low, high) = (self.inner.low[d], self.inner.high[d]);
+        if level == 0 {
+            return (low, high);
+        }
+        let centre = low + 0.5 * (high - low);
+        let half = self.inner.units[d] * power_of_two(level as i32 - 1);
+        // Rounding must not make a box smaller than the one within.
+        ((centre - half).min(low).max(-LARGEST), (centre + half).max(high).min(LARGEST))
+    }
+
+    /// The smallest level whose box holds the coordinates of a row, or a feature in which none does.
+    pub(crate) fn level_of(&self, x: impl Iterator<Item = f64>) -> std::result::Result<u32, usize> {
+        let mut level = 0;
+        for (feature, value) in x.enumerate() {
+            // A feature that is switched off cuts nothing, wherever its values lie.
+            if self.inner.rates[feature] == 0.0 {
+                continue;
+            }
+            while {
+                let (low, high) = self.bounds(level as usize, feature);
+                value < low || value > high
+            } {
+                level += 1;
+                if level > MAX_LEVEL {
+                    return Err(feature);
+                }
+            }
+        }
+        Ok(level)
+    }
+
+    /// That a row is too far out in one feature.
+    pub(crate) fn too_far(&self, row: usize, feature: usize, value: f64) -> Error {
+        let (low, high) = (self.low[feature], self.high[feature]);
+        Error::TooFar { row, feature, value, low, high, max_level: MAX_LEVEL }
+    }
+}
+
+/// `2^n` where that is a normal number: its bits are the exponent's.
+fn power_of_two(n: i32) -> f64 {
+    f64::from_bits(((1023 + n) as u64) << 52)
+}

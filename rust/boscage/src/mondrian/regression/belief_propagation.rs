@@ -1,0 +1,563 @@
+//! The regression posterior: a hierarchy of Gaussians by belief propagation (thesis section 6.3).
+//!
+//! The prior is a Brownian motion in the clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`, which is
+//! `gamma_1 / 2 tanh(gamma_2 t / 2)`, that branches with the tree: `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are
+//! observed at leaves with noise `sigma_y^2` (eq. 6.1).
+
+use crate::data::Scalar;
+use crate::math::dual::Real;
+use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::{Kind, NodeId};
+
+/// Hyperparameters of the hierarchy, shared by all trees of a forest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hyperparameters<R = f64> {
+    /// Prior mean `mu_H`.
+    pub mu: f64,
+    /// `gamma_1`: the prior variance at infinite depth is half of it.
+    pub gamma1: R,
+    /// `gamma_2`: how fast the prior variance is spent, per unit of split time.
+    pub gamma2: R,
+    /// Noise variance `sigma_y^2`.
+    pub noise_variance: R,
+}
+
+impl<R: Real> Hyperparameters<R> {
+    /// The clock `v(t)`: the prior variance between time 0 and `t`.
+    pub(crate) fn clock(&self, time: f64) -> R {
+        self.gamma1 * unit_clock(self.gamma2, time)
+    }
+
+    /// The clocks of a tree's nodes.
+    fn clocks<S: Scalar>(&self, tree: &Tree<S, Numbers>, lifetime: f64) -> impl Fn(NodeId) -> R {
+        let end = self.clock(lifetime);
+        move |node| if node.is_leaf() { end } else { self.clock(tree.arena.time(node)) }
+    }
+}
+
+/// The clock in units of `gamma_1`.
+fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
+    let half = R::constant(0.5);
+    if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
+}
+
+/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`.
+#[derive(Debug)]
+pub(crate) struct UnitClocks {
+    splits: Vec<f64>,
+    end: f64,
+}
+
+impl UnitClocks {
+    pub(crate) fn new<S: Scalar>(tree: &Tree<S, Numbers>, lifetime: f64, gamma2: f64) -> Self {
+        let splits = tree.arena.times().map(|time| unit_clock(gamma2, time)).collect();
+        Self { splits, end: unit_clock(gamma2, lifetime) }
+    }
+
+    /// A leaf's.
+    pub(crate) fn end(&self) -> f64 {
+        self.end
+    }
+
+    pub(crate) fn of(&self, node: NodeId) -> f64 {
+        if node.is_leaf() { self.end } else { self.of_split(node.rank()) }
+    }
+
+    /// A split's, by rank.
+    pub(crate) fn of_split(&self, rank: usize) -> f64 {
+        self.splits[rank]
+    }
+}
+
+/// What the rows below a node say about its mean: a Gaussian likelihood.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<R = f64> {
+    pub(crate) precision: R,
+    pub(crate) mean: R,
+}
+
+impl<R: Real> Message<R> {
+    /// The same likelihood, of a value from which the node's mean differs by `variance`.
+    fn through(self, variance: R) -> Self {
+        let precision = self.precision / (R::constant(1.0) + self.precision * variance);
+        Self { precision, mean: self.mean }
+    }
+}
+
+/// What an upward pass leaves at a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<R> {
+    pub(crate) message: Message<R>,
+    /// The node's clock; a leaf's is that of the lifetime.
+    pub(crate) clock: R,
+}
+
+impl<R: Real> Told<R> {
+    /// The message as it comes to a parent with this clock.
+    pub(crate) fn at_parent(self, clock: R) -> Message<R> {
+        self.message.through(self.clock - clock)
+    }
+}
+
+/// Upward messages of one tree, by node.
+#[derive(Debug, Clone)]
+pub(crate) struct Messages<R = f64> {
+    told: Vec<Told<R>>,
+}
+
+impl<R> Default for Messages<R> {
+    fn default() -> Self {
+        Self { told: Vec::new() }
+    }
+}
+
+/// Where a message comes from.
+enum Source<R> {
+    Leaf(NodeId),
+    /// The messages from both sides, at the node.
+    Sides(Message<R>, Message<R>),
+}
+
+impl<R: Real> Messages<R> {
+    pub(crate) fn of(&self, node: NodeId) -> Message<R> {
+        self.told[node.index()].message
+    }
+
+    fn told(&self, node: NodeId) -> Told<R> {
+        self.told[node.index()]
+    }
+
+    /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the
+    /// log of the root's message: the marginal likelihood without the root's own term (see [`root_term`]).
+    pub(crate) fn with_likelihood<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+    ) -> (Self, R) {
+        let (mut this, mut log_likelihood) = (Self::default(), R::constant(0.0));
+        let noise = hyper.noise_variance;
+        let leaf = |leaf| leaf_message(tree, leaf, noise);
+        let clock = hyper.clocks(tree, lifetime);
+        this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |source| {
+            let term = match source {
+                Source::Leaf(leaf) => leaf_term(tree, leaf, noise),
+                Source::Sides(left, right) => join_term(left, right),
+            };
+            log_likelihood = log_likelihood + term;
+        });
+        (this, log_likelihood)
+    }
+
+    /// Computes the messages of some nodes, children before parents.
+    pub(crate) fn update<S: Scalar>(
+        &mut self,
+        tree: &Tree<S, Numbers>,
+        nodes: impl Iterator<Item = NodeId>,
+        lifetime: f64,
+        hyper: &Hyperparameters<R>,
+    ) {
+        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
+    }
+
+    /// The upward pass over nodes that come after their parents, where clocks are known, and leaves may say something else
+    /// than all of their rows.
+    pub(crate) fn of_leaves<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        order: &[NodeId],
+        clock: impl Fn(NodeId) -> R,
+        leaf: impl FnMut(NodeId) -> Message<R>,
+    ) -> Self {
+        let mut this = Self::default();
+        this.pass(tree, order.iter().rev().copied(), clock, leaf, |_| {});
+        this
+    }
+
+    /// What all have in common: `leaf` gives a leaf's message, and `watch` is told where every message comes from.
+    fn pass<S: Scalar>(
+        &mut self,
+        tree: &Tree<S, Numbers>,
+        nodes: impl Iterator<Item = NodeId>,
+        clock: impl Fn(NodeId) -> R,
+        mut leaf: impl FnMut(NodeId) -> Message<R>,
+        mut watch: impl FnMut(Source<R>),
+    ) {
+        let zero = R::constant(0.0);
+        if self.told.len() < tree.arena.n_indices() {
+            let none = Told { message: Message { precision: zero, mean: zero }, clock: zero };
+            self.told.resize(tree.arena.n_indices(), none);
+        }
+        for node in nodes {
+            let clock = clock(node);
+            self.told[node.index()] = match tree.arena.kind(node) {
+                Kind::Split(left, right) => {
+                    let [left, right] = [left, right].map(|child| self.told(child).at_parent(clock));
+                    watch(Source::Sides(left, right));
+                    Told { message: join(left, right), clock }
+                }
+                Kind::Leaf => {
+                    watch(Source::Leaf(node));
+                    Told { message: leaf(node), clock }
+                }
+            };
+        }
+    }
+}
+
+impl Messages {
+    /// The upward pass over a tree given in preorder.
+    pub(crate) fn upward<S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        preorder: &[NodeId],
+        hyper: &Hyperparameters,
+        clocks: &UnitClocks,
+    ) -> Self {
+        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        Self::of_leaves(tree, preorder, |node| hyper.gamma1 * clocks.of(node), leaf)
+    }
+}
+
+/// Two likelihoods of one mean together.
+pub(crate) fn join<R: Real>(left: Message<R>, right: Message<R>) -> Message<R> {
+    let precision = left.precision + right.precision;
+    let share = right.precision / precision;
+    Message { precision, mean: left.mean - share * (left.mean - right.mean) }
+}
+
+/// The log density of what two likelihoods of one mean say of each other: `N(m_l; m_r, 1/q_l + 1/q_r)`.
+fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
+    let one = R::constant(1.0);
+    log_normal(left.mean - right.mean, one / left.precision + one / right.precision)
+}
+
+/// The likelihood of a leaf's rows given its mean.
+fn leaf_message<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> Message<R> {
+    let n = tree.arena.n_rows(leaf) as f64;
+    let mean = R::constant(tree.statistics.moments(leaf).mean);
+    Message { precision: R::constant(n) / noise_variance, mean }
+}
+
+/// The log of its part that does not depend on the mean.
+fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> R {
+    let n = tree.arena.n_rows(leaf) as f64;
+    let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
+    let squares = R::constant(tree.statistics.moments(leaf).squares) / noise_variance;
+    R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()))
+}
+
+/// Variance of the root's message about `mu_H`, and its mean.
+pub(crate) fn root_term<R: Real>(messages: &Messages<R>, root: NodeId) -> (R, R) {
+    let message = messages.of(root);
+    (messages.told(root).clock + R::constant(1.0) / message.precision, message.mean)
+}
+
+/// Log density at `x` of a centred Gaussian.
+pub(crate) fn log_normal<R: Real>(x: R, variance: R) -> R {
+    R::constant(-0.5) * ((R::constant(std::f64::consts::TAU) * variance).ln() + x * x / variance)
+}
+
+/// One Gaussian of a predictive mixture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Component {
+    /// Its weight.
+    pub weight: f64,
+    /// Its mean.
+    pub mean: f64,
+    /// Its variance.
+    pub variance: f64,
+}
+
+/// A belief about a node's mean from everything but the rows below it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Above {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+}
+
+impl Above {
+    /// Takes in what some rows say.
+    pub(crate) fn observe(self, message: Message) -> Self {
+        let gain = self.variance * message.precision;
+        Self {
+            mean: (self.mean + gain * message.mean) / (1.0 + gain),
+            variance: self.variance / (1.0 + gain),
+        }
+    }
+
+    /// The belief about a child, given this one about its parent, the clocks of both, and the child's sibling.
+    pub(crate) fn of_child(self, parent: f64, child: f64, sibling: Told<f64>) -> Self {
+        let belief = self.observe(sibling.at_parent(parent));
+        Self { variance: belief.variance + (child - parent).max(0.0), ..belief }
+    }
+
+    /// The belief about a row that comes to a leaf whose other rows say `others`, this being the belief about the leaf:
+    /// the row joins them, or branches off above them where the clock is `branch`, and `end` at the leaf.
+    pub(crate) fn without(self, others: Message, branch: Option<f64>, end: f64) -> Self {
+        let Some(branch) = branch else { return self.observe(others) };
+        // From the leaf's belief back to the branch: what the clock had not yet spent there.
+        let rest = (end - branch).max(0.0);
+        let v = (self.variance - rest).max(0.0);
+        let whole = self.variance + 1.0 / others.precision;
+        let mean = self.mean + v / whole * (others.mean - self.mean);
+        Self { mean, variance: v - v * (v / whole) + rest }
+    }
+}
+
+/// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
+/// integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
+pub(crate) fn predict_exact<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    lifetime: f64,
+    stops: &[Stop],
+    scale: impl Fn(NodeId) -> f64,
+    mut emit: impl FnMut(Component),
+) {
+    let end = hyper.clock(lifetime);
+    let mut above = Above { mean: hyper.mu, variance: 0.0 };
+    let mut clock = 0.0;
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let message = messages.of(stop.node);
+        let here = messages.told(stop.node).clock;
+        let probability = branch_probability(stop);
+        if probability > 0.0 {
+            let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
+            let weight = not_separated * probability;
+            let (noise, scale) = (hyper.noise_variance, scale(stop.node));
+            let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
+            for piece in 0..pieces {
+                let (expected, spread) = branch_clock(stop, hyper.gamma2, probability, piece, pieces);
+                let expected = hyper.gamma1 * expected;
+                let (mean, variance) = bridge.at(expected, spread);
+                let weight = weight / f64::from(pieces);
+                emit(Component { weight, mean, variance: (variance + noise) * scale });
+            }
+            not_separated *= 1.0 - probability;
+        }
+        above.variance += (here - clock).max(0.0);
+        clock = here;
+        let Some(next) = stops.get(i + 1) else {
+            if not_separated > 0.0 {
+                let Above { mean, variance } = above.observe(message);
+                let variance = (variance + hyper.noise_variance) * scale(stop.node);
+                emit(Component { weight: not_separated, mean, variance });
+            }
+            return;
+        };
+        let sibling = sibling(tree, stop.node, next.node);
+        above = above.observe(messages.told(sibling).at_parent(clock));
+    }
+    if stops.is_empty() {
+        let variance = end + hyper.noise_variance;
+        emit(Component { weight: 1.0, mean: hyper.mu, variance });
+    }
+}
+
+/// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of
+/// its rows' targets, and a branch takes its parent's.
+pub(crate) fn predict_fast<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    prior: Component,
+    noise_variance: f64,
+    stops: &[Stop],
+    mut emit: impl FnMut(Component),
+) {
+    let own = |node: NodeId| {
+        let moments = tree.statistics.moments(node);
+        let variance = moments.squares / tree.arena.n_rows(node) as f64;
+        Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
+    };
+    let mut parent = prior;
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let probability = match stop.branch {
+            Branch::Never => 0.0,
+            Branch::At(_) => 1.0,
+            Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
+        };
+        if probability > 0.0 {
+            emit(Component { weight: not_separated * probability, ..parent });
+            not_separated *= 1.0 - probability;
+        }
+        parent = own(stop.node);
+        if i + 1 == stops.len() && not_separated > 0.0 {
+            emit(Component { weight: not_separated, ..parent });
+        }
+    }
+    if stops.is_empty() {
+        emit(prior);
+    }
+}
+
+/// Posterior mean and variance of every node's mean, by position in the preorder.
+pub(crate) fn posterior<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    preorder: &[NodeId],
+) -> Vec<(f64, f64)> {
+    let above = beliefs(tree, messages, hyper, preorder);
+    preorder
+        .iter()
+        .map(|&node| {
+            let Above { mean, variance } = above[node.index()].observe(messages.of(node));
+            (mean, variance)
+        })
+        .collect()
+}
+
+/// What everything but the rows below a node says about its mean, by node.
+pub(crate) fn beliefs<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    preorder: &[NodeId],
+) -> Vec<Above> {
+    let mut above = vec![Above { mean: hyper.mu, variance: 0.0 }; tree.arena.n_indices()];
+    if let Some(root) = tree.arena.root() {
+        above[root.index()].variance = messages.told(root).clock;
+    }
+    for &node in preorder {
+        let Kind::Split(left, right) = tree.arena.kind(node) else {
+            continue;
+        };
+        let (here, clock) = (above[node.index()], messages.told(node).clock);
+        for (child, other) in [(left, right), (right, left)] {
+            above[child.index()] = here.of_child(clock, messages.told(child).clock, messages.told(other));
+        }
+    }
+    above
+}
+
+pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
+    let left = tree.arena.child(parent, false);
+    if left == node { tree.arena.child(parent, true) } else { left }
+}
+
+/// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
+const GAUSS: [(f64, f64); 8] = [
+    (0.019_855_071_751_231_912, 0.050_614_268_145_188_53),
+    (0.101_666_761_293_186_64, 0.111_190_517_226_687_21),
+    (0.237_233_795_041_835_5, 0.156_853_322_938_943_44),
+    (0.408_282_678_752_175_1, 0.181_341_891_689_180_83),
+    (0.591_717_321_247_824_8, 0.181_341_891_689_180_83),
+    (0.762_766_204_958_164_5, 0.156_853_322_938_943_44),
+    (0.898_333_238_706_813_4, 0.111_190_517_226_687_21),
+    (0.980_144_928_248_768_1, 0.050_614_268_145_188_53),
+];
+
+/// Pieces of equal probability that the time of a branch is cut into where its prediction depends on it.
+const PIECES: u32 = 5;
+/// Branches of less weight are one piece.
+const NOTICED: f64 = 1e-3;
+
+/// What is known about a new node between a parent and a child, and about a test point's own leaf that
+/// branches off there: a Brownian bridge from the belief above to the message below. With
+/// `V` the variance above plus the clock elapsed, and `C` that of the whole way down to the message, the
+/// new node has mean `m + (V / C)(M - m)` and variance `V (C - V) / C`.
+#[derive(Debug, Clone, Copy)]
+struct Bridge {
+    above: Above,
+    /// The clock at the parent.
+    clock: f64,
+    /// The clock at the child.
+    here: f64,
+    below: Message,
+    /// The clock at the lifetime.
+    end: f64,
+    gamma1: f64,
+}
+
+impl Bridge {
+    /// Mean and variance of the point's own leaf if the clock at the branch has this mean, and this variance
+    /// in units of `gamma_1^2`.
+    fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
+        let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
+        let v = self.above.variance + (expected - self.clock);
+        let apart = self.below.mean - self.above.mean;
+        let spread = self.gamma1 * (self.gamma1 / whole) * spread;
+        let bridge = v * (1.0 - v / whole) - spread;
+        let moved = spread * (apart / whole * apart);
+        let variance = bridge.max(0.0) + moved + (self.end - expected).max(0.0);
+        (self.above.mean + v / whole * apart, variance)
+    }
+
+    /// Whether the prediction, with this noise, is another at the child than at the parent.
+    fn varies(&self, noise: f64) -> bool {
+        let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
+        let (a, b) = (first.1 + noise, last.1 + noise);
+        let apart = first.0 - last.0;
+        a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
+    }
+}
+
+/// The expected clock between the stop before and where a point branches off, or else the stop itself, a
+/// `span` away.
+pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> f64 {
+    let probability = branch_probability(stop);
+    if probability == 0.0 {
+        return span;
+    }
+    let clock = hyper.gamma1 * branch_clock(stop, hyper.gamma2, probability, 0, 1).0;
+    probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
+}
+
+/// The expected clock where a point branches off above a stop, in units of `gamma_1`, if it rather does than not.
+pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
+    let probability = branch_probability(stop);
+    (probability > 0.5).then(|| branch_clock(stop, gamma2, probability, 0, 1).0)
+}
+
+/// The probability of branching off above a stop.
+pub(crate) fn branch_probability(stop: &Stop) -> f64 {
+    match stop.branch {
+        Branch::Never => 0.0,
+        Branch::At(_) => 1.0,
+        Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
+    }
+}
+
+/// Mean and variance of the clock at the branch above a stop, in units of `gamma_1` and its square, given that its time
+/// is in one of several pieces of equal probability.
+///
+/// The time `T` is exponential of rate `h` after `a`, truncated at `b`, and so it is in a piece. By parts,
+/// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
+/// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
+/// the variable of integration takes the edge off what is left at 0.
+fn branch_clock(stop: &Stop, gamma2: f64, probability: f64, piece: u32, pieces: u32) -> (f64, f64) {
+    let rate = match stop.branch {
+        Branch::Rate(rate) => rate,
+        Branch::At(time) => return (unit_clock(gamma2, time), 0.0),
+        Branch::Never => return (unit_clock(gamma2, stop.time), 0.0),
+    };
+    // Finite also where the rate is next to nothing.
+    let quantile = |piece: u32| {
+        (-(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate).min(0.25 * f64::MAX)
+    };
+    let after = stop.after + if piece == 0 { 0.0 } else { quantile(piece) };
+    let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
+    let span = until - after;
+    let own = -(-rate * span).exp_m1();
+    let both = rate + gamma2;
+    let last = (-both * span).exp();
+    let (start, left) = (unit_clock(gamma2, after), (-gamma2 * after).exp());
+    let (mut gain, mut square) = (0.0, 0.0);
+    for (z, weight) in GAUSS {
+        let q = last + (1.0 - last) * z * z * z;
+        let elapsed = -q.ln() / both;
+        let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
+        let slope = gamma2 * left / (decay * decay * both);
+        let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
+        let part = weight * 3.0 * z * z * (1.0 - last) * slope * survives;
+        gain += part;
+        // The clock is 1 / decay - 1 / 2.
+        square += part * 2.0 * (1.0 / decay - 0.5 - start);
+    }
+    let spread = (square - gain * gain).max(0.0);
+    (start + gain, spread)
+}

@@ -1,0 +1,653 @@
+//! The regression hierarchy's hyperparameters by the leave-one-out predictive of the forest.
+//!
+//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees miss
+//! less than each alone, so that a mixture of such trees is smoother than it should be, and far too wide. Here
+//! the forest is judged as it predicts: a row's density under the mixture of all trees, each without the row.
+//! In one tree that is the belief about the row's leaf with the row's own message taken away: exact for the
+//! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
+//! that holds other rows, the row branches off as a test point would.
+
+use std::cmp::Ordering;
+
+use crate::control::Run;
+use crate::data::RowId;
+use crate::data::{Scalar, Table, fetch};
+use crate::error::Result;
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::Kept;
+use crate::mondrian::prediction::branch_rate::Outside;
+use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::regression::belief_propagation;
+use crate::mondrian::regression::belief_propagation::{Hyperparameters, Message, Messages, UnitClocks};
+use crate::mondrian::regression::joint::{Joint, Standard, Trees};
+use crate::mondrian::regression::local_noise::{PRIOR, Sizes};
+use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::noise_tails::Tails;
+use crate::mondrian::regression::regressor::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::subtree_beliefs::Skeleton;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// Trees of the mixture (at most).
+const TREES: usize = 32;
+/// Rows that are left out (about).
+const ROWS: usize = 1000;
+/// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
+const START: (f64, f64) = (1.0 / 16.0, 8.0);
+/// Powers of two (at most) from there to where it ends.
+const FARTHEST: i32 = 8;
+/// No noise is a smaller share of `gamma_1`: rows of one leaf could not be told from atoms.
+const LEAST_NOISE: f64 = 1e-3;
+/// Steps are taken as long as the mean log density grows by this.
+const WORTHWHILE: f64 = 1e-3;
+/// Steps of the spread from none to that of the mixture.
+const FULL_SPREAD: f64 = 4.0;
+/// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
+const REMEMBERED: usize = 3;
+/// Rows that are left out together of the joint model: one of so many, or fewer.
+const PARTS: usize = 8;
+/// Trees (at most) for which its hyperparameters are sought.
+const FEW_TREES: usize = 16;
+/// Accuracy of its weights.
+const TOLERANCE: f64 = 1e-2;
+
+/// Targets are rounded to this, in the joint model's units, where hyperparameters are sought: equations that
+/// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
+const GRID: f64 = 1.0 / 65536.0;
+
+/// How the mean of all trees together takes part in a forest's predictions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Together {
+    /// The joint model.
+    pub(crate) model: Standard,
+    /// The joint mean's share in the forest's, beside that of the mixture's mean.
+    pub(crate) share: f64,
+    /// Factor on the distances of the mixture's components from their mean.
+    pub(crate) spread: f64,
+}
+
+/// What a forest's predictions follow from, beside its trees.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) hyper: Hyperparameters,
+    /// Of the first trees, as far as they are known.
+    pub(crate) clocks: Vec<UnitClocks>,
+    /// For the joint posterior.
+    pub(crate) together: Option<Together>,
+    /// For local noise.
+    pub(crate) tails: Option<Tails>,
+    /// For local noise: rows that a parent's factor counts for.
+    pub(crate) prior: f64,
+}
+
+impl Chosen {
+    /// Hyperparameters, and nothing else.
+    pub(crate) fn alone(hyper: Hyperparameters) -> Self {
+        Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: PRIOR }
+    }
+}
+
+/// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
+/// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
+/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
+///
+/// For the joint posterior, those under which all trees together predict such rows with least squared error
+/// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
+///
+/// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
+/// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
+pub(crate) fn maximise<S: Scalar>(
+    forest: &Forest<Numbers>,
+    kept: &Kept<S, Numbers>,
+    heuristic: Hyperparameters,
+    settings: &RegressionSettings,
+    run: &Run<'_>,
+) -> Result<Chosen> {
+    let trial = Trial::new(forest, kept, settings, run)?;
+    let fixed = settings.noise_variance.is_some();
+    let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
+        let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
+        if fixed {
+            let gamma1 = heuristic.gamma1 * f64::from(-share).exp2();
+            return Hyperparameters { gamma1, gamma2, ..*heuristic };
+        }
+        let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
+        Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..*heuristic }
+    };
+    let joint = match settings.posterior {
+        Posterior::Joint => {
+            let standard = Standard::new(&heuristic);
+            Some(trial.joint(standard, |[share, gamma2]| at(&standard.hyper, share, gamma2))?)
+        }
+        Posterior::Exact | Posterior::Fast => None,
+    };
+    // Many points have a gamma_2 in common, and so most of the work of clocks.
+    let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
+    let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
+        let hyper = at(&heuristic, share, gamma2);
+        let prior = PRIOR * f64::from(prior).exp2();
+        match clocks.iter().position(|known| known.0 == hyper.gamma2) {
+            Some(known) => clocks[..=known].rotate_right(1),
+            None => {
+                clocks.truncate(REMEMBERED - 1);
+                clocks.insert(0, (hyper.gamma2, trial.clocks(hyper.gamma2)?));
+            }
+        }
+        let mut left_out = trial.left_out(&hyper, &clocks[0].1, prior)?;
+        let together = joint.as_ref().map(|(model, errors)| {
+            let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
+            Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
+        });
+        let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
+        let rows = by_row(&left_out);
+        if fixed {
+            return Ok((score(&rows, 1.0), alone));
+        }
+        let (score, scale, tails) = trial.likeliest(&rows);
+        let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
+        Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
+    };
+    let mut directions = vec![[0, 1, 0, 0], [0, -1, 0, 0], [-1, 0, 0, 0], [1, 0, 0, 0]];
+    if joint.is_some() {
+        directions.extend([[0, 0, -1, 0], [0, 0, 1, 0]]);
+    }
+    if settings.noise == Noise::Local {
+        directions.extend([[0, 0, 0, 1], [0, 0, 0, -1]]);
+    }
+    let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, evaluate)?;
+    // Targets of so many orders of magnitude that no density of theirs is a number.
+    let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
+    let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
+    if !usable {
+        return Ok(Chosen { together: found.together, ..Chosen::alone(heuristic) });
+    }
+    let known = clocks.into_iter().find(|known| known.0 == found.hyper.gamma2);
+    let clocks = known.into_iter().flat_map(|known| known.1).map(|clocks| clocks.nodes).collect();
+    Ok(Chosen { clocks, ..found })
+}
+
+/// Squares of distances over variances, and the variances' logarithms, by row and tree.
+fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
+    let row = |row: usize| {
+        let each = left_out.iter().map(|tree| tree[row]);
+        each.map(|(miss, variance)| (miss / variance * miss, variance.ln())).collect()
+    };
+    (0..left_out[0].len()).map(row).collect()
+}
+
+/// The best point that is found by going in every direction as far as it leads, until none does; its score,
+/// and what belongs to it. No point is evaluated twice.
+fn climb<const N: usize, T>(
+    start: [i32; N],
+    directions: &[[i32; N]],
+    mut evaluate: impl FnMut([i32; N]) -> Result<(f64, T)>,
+) -> Result<(f64, T)> {
+    let mut at = start;
+    let mut best = evaluate(at)?;
+    let mut seen = vec![at];
+    let (mut vain, mut next) = (0, 0);
+    while vain < directions.len() {
+        let direction = directions[next % directions.len()];
+        next += 1;
+        vain += 1;
+        loop {
+            let there = std::array::from_fn(|i| at[i] + direction[i]);
+            // What was seen before was no better than the best of that time, nor than that of now.
+            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST)
+                || seen.contains(&there)
+            {
+                break;
+            }
+            seen.push(there);
+            let found = evaluate(there)?;
+            // Never a density that is no number.
+            let better = found.0 > best.0 + WORTHWHILE;
+            if !better {
+                break;
+            }
+            (at, best, vain) = (there, found, 1);
+        }
+    }
+    Ok(best)
+}
+
+/// Moves what every tree misses rows by (`left_out`, by tree and row) to where all trees together miss them by
+/// `errors`, as far as that leaves less squared error; the share of the way. About there, trees' distances
+/// are multiplied by `spread`.
+fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f64 {
+    let n_trees = left_out.len() as f64;
+    let own: Vec<f64> =
+        (0..errors.len()).map(|row| left_out.iter().map(|tree| tree[row].0 / n_trees).sum()).collect();
+    let (mut product, mut square) = (0.0, 0.0);
+    for (own, error) in own.iter().zip(errors) {
+        product += own * (own - error);
+        square += (own - error) * (own - error);
+    }
+    let share = product / square;
+    // Neither is better, or squares are no numbers.
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    for tree in left_out {
+        for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(errors)) {
+            *miss = own + share * (error - own) + spread * (*miss - own);
+        }
+    }
+    share
+}
+
+/// Where a row is in a tree that does not have it.
+struct Place {
+    /// From the root to the leaf.
+    path: Vec<NodeId>,
+    /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
+    branch: Option<Stop>,
+    /// Number and mean of these, if there are any.
+    others: Option<(f64, f64)>,
+}
+
+/// Clocks of one tree in units of `gamma_1`, for one `gamma_2`.
+struct Clocks {
+    nodes: UnitClocks,
+    /// Where each chosen row branches off, if it rather does than not.
+    branches: Vec<Option<f64>>,
+}
+
+struct Trial<'a, S> {
+    trees: &'a [Tree<S, Numbers>],
+    /// For every tree its nodes, parents before children.
+    orders: Vec<Vec<NodeId>>,
+    /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
+    skeletons: Vec<(Skeleton, Vec<usize>)>,
+    /// For every tree, each chosen row's place.
+    places: Vec<Vec<Place>>,
+    targets: Vec<f64>,
+    forest: &'a Forest<Numbers>,
+    /// All rows in an order of their own.
+    order: Vec<RowId>,
+    /// By row, which of the chosen it is.
+    numbers: Vec<Option<u32>>,
+    noise: Noise,
+    run: &'a Run<'a>,
+}
+
+/// Some of the rows. A row that is there twice is not chosen, unless all are:
+/// that its copy predicts it says nothing of others.
+fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
+    let is_single = |place: usize| {
+        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
+    };
+    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
+    if single.is_empty() {
+        single = (0..order.len()).collect();
+    }
+    let every = single.len().div_ceil(ROWS);
+    single.into_iter().step_by(every).map(|place| order[place]).collect()
+}
+
+/// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
+/// if targets are moved and stretched. Copies are side by side.
+pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
+    /// So many leaves' rows are asked for together: each alone would be waited for.
+    const SOME: usize = 16;
+    let tree = &kept.trees[0];
+    let arena = &tree.arena;
+    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
+    let table = Table::new(&kept.values, forest.domain.n_features());
+    let by_values = |a: RowId, b: RowId| {
+        let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
+            let (a, b): (f64, f64) = (a.into(), b.into());
+            a.total_cmp(&b)
+        });
+        each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let by_target = |a: RowId, b: RowId| {
+        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
+        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
+    };
+    let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
+    let mut order = Vec::with_capacity(forest.n_rows());
+    for some in leaves.chunks(SOME) {
+        let mut start = order.len();
+        for &leaf in some {
+            order.extend(arena.leaf_rows(leaf));
+        }
+        order[start..].iter().for_each(|&row| fetch(table.row(row)));
+        for &leaf in some {
+            let end = start + arena.n_rows(leaf);
+            order[start..end].sort_by(|&a, &b| by_values(a, b).then_with(|| by_target(a, b)));
+            start = end;
+        }
+    }
+    order
+}
+
+/// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
+/// before it asks for that of the next.
+fn paths<S: Scalar>(tree: &Tree<S, Numbers>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
+    let root = tree.arena.root().expect("a forest of rows has roots");
+    let mut paths = vec![vec![root]; rows.len()];
+    let mut on_way: Vec<usize> = (0..rows.len()).collect();
+    while !on_way.is_empty() {
+        on_way.retain(|&i| {
+            let node = paths[i][paths[i].len() - 1];
+            if node.is_leaf() {
+                return false;
+            }
+            let x = table.row(rows[i]);
+            paths[i].push(tree.arena.follow(node, |d| x[d as usize].into()).1);
+            true
+        });
+    }
+    paths
+}
+
+/// Where one of a tree's rows is that has this way and target.
+fn place<S: Scalar>(
+    tree: &Tree<S, Numbers>,
+    outside: &mut Outside<'_, S>,
+    path: Vec<NodeId>,
+    (row, x, y): (RowId, &[S], f64),
+    lifetime: f64,
+) -> Place {
+    let leaf = path[path.len() - 1];
+    let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
+    let rate = outside.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
+    let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
+    stop.set_rate(rate);
+    let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
+    let mean = tree.statistics.moments(leaf).mean;
+    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
+    Place { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
+}
+
+impl<'a, S: Scalar> Trial<'a, S> {
+    fn new(
+        forest: &'a Forest<Numbers>,
+        kept: &'a Kept<S, Numbers>,
+        settings: &RegressionSettings,
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
+        // All trees together are judged once as they are.
+        let n_trees = if settings.posterior == Posterior::Joint { kept.trees.len() } else { TREES };
+        let trees = &kept.trees[..kept.trees.len().min(n_trees)];
+        let n_features = forest.domain.n_features();
+        let table = Table::new(&kept.values, n_features);
+        let order = in_order(forest, kept);
+        let chosen = choose(&order, |a, b| {
+            forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
+        });
+        // One tree after the other, while it is in the cache.
+        let each = run.map(trees.len(), |i| {
+            let tree = &trees[i];
+            let order = tree.arena.breadth_first();
+            let mut outside = Outside::new(forest.domain.rates(), table);
+            let paths = paths(tree, table, &chosen).into_iter();
+            let place = |(path, &row): (_, &RowId)| {
+                let itself = (row, table.row(row), forest.targets[row as usize]);
+                place(tree, &mut outside, path, itself, forest.settings.lifetime)
+            };
+            let places: Vec<Place> = paths.zip(&chosen).map(place).collect();
+            let paths = places.iter().map(|place| place.path.as_slice());
+            let skeleton = (i < TREES).then(|| Skeleton::new(tree, &order, paths));
+            Ok((order, places, skeleton))
+        })?;
+        let (mut orders, mut places, mut skeletons) = (Vec::new(), Vec::new(), Vec::new());
+        for (order, places_of_tree, skeleton) in each {
+            orders.push(order);
+            places.push(places_of_tree);
+            skeletons.extend(skeleton);
+        }
+        let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
+        let mut numbers = vec![None; forest.targets.len()];
+        for (number, &row) in chosen.iter().enumerate() {
+            numbers[row as usize] = Some(number as u32);
+        }
+        let noise = settings.noise;
+        Ok(Self { trees, orders, skeletons, places, targets, forest, order, numbers, noise, run })
+    }
+
+    /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
+    fn joint(
+        &self,
+        standard: Standard,
+        at: impl Fn([i32; 2]) -> Hyperparameters,
+    ) -> Result<(Standard, Vec<f64>)> {
+        let lifetime = self.forest.settings.lifetime;
+        let target =
+            |&row: &RowId| (standard.target(self.forest.targets[row as usize]) / GRID).round() * GRID;
+        let targets: Vec<f64> = self.order.iter().map(target).collect();
+        let errors = |trees: &Trees, hyper: Hyperparameters| {
+            let joint = Joint::new(trees, hyper, self.run)?;
+            match self.n_parts() {
+                1 => self.errors::<1>(&joint, &targets, 1),
+                n_parts => self.errors::<PARTS>(&joint, &targets, n_parts),
+            }
+        };
+        let few = &self.trees[..self.trees.len().min(FEW_TREES)];
+        let few = Trees::new(few, &self.order, lifetime, self.run)?;
+        let evaluate = |point: [i32; 2]| {
+            let hyper = at(point);
+            let errors = errors(&few, hyper)?;
+            let square = errors.iter().map(|error| error * error / errors.len() as f64).sum::<f64>();
+            Ok((-0.5 * square.ln(), hyper))
+        };
+        let (_, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;
+        let all = Trees::new(self.trees, &self.order, lifetime, self.run)?;
+        let errors = errors(&all, hyper)?.into_iter().map(|error| standard.difference(error)).collect();
+        Ok((standard.with(hyper), errors))
+    }
+
+    /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
+    fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
+        let left_out = |place: usize, part: usize| {
+            part >= n_parts || self.is_left_out(self.order[place], (part, n_parts))
+        };
+        let sums = joint.sums(&joint.weights::<L>(targets, left_out, TOLERANCE)?)?;
+        let numbers = self.order.iter().map(|&row| self.numbers[row as usize]);
+        let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
+        let rows = chosen.map(|(row, target)| {
+            let means = (0..sums.len()).map(|tree| {
+                let Place { path, branch, .. } = &self.places[tree][row];
+                joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
+            });
+            target - means.sum::<f64>()
+        });
+        Ok(rows.collect())
+    }
+
+    /// The clocks of the mixture's trees.
+    fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
+        let lifetime = self.forest.settings.lifetime;
+        self.run.map(self.skeletons.len(), |i| {
+            let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
+            let branch = |place: &Place| belief_propagation::likely_branch(place.branch.as_ref()?, gamma2);
+            Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
+        })
+    }
+
+    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
+    fn left_out(
+        &self,
+        hyper: &Hyperparameters,
+        clocks: &[Clocks],
+        prior: f64,
+    ) -> Result<Vec<Vec<(f64, f64)>>> {
+        self.run.map(clocks.len(), |i| {
+            let Clocks { nodes, branches } = &clocks[i];
+            let (skeleton, ends) = &self.skeletons[i];
+            let above = skeleton.beliefs(hyper, nodes);
+            let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
+            let sizes: Vec<Sizes> =
+                (0..n_parts).map(|part| self.sizes_without(part, i, hyper, nodes)).collect();
+            let rows = self.places[i].iter().zip(&self.targets).enumerate();
+            let each = rows
+                .map(|(row, (place, &y))| {
+                    let mut belief = above[ends[row]];
+                    if let Some((n, mean)) = place.others {
+                        let others = Message { precision: n / hyper.noise_variance, mean };
+                        let branch = branches[row].map(|clock| hyper.gamma1 * clock);
+                        belief = belief.without(others, branch, hyper.gamma1 * nodes.end());
+                    }
+                    let scale =
+                        if n_parts == 0 { 1.0 } else { sizes[row % n_parts].along(&place.path, prior) };
+                    (y - belief.mean, (belief.variance + hyper.noise_variance) * scale)
+                })
+                .collect();
+            Ok(each)
+        })
+    }
+
+    /// Parts of the chosen rows that are left out together, where leaving out one by one takes too long.
+    fn n_parts(&self) -> usize {
+        (self.targets.len() * PARTS).div_ceil(self.order.len()).max(1)
+    }
+
+    /// Whether a row is one of a part, of so many.
+    fn is_left_out(&self, row: RowId, (part, n_parts): (usize, usize)) -> bool {
+        self.numbers[row as usize].is_some_and(|number| number as usize % n_parts == part)
+    }
+
+    /// How far a tree without a part of the chosen rows misses its other rows.
+    fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
+        /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
+        const NOTHING: f64 = 1e-12;
+        let (tree, order) = (&self.trees[tree], &self.orders[tree]);
+        let part = (part, self.n_parts());
+        let rows = |leaf, targets: &mut Vec<f64>| {
+            let others = tree.arena.leaf_rows(leaf).filter(|&row| !self.is_left_out(row, part));
+            targets.extend(others.map(|row| self.forest.targets[row as usize]));
+            targets.sort_unstable_by(f64::total_cmp);
+            let n = targets.len() as f64;
+            targets
+                .first()
+                .map_or(hyper.mu, |first| first + targets.iter().map(|y| (y - first) / n).sum::<f64>())
+        };
+        let mut targets = Vec::new();
+        let clock = |node| hyper.gamma1 * clocks.of(node);
+        let messages = Messages::of_leaves(tree, order, clock, |leaf| {
+            targets.clear();
+            let mean = rows(leaf, &mut targets);
+            Message { precision: (targets.len() as f64).max(NOTHING) / hyper.noise_variance, mean }
+        });
+        let above = belief_propagation::beliefs(tree, &messages, hyper, order);
+        Sizes::of(tree, order, &above, hyper.noise_variance, rows)
+    }
+
+    /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
+    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
+        let (score, scale) = best_scale(rows);
+        match self.noise {
+            Noise::Global => (score, scale, None),
+            Noise::Local => {
+                let (tails, scale, score) = Tails::fit(rows, scale);
+                (score, scale, Some(tails))
+            }
+        }
+    }
+}
+
+/// The factor on all variances under which the rows are most likely, and their mean log density.
+fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
+    let score = |log_scale: f64| score(rows, log_scale.exp());
+    // Golden section.
+    let (mut low, mut high) = (-8.0, 2.0);
+    let share = 0.618_033_988_749_895;
+    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
+    let (mut at_a, mut at_b) = (score(a), score(b));
+    for _ in 0..16 {
+        if at_a > at_b {
+            (high, b, at_b) = (b, a, at_a);
+            a = high - share * (high - low);
+            at_a = score(a);
+        } else {
+            (low, a, at_a) = (a, b, at_b);
+            b = low + share * (high - low);
+            at_b = score(b);
+        }
+    }
+    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
+}
+
+/// Mean log density of the rows, with a factor on all variances, but for a constant.
+fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
+    let of_row = |row: &Vec<(f64, f64)>| {
+        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
+        let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
+        most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
+    };
+    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::mondrian::forest::Batch;
+    use crate::mondrian::forest::settings::MondrianSettings;
+    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::local_noise;
+    use crate::random::keyed::Stream;
+
+    const ROWS: usize = 90;
+
+    fn forest() -> Forest<Numbers> {
+        let mut stream = Stream::new(1, 0);
+        // Thirds are not exact in f32, so that the forest keeps f64.
+        let x: Vec<f64> = (0..2 * ROWS).map(|_| stream.unit() / 3.0).collect();
+        let y: Vec<f64> = x.chunks(2).map(|x| (9.0 * x[0]).sin() + 3.0 * x[1] * stream.unit()).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let settings = MondrianSettings { n_estimators: 3, ..MondrianSettings::default() };
+        let domain = Domain::of_rows(rows, None).unwrap();
+        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
+    }
+
+    #[test]
+    fn local_noise_without_some_rows_is_that_of_a_forest_that_forgot_them() {
+        let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
+        let (prior, run) = (4.0, Run::default());
+        let forest = forest();
+        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
+        let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
+        assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
+        let clocks = trial.clocks(hyper.gamma2).unwrap();
+        for part in 0..PARTS {
+            let is_left_out = |row: &RowId| trial.is_left_out(*row, (part, PARTS));
+            let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
+            let mut smaller = forest.clone();
+            let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
+            smaller.forget(&ids).unwrap();
+            let Body::F64(others) = smaller.body_alone() else { panic!("rows are kept as they are") };
+            let messages: Vec<Messages> = others
+                .trees
+                .iter()
+                .map(|tree| {
+                    let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2);
+                    Messages::upward(tree, &tree.arena.preorder(), &hyper, &clocks)
+                })
+                .collect();
+            let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
+            for (i, tree) in others.trees.iter().enumerate() {
+                let sizes = trial.sizes_without(part, i, &hyper, &clocks[i].nodes);
+                for &row in &rows {
+                    let number = trial.numbers[row as usize].unwrap() as usize;
+                    let path = &trial.places[i][number].path;
+                    let there = |node: &NodeId| {
+                        let mut all = Vec::new();
+                        trial.trees[i].arena.collect_rows(*node, &mut all);
+                        all.into_iter().filter(|row| !is_left_out(row)).count()
+                    };
+                    let n = path.iter().map(there).filter(|&n| n > 0).min().unwrap();
+                    let x = &kept.values[2 * row as usize..][..2];
+                    let mut node = tree.arena.root().unwrap();
+                    while tree.arena.n_rows(node) > n {
+                        node = tree.arena.follow(node, |d| x[d as usize]).1;
+                    }
+                    let found = sizes.along(path, prior);
+                    assert!((found - expected[i][node.index()]).abs() < 1e-9 * found, "{found}");
+                }
+            }
+        }
+    }
+}

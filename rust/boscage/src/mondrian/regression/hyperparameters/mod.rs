@@ -1,0 +1,4 @@
+//! Rules that choose the hyperparameters of the regression posterior.
+
+pub(crate) mod leave_one_out;
+pub(crate) mod marginal_likelihood;

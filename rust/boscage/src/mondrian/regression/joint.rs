@@ -1,0 +1,542 @@
+//! All trees of a forest as one model: their functions are added, not mixed.
+//!
+//! A mixture of trees predicts the mean of what each tree alone makes of the targets. Each smooths as much as
+//! one tree must, and the mean of all is smoother still. Here every target is the sum of all trees' functions
+//! and noise. Each function is a Brownian motion in `1 / T` of the clock, that branches with its tree, so
+//! that the sum is a Gaussian process with covariance
+//! `K(x, x') = 1/T sum_t v(time at which tree t parts x and x')`: a Mondrian kernel (Balog et al. 2016), but of
+//! all times at once. Its posterior mean is `mu_H + K(x, .) a` with `(K + s^2 I) a = y - mu_H`.
+//!
+//! A product with `K` is a pass up and down every tree, and conjugate gradients (Hestenes and Stiefel 1952)
+//! need some dozens of them. Rows are numbered in an order of their own, so that sums do not depend on that
+//! of their coming.
+
+use crate::control::Run;
+use crate::data::RowId;
+use crate::data::Scalar;
+use crate::error::Result;
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::Kept;
+use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::regression::belief_propagation;
+use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hyperparameters::leave_one_out::in_order;
+use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
+const BLOCK: usize = 8;
+const ITERATIONS: usize = 1000;
+/// What is left of the targets, as a share, when weights are found that predict.
+const TOLERANCE: f64 = 1e-10;
+/// No noise is a smaller share of `gamma_1`: rows that coincide would need weights that cancel to the last bit.
+const LEAST_NOISE: f64 = 1e-9;
+
+/// A joint model in units of its own, in which targets that are moved and stretched are the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standard {
+    /// With `mu_H = 0` and `gamma_1 = 1`.
+    pub(crate) hyper: Hyperparameters,
+    mu: f64,
+    unit: f64,
+}
+
+impl Standard {
+    pub(crate) fn new(hyper: &Hyperparameters) -> Self {
+        let noise_variance = coarse(hyper.noise_variance / hyper.gamma1);
+        Self {
+            hyper: Hyperparameters { mu: 0.0, gamma1: 1.0, noise_variance, ..*hyper },
+            mu: hyper.mu,
+            unit: hyper.gamma1.sqrt(),
+        }
+    }
+
+    /// The same units with other hyperparameters, given in them.
+    pub(crate) fn with(self, hyper: Hyperparameters) -> Self {
+        Self { hyper, ..self }
+    }
+
+    pub(crate) fn target(&self, y: f64) -> f64 {
+        (y - self.mu) / self.unit
+    }
+
+    /// A difference of targets, given in the model's units.
+    pub(crate) fn difference(&self, standard: f64) -> f64 {
+        self.unit * standard
+    }
+
+    /// A target, given in the model's units.
+    pub(crate) fn mean(&self, standard: f64) -> f64 {
+        self.mu + self.difference(standard)
+    }
+}
+
+/// A number with the last half of its digits rounded off, in which the rounding of targets would show.
+fn coarse(value: f64) -> f64 {
+    const LAST: u64 = 1 << 28;
+    f64::from_bits((value.to_bits() + LAST / 2) & !(LAST - 1))
+}
+
+/// The trees as far as sums over them need.
+pub(crate) struct Trees {
+    passes: Vec<Passes>,
+    n_rows: usize,
+}
+
+/// One tree; nodes by their index in its arena.
+struct Passes {
+    n_indices: usize,
+    root: usize,
+    /// Every other node and its parent, parents first.
+    links: Vec<(u32, u32)>,
+    /// Split times by node; a leaf's is the lifetime.
+    times: Vec<f64>,
+    /// Every leaf, and where its rows end.
+    leaves: Vec<(u32, u32)>,
+    /// Places of rows in the common order, leaf after leaf.
+    rows: Vec<u32>,
+}
+
+impl Trees {
+    /// `order` holds the rows in an order that does not depend on that of their coming.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new<S: Scalar>(
+        trees: &[Tree<S, Numbers>],
+        order: &[RowId],
+        lifetime: f64,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let mut places = vec![0; order.iter().max().map_or(0, |&row| row as usize + 1)];
+        for (place, &row) in order.iter().enumerate() {
+            places[row as usize] = place as u32;
+        }
+        let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
+        Ok(Self { passes, n_rows: order.len() })
+    }
+}
+
+impl Passes {
+    fn new<S: Scalar>(tree: &Tree<S, Numbers>, places: &[u32], lifetime: f64) -> Self {
+        let arena = &tree.arena;
+        let n_indices = arena.n_indices();
+        let mut this = Self {
+            n_indices,
+            root: arena.root().map_or(0, NodeId::index),
+            links: Vec::new(),
+            times: vec![lifetime; n_indices],
+            leaves: Vec::new(),
+            rows: Vec::new(),
+        };
+        for node in arena.preorder() {
+            if node.is_leaf() {
+                let start = this.rows.len();
+                this.rows.extend(arena.leaf_rows(node).map(|row| places[row as usize]));
+                this.rows[start..].sort_unstable();
+                this.leaves.push((node.index() as u32, this.rows.len() as u32));
+                continue;
+            }
+            this.times[node.index()] = arena.time(node);
+            for right in [false, true] {
+                this.links.push((arena.child(node, right).index() as u32, node.index() as u32));
+            }
+        }
+        this
+    }
+
+    /// Prior variance that is spent between a node's parent and the node.
+    fn spans(&self, hyper: &Hyperparameters) -> Vec<f64> {
+        let mut spans: Vec<f64> = self.times.iter().map(|&time| hyper.clock(time)).collect();
+        for &(node, parent) in self.links.iter().rev() {
+            spans[node as usize] -= spans[parent as usize];
+        }
+        spans
+    }
+
+    /// Sums of the rows' weights by node.
+    fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Vec<[f64; L]> {
+        let mut sums = vec![[0.0; L]; self.n_indices];
+        let mut start = 0;
+        for &(leaf, end) in &self.leaves {
+            for &row in &self.rows[start..end as usize] {
+                add(&mut sums[leaf as usize], &weights[row as usize], 1.0);
+            }
+            start = end as usize;
+        }
+        for &(node, parent) in self.links.iter().rev() {
+            let own = sums[node as usize];
+            add(&mut sums[parent as usize], &own, 1.0);
+        }
+        sums
+    }
+
+    /// Adds the tree's product with weights to `product`.
+    fn add_product<const L: usize>(&self, spans: &[f64], weights: &[[f64; L]], product: &mut [[f64; L]]) {
+        let mut means = self.sums(weights);
+        means[self.root] = means[self.root].map(|sum| sum * spans[self.root]);
+        for &(node, parent) in &self.links {
+            let mut mean = means[parent as usize];
+            add(&mut mean, &means[node as usize], spans[node as usize]);
+            means[node as usize] = mean;
+        }
+        let mut start = 0;
+        for &(leaf, end) in &self.leaves {
+            for &row in &self.rows[start..end as usize] {
+                add(&mut product[row as usize], &means[leaf as usize], 1.0);
+            }
+            start = end as usize;
+        }
+    }
+}
+
+fn add<const L: usize>(sum: &mut [f64; L], other: &[f64; L], factor: f64) {
+    for lane in 0..L {
+        sum[lane] += factor * other[lane];
+    }
+}
+
+/// The model with its hyperparameters, of targets whose mean is 0.
+pub(crate) struct Joint<'a> {
+    trees: &'a Trees,
+    hyper: Hyperparameters,
+    spans: Vec<Vec<f64>>,
+    run: &'a Run<'a>,
+}
+
+impl<'a> Joint<'a> {
+    pub(crate) fn new(trees: &'a Trees, hyper: Hyperparameters, run: &'a Run<'a>) -> Result<Self> {
+        let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&hyper)))?;
+        let noise_variance = hyper.noise_variance.max(LEAST_NOISE * hyper.gamma1);
+        Ok(Self { trees, hyper: Hyperparameters { noise_variance, ..hyper }, spans, run })
+    }
+
+    /// The sums of weights by tree and node.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
+        self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].sums(weights)))
+    }
+
+    /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
+    /// at once: rows that are left out of one weigh nothing in it. By conjugate gradients, until what is left
+    /// of the targets is less than a share of them.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn weights<const L: usize>(
+        &self,
+        targets: &[f64],
+        left_out: impl Fn(usize, usize) -> bool,
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        let n = targets.len();
+        let in_lanes = |of: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; L]> {
+            (0..n).map(|row| std::array::from_fn(|lane| of(row, lane))).collect()
+        };
+        let kept = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
+        // Squares of the largest targets are no numbers.
+        let largest = targets.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
+        let unit = if largest > 0.0 { largest } else { 1.0 };
+        let mut rest = in_lanes(&|row, lane| kept[row][lane] * (targets[row] / unit));
+        let mut weights = vec![[0.0; L]; n];
+        let mut direction = rest.clone();
+        let mut square = dot(&rest, &rest);
+        let enough = square.map(|square| tolerance * tolerance * square);
+        // A problem that is solved takes no more steps.
+        let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
+            std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
+        };
+        for _ in 0..ITERATIONS {
+            if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
+                break;
+            }
+            let mut image = self.product(&direction)?;
+            for ((image, direction), kept) in image.iter_mut().zip(&direction).zip(&kept) {
+                add(image, direction, self.hyper.noise_variance);
+                *image = std::array::from_fn(|lane| image[lane] * kept[lane]);
+            }
+            let step = ratio(square, dot(&direction, &image));
+            for row in 0..n {
+                for lane in 0..L {
+                    weights[row][lane] += step[lane] * direction[row][lane];
+                    rest[row][lane] -= step[lane] * image[row][lane];
+                }
+            }
+            let next = dot(&rest, &rest);
+            let turn = ratio(next, square);
+            for (direction, rest) in direction.iter_mut().zip(&rest) {
+                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
+            }
+            square = next;
+        }
+        let share = unit / self.trees.passes.len() as f64;
+        Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
+    }
+
+    /// `K` times weights.
+    fn product<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<[f64; L]>> {
+        let passes = &self.trees.passes;
+        let share = 1.0 / passes.len() as f64;
+        let blocks = self.run.map(passes.len().div_ceil(BLOCK), |block| {
+            let mut product = vec![[0.0; L]; self.trees.n_rows];
+            for (passes, spans) in passes.iter().zip(&self.spans).skip(block * BLOCK).take(BLOCK) {
+                passes.add_product(spans, weights, &mut product);
+            }
+            Ok(product)
+        })?;
+        let mut product = vec![[0.0; L]; self.trees.n_rows];
+        for block in blocks {
+            product.iter_mut().zip(&block).for_each(|(sum, own)| add(sum, own, share));
+        }
+        Ok(product)
+    }
+
+    /// What one tree adds to the mean of a row that is in it but weighs nothing, `path` leading to its leaf;
+    /// `branch` is where it parts from the leaf's other rows.
+    pub(crate) fn left_out(
+        &self,
+        tree: usize,
+        sum: impl Fn(NodeId) -> f64,
+        path: &[NodeId],
+        branch: Option<&Stop>,
+    ) -> f64 {
+        let spans = &self.spans[tree];
+        let whole: f64 = path.iter().map(|&node| spans[node.index()] * sum(node)).sum();
+        match (branch, path.last()) {
+            (Some(stop), Some(&leaf)) => {
+                let span = spans[leaf.index()];
+                whole - (span - belief_propagation::expected_span(stop, &self.hyper, span)) * sum(leaf)
+            }
+            _ => whole,
+        }
+    }
+}
+
+fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
+    let mut sums = [0.0; L];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..L {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums
+}
+
+/// The joint model of a forest, from which weights come.
+pub(crate) struct JointWeights {
+    trees: Trees,
+    order: Vec<RowId>,
+    targets: Vec<f64>,
+}
+
+impl JointWeights {
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new<S: Scalar>(
+        forest: &Forest<Numbers>,
+        kept: &Kept<S, Numbers>,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let order = in_order(forest, kept);
+        let trees = Trees::new(&kept.trees, &order, forest.settings.lifetime, run)?;
+        let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
+        Ok(Self { trees, order, targets })
+    }
+
+    /// Everything that means follow from, without one row if it is given.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn solve(&self, model: &Standard, left_out: Option<RowId>, run: &Run<'_>) -> Result<Solution> {
+        let without = |place: usize, _| Some(self.order[place]) == left_out;
+        let joint = Joint::new(&self.trees, model.hyper, run)?;
+        let targets: Vec<f64> = self.targets.iter().map(|&y| model.target(y)).collect();
+        let weights = joint.weights::<1>(&targets, without, TOLERANCE)?;
+        let sums = joint.sums(&weights)?.into_iter().map(|tree| tree.concat()).collect();
+        let weights = weights.concat();
+        let mut by_row = vec![0.0; self.order.iter().max().map_or(0, |&row| row as usize + 1)];
+        for (&row, &weight) in self.order.iter().zip(&weights) {
+            by_row[row as usize] = weight;
+        }
+        Ok(Solution { weights: by_row, sums })
+    }
+}
+
+/// Weights of the rows, each tree's share of them, and their sums by tree and node.
+#[derive(Debug, Clone)]
+pub(crate) struct Solution {
+    pub(crate) weights: Vec<f64>,
+    pub(crate) sums: Vec<Vec<f64>>,
+}
+
+/// What a tree adds to the mean of a point: sums by node, each times the expected clock that the point and
+/// the node's rows spend together below the node's parent.
+pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: &[Stop]) -> f64 {
+    let mut together = 1.0;
+    let mut mean = 0.0;
+    for stop in stops {
+        let span = (hyper.clock(stop.time) - hyper.clock(stop.after)).max(0.0);
+        mean += together * belief_propagation::expected_span(stop, hyper, span) * sum(stop.node);
+        together *= 1.0 - belief_propagation::branch_probability(stop);
+    }
+    mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::mondrian::forest::Batch;
+    use crate::mondrian::forest::settings::MondrianSettings;
+    use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::regressor::{MondrianRegressor, Posterior, RegressionSettings};
+    use crate::random::keyed::Stream;
+
+    const N: usize = 40;
+    const HYPER: Hyperparameters =
+        Hyperparameters { mu: 0.4, gamma1: 1.5, gamma2: 0.3, noise_variance: 0.05 };
+
+    /// Rows and targets, some of them twice, some with the same target, in an order by `seed`.
+    fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
+        let mut stream = Stream::new(5, 0);
+        let mut x: Vec<f64> = (0..2 * N).map(|_| stream.unit() / 3.0).collect();
+        x.copy_within(0..4, 8);
+        let y: Vec<f64> = x.chunks(2).map(|x| ((9.0 * x[0]).sin() + x[1]).max(0.3)).collect();
+        let mut order: Vec<usize> = (0..N).collect();
+        let mut stream = Stream::new(seed, 1);
+        for i in 1..N {
+            order.swap(i, stream.below(i + 1));
+        }
+        let ids = order.iter().map(|&i| i as u64).collect();
+        let rows = order.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
+        (ids, rows, order.iter().map(|&i| y[i]).collect())
+    }
+
+    fn forest(seed: u64, settings: RegressionSettings) -> MondrianRegressor {
+        let (ids, x, y) = data(seed);
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
+        let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
+        let batch = Batch { rows, ids: Some(&ids) };
+        MondrianRegressor::fit(trees, settings, domain, batch, &y, &Run::default()).unwrap()
+    }
+
+    fn fixed() -> RegressionSettings {
+        RegressionSettings {
+            posterior: Posterior::Joint,
+            hyperparameters: Some(HYPER),
+            ..RegressionSettings::default()
+        }
+    }
+
+    /// Solves a dense system by elimination.
+    fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+        let n = b.len();
+        for i in 0..n {
+            for j in i + 1..n {
+                let factor = a[j][i] / a[i][i];
+                let pivot = a[i].clone();
+                a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
+                b[j] -= factor * b[i];
+            }
+        }
+        for i in (0..n).rev() {
+            let known: f64 = (i + 1..n).map(|k| a[i][k] * b[k]).sum();
+            b[i] = (b[i] - known) / a[i][i];
+        }
+        b
+    }
+
+    /// The mean at the rows is that of a Gaussian process whose covariance is read off the exported trees.
+    #[test]
+    fn mean_is_that_of_the_gaussian_process() {
+        let run = Run::default();
+        let forest = forest(1, fixed());
+        let (_, x, y) = data(1);
+        let trees = forest.trees(&run).unwrap();
+        let mut covariance = vec![vec![0.0; N]; N];
+        for tree in &trees {
+            for (i, row) in covariance.iter_mut().enumerate() {
+                for (j, entry) in row.iter_mut().enumerate() {
+                    let mut node = 0;
+                    while tree.children_left[node] >= 0 {
+                        let left =
+                            |row: usize| x[2 * row + tree.feature[node] as usize] <= tree.threshold[node];
+                        if left(i) != left(j) {
+                            break;
+                        }
+                        let child = if left(i) { &tree.children_left } else { &tree.children_right };
+                        node = child[node] as usize;
+                    }
+                    *entry += HYPER.clock(tree.time[node]) / trees.len() as f64;
+                }
+            }
+        }
+        let mut noisy = covariance.clone();
+        (0..N).for_each(|i| noisy[i][i] += HYPER.noise_variance);
+        let weights = solve(noisy, y.iter().map(|y| y - HYPER.mu).collect());
+        let (mean, _) = forest.predict(Rows::from_f64(&x, 2).unwrap(), &run).unwrap();
+        for i in 0..N {
+            let expected: f64 =
+                HYPER.mu + covariance[i].iter().zip(&weights).map(|(k, a)| k * a).sum::<f64>();
+            assert!((mean[i] - expected).abs() < 1e-5, "row {i}: {} and {expected}", mean[i]);
+        }
+    }
+
+    #[test]
+    fn expected_span_is_an_integral() {
+        use crate::mondrian::prediction::path::Branch;
+        let (after, time, rate) = (0.7, 3.0, 0.9);
+        let node = forest(1, fixed());
+        let node = match node.forest.body_alone() {
+            crate::mondrian::forest::storage::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
+            crate::mondrian::forest::storage::Body::F32(_) => panic!("thirds are kept as f64"),
+        };
+        let stop = Stop { node, after, time, branch: Branch::Rate(rate) };
+        let span = HYPER.clock(time) - HYPER.clock(after);
+        let steps = 200_000;
+        let width = (time - after) / f64::from(steps);
+        let integral: f64 = (0..steps)
+            .map(|i| {
+                let elapsed = (f64::from(i) + 0.5) * width;
+                let clock = HYPER.clock(after + elapsed) - HYPER.clock(after);
+                rate * (-rate * elapsed).exp() * clock * width
+            })
+            .sum();
+        let expected = integral + (-rate * (time - after)).exp() * span;
+        let found = belief_propagation::expected_span(&stop, &HYPER, span);
+        assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
+    }
+
+    #[test]
+    fn leaving_a_row_out_is_forgetting_it() {
+        let run = Run::default();
+        let forest = forest(1, fixed());
+        let (ids, x, _) = data(1);
+        for (id, row) in ids.iter().zip(x.chunks(2)) {
+            let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
+            let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
+            let mut without = forest.clone();
+            without.forget(&[*id]).unwrap();
+            let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
+            assert!((left_out - mean[0]).abs() < 1e-5, "row {id}: {left_out} and {}", mean[0]);
+        }
+    }
+
+    #[test]
+    fn order_and_threads_do_not_change_a_bit() {
+        let settings = RegressionSettings { posterior: Posterior::Joint, ..RegressionSettings::default() };
+        let at: Vec<f64> = (0..20).map(|i| f64::from(i) / 40.0).collect();
+        let rows = Rows::from_f64(&at, 2).unwrap();
+        let predict = |seed: u64, n_threads: usize| {
+            forest(seed, settings.clone()).predict(rows, &Run { n_threads, ..Run::default() }).unwrap()
+        };
+        let first = predict(1, 1);
+        for (seed, n_threads) in [(2, 1), (3, 1), (1, 2)] {
+            assert_eq!(predict(seed, n_threads), first);
+        }
+    }
+}

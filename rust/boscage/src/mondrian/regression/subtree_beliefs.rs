@@ -1,0 +1,172 @@
+//! Belief propagation as far as some leaves of a tree need, for many hyperparameters: the tree is read once, and then
+//! lies in the order in which messages go up, depth by depth from the last one. So the messages that the next split
+//! joins are the next two, and hardly any of them waits for another.
+
+use crate::data::Scalar;
+use crate::mondrian::regression::belief_propagation::{
+    Above, Hyperparameters, Message, Told, UnitClocks, join,
+};
+use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// What a tree says, without rows and cuts. Its nodes are counted from the last one up to the root: the k-th split's
+/// children are the numbers 2k and 2k + 1.
+#[derive(Debug)]
+pub(crate) struct Skeleton {
+    leaves: Vec<Leaf>,
+    splits: Vec<Split>,
+    /// The nodes on the ways to the leaves that count, parents before children, the root first.
+    ways: Vec<Way>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Leaf {
+    number: u32,
+    n_rows: u32,
+    mean: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    number: u32,
+    /// Its place among clocks.
+    rank: u32,
+}
+
+/// A node on a way.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    number: u32,
+    /// Its parent's place among ways.
+    parent: u32,
+}
+
+impl Skeleton {
+    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; besides, where the
+    /// belief about each of them will stand.
+    ///
+    /// [`Arena::breadth_first`]: crate::mondrian::tree::arena::Arena::breadth_first
+    pub(crate) fn new<'p, S: Scalar>(
+        tree: &Tree<S, Numbers>,
+        order: &[NodeId],
+        paths: impl Iterator<Item = &'p [NodeId]> + Clone,
+    ) -> (Self, Vec<usize>) {
+        let mut is_on_way = vec![false; tree.arena.n_indices()];
+        for path in paths.clone() {
+            for node in path.iter().rev() {
+                if std::mem::replace(&mut is_on_way[node.index()], true) {
+                    // Further up another path was here.
+                    break;
+                }
+            }
+        }
+        let (mut leaves, mut splits) = (Vec::new(), Vec::new());
+        for (number, &node) in (0..).zip(order.iter().rev()) {
+            if node.is_leaf() {
+                let n_rows = tree.arena.n_rows(node) as u32;
+                leaves.push(Leaf { number, n_rows, mean: tree.statistics.moments(node).mean });
+            } else {
+                splits.push(Split { number, rank: node.rank() as u32 });
+            }
+        }
+        let last = order.len() - 1;
+        let (mut ways, mut places) = (Vec::new(), vec![0; is_on_way.len()]);
+        for (i, &node) in order.iter().enumerate().filter(|(_, node)| is_on_way[node.index()]) {
+            let number = last - i;
+            // The root is nobody's child.
+            let parent = splits.get(number / 2).map(|split| order[last - split.number as usize]);
+            let parent = parent.map_or(0, |parent| places[parent.index()]);
+            places[node.index()] = ways.len() as u32;
+            ways.push(Way { number: number as u32, parent });
+        }
+        let ends = paths.map(|path| places[path[path.len() - 1].index()] as usize).collect();
+        (Self { leaves, splits, ways }, ends)
+    }
+
+    /// What all other rows of the tree say about the mean of every node on a way.
+    pub(crate) fn beliefs(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
+        let told = self.messages(hyper, clocks);
+        let told = |number: u32| told[number as usize];
+        let mut above: Vec<Above> = Vec::with_capacity(self.ways.len());
+        for (i, way) in self.ways.iter().enumerate() {
+            let own = told(way.number).clock;
+            above.push(if i == 0 {
+                Above { mean: hyper.mu, variance: own }
+            } else {
+                let parent = told(self.ways[way.parent as usize].number).clock;
+                above[way.parent as usize].of_child(parent, own, told(way.number ^ 1))
+            });
+        }
+        above
+    }
+
+    /// The upward pass; what nodes say, by number.
+    fn messages(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Told<f64>> {
+        let nothing =
+            Told { message: Message { precision: 0.0, mean: 0.0 }, clock: hyper.gamma1 * clocks.end() };
+        let mut told = vec![nothing; self.leaves.len() + self.splits.len()];
+        for &Leaf { number, n_rows, mean } in &self.leaves {
+            told[number as usize].message =
+                Message { precision: f64::from(n_rows) / hyper.noise_variance, mean };
+        }
+        for (k, &Split { number, rank }) in self.splits.iter().enumerate() {
+            let clock = hyper.gamma1 * clocks.of_split(rank as usize);
+            // From the last to the first: the right one comes before the left.
+            let [left, right] = [told[2 * k + 1], told[2 * k]].map(|side| side.at_parent(clock));
+            told[number as usize] = Told { message: join(left, right), clock };
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Run;
+    use crate::data::Rows;
+    use crate::mondrian::forest::settings::MondrianSettings;
+    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::{Batch, Forest};
+    use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::belief_propagation;
+    use crate::mondrian::regression::belief_propagation::Messages;
+    use crate::random::keyed::Stream;
+
+    /// Also where numbers of nodes are in no order, and some are nobody's.
+    #[test]
+    fn beliefs_are_those_of_the_whole_tree() {
+        let mut stream = Stream::new(1, 0);
+        let x: Vec<f64> = (0..600).map(|_| stream.unit() / 3.0).collect();
+        let y: Vec<f64> = x.chunks(2).map(|x| (9.0 * x[0]).sin() + x[1]).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let settings =
+            MondrianSettings { n_estimators: 3, min_samples_split: 3, ..MondrianSettings::default() };
+        let (domain, run) = (Domain::of_rows(rows, None).unwrap(), Run::default());
+        let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
+        forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
+        let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
+        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        for tree in &kept.trees {
+            let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2);
+            let preorder = tree.arena.preorder();
+            let messages = Messages::upward(tree, &preorder, &hyper, &clocks);
+            let expected = belief_propagation::beliefs(tree, &messages, &hyper, &preorder);
+            let to = |x: &[f64]| {
+                let mut path = vec![preorder[0]];
+                while !path[path.len() - 1].is_leaf() {
+                    path.push(tree.arena.follow(path[path.len() - 1], |d| x[d as usize]).1);
+                }
+                path
+            };
+            let paths: Vec<Vec<NodeId>> = x.chunks(2).step_by(20).map(to).collect();
+            let order = tree.arena.breadth_first();
+            let (skeleton, ends) = Skeleton::new(tree, &order, paths.iter().map(Vec::as_slice));
+            let found = skeleton.beliefs(&hyper, &clocks);
+            for (path, end) in paths.iter().zip(ends) {
+                let expected = expected[path[path.len() - 1].index()];
+                assert_eq!((found[end].mean, found[end].variance), (expected.mean, expected.variance));
+            }
+        }
+    }
+}

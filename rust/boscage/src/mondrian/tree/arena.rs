@@ -1,0 +1,620 @@
+//! The arena: binary trees of cuts in flat arrays, with the rows of every leaf. Knows no model.
+//!
+//! A *split* separates rows. A cut that left all rows of its cell on one side (DESIGN: a *skipped* cut) is
+//! not a node but an entry of the *run* above the next split or leaf: it is where a new row may branch off.
+//! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
+//! one entry, which stays where it was; to take it out again joins the two slices around it.
+
+use crate::data::RowId;
+use crate::mondrian::process::cut::{Cut, SkippedCut};
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use crate::data::fetch;
+
+/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
+/// at nodes can lie in arrays by [`NodeId::index`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(u32);
+
+const NONE: u32 = u32::MAX;
+
+impl NodeId {
+    const NONE: Self = Self(NONE);
+
+    fn split(at: usize) -> Self {
+        Self((at as u32) << 1)
+    }
+
+    fn leaf(at: usize) -> Self {
+        Self((at as u32) << 1 | 1)
+    }
+
+    /// Where an array by node keeps this one.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Where an array of splits alone, or of leaves alone, keeps this one.
+    pub(crate) fn rank(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    pub(crate) fn is_leaf(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    fn some(self) -> Option<Self> {
+        (self != Self::NONE).then_some(self)
+    }
+}
+
+/// Where a subtree hangs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    Root,
+    Child { of: NodeId, right: bool },
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Separates its rows.
+    Split(NodeId, NodeId),
+    Leaf,
+}
+
+/// A split, 40 bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Split {
+    threshold: f64,
+    time: f64,
+    feature: u32,
+    children: [NodeId; 2],
+    n_rows: u32,
+    /// The skipped cuts above.
+    run: Run,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Leaf {
+    /// Ends of the list of rows.
+    first: u32,
+    last: u32,
+    n_rows: u32,
+    /// None if the stopping rule holds the leaf: nobody knows its cell's cuts.
+    run: Option<Run>,
+}
+
+/// Skipped cuts: a slice of the pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    start: u32,
+    /// The length's complement, which is not zero: a leaf without a run takes no more room.
+    not_len: NonZeroU32,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
+}
+
+impl Run {
+    fn new(start: u32, len: u32) -> Self {
+        Self { start, not_len: NonZeroU32::new(!len).expect("fewer cuts than numbers") }
+    }
+
+    fn len(self) -> u32 {
+        !self.not_len.get()
+    }
+
+    fn end(self) -> u32 {
+        self.start + self.len()
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end() as usize
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A tree's structure.
+#[derive(Debug, Clone)]
+pub(crate) struct Arena {
+    root: NodeId,
+    splits: Vec<Split>,
+    leaves: Vec<Leaf>,
+    free_splits: Vec<NodeId>,
+    free_leaves: Vec<NodeId>,
+    skips: Vec<SkippedCut>,
+    /// Entries of `skips` that are in some run.
+    n_skips: usize,
+    /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
+    next: Vec<u32>,
+    previous: Vec<u32>,
+}
+
+impl Arena {
+    pub(crate) fn new() -> Self {
+        Self {
+            root: NodeId::NONE,
+            splits: Vec::new(),
+            leaves: Vec::new(),
+            free_splits: Vec::new(),
+            free_leaves: Vec::new(),
+            skips: Vec::new(),
+            n_skips: 0,
+            next: Vec::new(),
+            previous: Vec::new(),
+        }
+    }
+
+    /// One past the largest [`NodeId::index`].
+    pub(crate) fn n_indices(&self) -> usize {
+        2 * self.splits.len().max(self.leaves.len())
+    }
+
+    /// Number of splits and leaves.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.splits.len() + self.leaves.len() - self.free_splits.len() - self.free_leaves.len()
+    }
+
+    pub(crate) fn root(&self) -> Option<NodeId> {
+        self.root.some()
+    }
+
+    pub(crate) fn get(&self, link: Link) -> Option<NodeId> {
+        match link {
+            Link::Root => self.root.some(),
+            Link::Child { of, right } => self.child(of, right).some(),
+        }
+    }
+
+    pub(crate) fn set(&mut self, link: Link, to: Option<NodeId>) {
+        let to = to.unwrap_or(NodeId::NONE);
+        match link {
+            Link::Root => self.root = to,
+            Link::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
+        }
+    }
+
+    /// A split's child on one side.
+    pub(crate) fn child(&self, split: NodeId, right: bool) -> NodeId {
+        self.splits[split.rank()].children[usize::from(right)]
+    }
+
+    pub(crate) fn kind(&self, node: NodeId) -> Kind {
+        if node.is_leaf() {
+            return Kind::Leaf;
+        }
+        let [left, right] = self.splits[node.rank()].children;
+        Kind::Split(left, right)
+    }
+
+    /// Whether the stopping rule holds a leaf.
+    pub(crate) fn is_paused(&self, node: NodeId) -> bool {
+        node.is_leaf() && self.leaves[node.rank()].run.is_none()
+    }
+
+    /// Says of a leaf that the stopping rule holds it from now on.
+    pub(crate) fn pause(&mut self, leaf: NodeId) {
+        if let Some(run) = self.leaves[leaf.rank()].run.take() {
+            self.n_skips -= run.len() as usize;
+        }
+    }
+
+    /// Number of rows under a node.
+    pub(crate) fn n_rows(&self, node: NodeId) -> usize {
+        let n =
+            if node.is_leaf() { self.leaves[node.rank()].n_rows } else { self.splits[node.rank()].n_rows };
+        n as usize
+    }
+
+    /// Sets a split's number of rows from its children's.
+    pub(crate) fn count_rows(&mut self, split: NodeId) {
+        let [left, right] = self.splits[split.rank()].children;
+        self.splits[split.rank()].n_rows = (self.n_rows(left) + self.n_rows(right)) as u32;
+    }
+
+    /// Counts rows that came to a split.
+    pub(crate) fn count_in(&mut self, split: NodeId, n: usize) {
+        self.splits[split.rank()].n_rows += n as u32;
+    }
+
+    /// Counts rows that left a split.
+    pub(crate) fn count_out(&mut self, split: NodeId, n: usize) {
+        self.splits[split.rank()].n_rows -= n as u32;
+    }
+
+    /// A split's time; a leaf's is the lifetime, which the arena does not know: infinity.
+    pub(crate) fn time(&self, node: NodeId) -> f64 {
+        if node.is_leaf() { f64::INFINITY } else { self.splits[node.rank()].time }
+    }
+
+    /// The times of splits by [`NodeId::rank`]; those that are free have some time too.
+    pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.splits.iter().map(|split| split.time)
+    }
+
+    /// A split's cut.
+    pub(crate) fn cut(&self, split: NodeId) -> Cut {
+        let Split { time, feature, threshold, .. } = self.splits[split.rank()];
+        Cut { time, feature, threshold }
+    }
+
+    /// The side that a point goes to, and the child there. `x <= threshold` goes left.
+    pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
+        let Split { feature, threshold, children, .. } = &self.splits[split.rank()];
+        let right = x(*feature) > *threshold;
+        (right, children[usize::from(right)])
+    }
+
+    /// The skipped cuts right above a node, from the top. A paused leaf has none.
+    pub(crate) fn skips(&self, node: NodeId) -> &[SkippedCut] {
+        &self.skips[self.run(node).range()]
+    }
+
+    fn run(&self, node: NodeId) -> Run {
+        if node.is_leaf() {
+            self.leaves[node.rank()].run.unwrap_or_default()
+        } else {
+            self.splits[node.rank()].run
+        }
+    }
+
+    fn set_run(&mut self, node: NodeId, run: Run) {
+        if node.is_leaf() {
+            self.leaves[node.rank()].run = Some(run);
+        } else {
+            self.splits[node.rank()].run = run;
+        }
+    }
+
+    /// Reads what is asked of nodes first, of all of them together: so the processor waits for the memory of many at
+    /// a time, instead of each in turn.
+    pub(crate) fn fetch(&self, nodes: impl Iterator<Item = NodeId> + Clone) {
+        let records = nodes.clone().fold(0, |seen, node| {
+            // Both ends: a record may lie on two lines of the cache.
+            let first = if node.is_leaf() {
+                self.leaves[node.rank()].first
+            } else {
+                self.splits[node.rank()].feature ^ self.splits[node.rank()].threshold.to_bits() as u32
+            };
+            seen ^ self.run(node).start ^ first
+        });
+        let skips = nodes.fold(0, |seen, node| match self.skips(node) {
+            [] => seen,
+            [skip] => seen ^ skip.feature,
+            [first, .., last] => seen ^ first.feature ^ last.feature,
+        });
+        std::hint::black_box(records ^ skips);
+    }
+
+    /// Reads all of the tree.
+    pub(crate) fn fetch_all(&self) {
+        fetch(&self.splits);
+        fetch(&self.leaves);
+        fetch(&self.skips);
+        fetch(&self.next);
+    }
+
+    /// Opens a run for the node that is to be added next.
+    pub(crate) fn start_run(&self) -> Run {
+        Run::new(place(self.skips.len()), 0)
+    }
+
+    /// Adds a skipped cut to the run opened last.
+    pub(crate) fn push_skip(&mut self, run: &mut Run, skip: SkippedCut) {
+        self.skips.push(skip);
+        self.n_skips += 1;
+        *run = Run::new(run.start, run.len() + 1);
+    }
+
+    /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
+    /// was; the other child is yet to be set.
+    pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
+        let run = self.run(node);
+        let k = k as u32;
+        let skip = self.skips[(run.start + k) as usize];
+        let split = self.add_split(skip.cut(), Run::new(run.start, k), 0);
+        self.n_skips -= 1;
+        self.set_run(node, Run::new(run.start + k + 1, run.len() - k - 1));
+        self.set(Link::Child { of: split, right: skip.right }, Some(node));
+        self.set(link, Some(split));
+        split
+    }
+
+    /// Takes out a split that has one child left: its cut is skipped from now on.
+    pub(crate) fn skip_split(&mut self, link: Link, split: NodeId) {
+        let [left, right] = self.splits[split.rank()].children;
+        let (child, side) = if left == NodeId::NONE { (right, true) } else { (left, false) };
+        if !self.is_paused(child) {
+            let skip = SkippedCut::of(self.cut(split), side);
+            let run = self.join_runs(self.run(split), skip, self.run(child));
+            self.set_run(child, run);
+            self.splits[split.rank()].run = Run::default();
+        }
+        self.set(link, Some(child));
+        self.remove(split);
+    }
+
+    /// One run of two and the cut between them.
+    fn join_runs(&mut self, above: Run, between: SkippedCut, below: Run) -> Run {
+        self.n_skips += 1;
+        let len = above.len() + 1 + below.len();
+        let at = above.end() as usize;
+        // Nothing moved since the run was cut in two.
+        if at + 1 == below.start as usize && self.skips[at] == between {
+            return Run::new(above.start, len);
+        }
+        let start = place(self.skips.len());
+        self.skips.extend_from_within(above.range());
+        self.skips.push(between);
+        self.skips.extend_from_within(below.range());
+        Run::new(start, len)
+    }
+
+    /// Drops what is in no run from the pool, once that is most of it.
+    pub(crate) fn compact(&mut self) {
+        const LEAST: usize = 64;
+        if self.skips.len() < 2 * self.n_skips + LEAST {
+            return;
+        }
+        let mut pool = Vec::with_capacity(self.n_skips);
+        for node in self.preorder() {
+            if self.is_paused(node) {
+                continue;
+            }
+            let start = pool.len() as u32;
+            pool.extend_from_slice(self.skips(node));
+            let len = pool.len() as u32 - start;
+            self.set_run(node, Run::new(start, len));
+        }
+        self.skips = pool;
+    }
+
+    pub(crate) fn add_split(
+        &mut self,
+        Cut { time, feature, threshold }: Cut,
+        run: Run,
+        n_rows: usize,
+    ) -> NodeId {
+        let split =
+            Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
+        if let Some(at) = self.free_splits.pop() {
+            self.splits[at.rank()] = split;
+            return at;
+        }
+        self.splits.push(split);
+        NodeId::split(self.splits.len() - 1)
+    }
+
+    /// A leaf of some rows; it is paused if it has no run.
+    pub(crate) fn add_leaf(
+        &mut self,
+        run: Option<Run>,
+        rows: impl ExactSizeIterator<Item = RowId>,
+    ) -> NodeId {
+        let leaf = Leaf { first: NONE, last: NONE, n_rows: 0, run };
+        let id = if let Some(at) = self.free_leaves.pop() {
+            self.leaves[at.rank()] = leaf;
+            at
+        } else {
+            self.leaves.push(leaf);
+            NodeId::leaf(self.leaves.len() - 1)
+        };
+        self.extend_leaf(id, rows);
+        id
+    }
+
+    /// Puts rows into a leaf.
+    pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: impl ExactSizeIterator<Item = RowId>) {
+        let leaf = &mut self.leaves[leaf.rank()];
+        leaf.n_rows += rows.len() as u32;
+        let mut last = leaf.last;
+        for row in rows {
+            if last == NONE {
+                leaf.first = row;
+            } else {
+                self.next[last as usize] = row;
+            }
+            self.previous[row as usize] = last;
+            last = row;
+        }
+        if last != NONE {
+            self.next[last as usize] = NONE;
+        }
+        leaf.last = last;
+    }
+
+    /// Takes one row out of the leaf that holds it; the leaf may be left empty.
+    pub(crate) fn take_row(&mut self, leaf: NodeId, row: RowId) {
+        let (before, after) = (self.previous[row as usize], self.next[row as usize]);
+        let leaf = &mut self.leaves[leaf.rank()];
+        leaf.n_rows -= 1;
+        if before == NONE {
+            leaf.first = after;
+        } else {
+            self.next[before as usize] = after;
+        }
+        if after == NONE {
+            leaf.last = before;
+        } else {
+            self.previous[after as usize] = before;
+        }
+    }
+
+    /// Some row of a leaf.
+    pub(crate) fn any_row(&self, leaf: NodeId) -> RowId {
+        self.leaves[leaf.rank()].first
+    }
+
+    /// Rows of a leaf, in no order that means anything.
+    pub(crate) fn leaf_rows(&self, leaf: NodeId) -> impl Iterator<Item = RowId> + '_ {
+        let mut row = self.leaves[leaf.rank()].first;
+        std::iter::from_fn(move || {
+            let this = (row != NONE).then_some(row)?;
+            row = self.next[this as usize];
+            Some(this)
+        })
+    }
+
+    /// Makes room for rows numbered below `n`.
+    pub(crate) fn reserve_rows(&mut self, n: usize) {
+        if self.next.len() < n {
+            self.next.resize(n, NONE);
+            self.previous.resize(n, NONE);
+        }
+    }
+
+    /// Frees one node.
+    pub(crate) fn remove(&mut self, node: NodeId) {
+        self.n_skips -= self.run(node).len() as usize;
+        if node.is_leaf() {
+            self.leaves[node.rank()].run = None;
+            self.free_leaves.push(node);
+        } else {
+            self.splits[node.rank()].run = Run::default();
+            self.free_splits.push(node);
+        }
+    }
+
+    /// Puts the rows under a node at the end of a list. Nodes are looked at depth by depth, so that the processor
+    /// need not wait for one before it asks for the next.
+    pub(crate) fn collect_rows(&self, node: NodeId, rows: &mut Vec<RowId>) {
+        // Most nodes of which somebody wants the rows are leaves.
+        if node.is_leaf() {
+            rows.extend(self.leaf_rows(node));
+            return;
+        }
+        let mut nodes = Vec::with_capacity(2 * self.n_rows(node));
+        nodes.push(node);
+        let mut i = 0;
+        while i < nodes.len() {
+            match self.kind(nodes[i]) {
+                Kind::Split(left, right) => nodes.extend([left, right]),
+                Kind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
+            }
+            i += 1;
+        }
+    }
+
+    /// Frees every node under and including a node; the rows' links are left as they are.
+    pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            if let Kind::Split(left, right) = self.kind(node) {
+                stack.extend([left, right]);
+            }
+            removed(node);
+            self.remove(node);
+        }
+    }
+
+    /// Splits and leaves from the root down, parents first, left before right: the tree as users know it.
+    pub(crate) fn preorder(&self) -> Vec<NodeId> {
+        let mut order = Vec::with_capacity(self.n_nodes());
+        let mut stack: Vec<NodeId> = self.root().into_iter().collect();
+        while let Some(node) = stack.pop() {
+            order.push(node);
+            if let Kind::Split(left, right) = self.kind(node) {
+                stack.extend([right, left]);
+            }
+        }
+        order
+    }
+
+    /// The same nodes depth by depth: the children of a split come together, and those of the next split next.
+    pub(crate) fn breadth_first(&self) -> Vec<NodeId> {
+        let mut order = Vec::with_capacity(self.n_nodes());
+        order.extend(self.root());
+        let mut i = 0;
+        while i < order.len() {
+            if let Kind::Split(left, right) = self.kind(order[i]) {
+                order.extend([left, right]);
+            }
+            i += 1;
+        }
+        order
+    }
+
+    /// Gives back room that growing left over.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.splits.shrink_to_fit();
+        self.leaves.shrink_to_fit();
+        self.skips.shrink_to_fit();
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.splits.capacity() * size_of::<Split>()
+            + self.leaves.capacity() * size_of::<Leaf>()
+            + self.skips.capacity() * size_of::<SkippedCut>()
+            + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
+            + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()
+    }
+
+    /// States every invariant of the structure: times increase, rows add up, every node is reached once,
+    /// every leaf holds its rows.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (mut reached, mut n_skips) = (0, 0);
+        let mut held = vec![false; self.next.len()];
+        let mut stack: Vec<(NodeId, f64)> = self.root().map(|root| (root, 0.0)).into_iter().collect();
+        while let Some((node, after)) = stack.pop() {
+            reached += 1;
+            let skips = self.skips(node);
+            n_skips += skips.len();
+            let times = skips.iter().map(|skip| skip.time).chain([self.time(node)]);
+            if let Some((a, b)) = std::iter::once(after).chain(times.clone()).zip(times).find(|(a, b)| a > b)
+            {
+                return Err(format!("{node:?} is reached by a cut at {a}, then one at {b}"));
+            }
+            if let Kind::Split(left, right) = self.kind(node) {
+                let Some([left, right]) = left.some().zip(right.some()).map(<[NodeId; 2]>::from) else {
+                    return Err(format!("{node:?} lacks a child"));
+                };
+                let n = self.n_rows(left) + self.n_rows(right);
+                if n != self.n_rows(node) {
+                    return Err(format!("{node:?} counts {} rows, its children {n}", self.n_rows(node)));
+                }
+                stack.extend([(left, self.time(node)), (right, self.time(node))]);
+            } else {
+                self.check_leaf(node, &mut held)?;
+            }
+        }
+        for (found, expected, what) in
+            [(reached, self.n_nodes(), "nodes in use"), (n_skips, self.n_skips, "skipped cuts")]
+        {
+            if found != expected {
+                return Err(format!("{found} {what}, {expected} counted"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_leaf(&self, leaf: NodeId, held: &mut [bool]) -> Result<(), String> {
+        let mut n = 0;
+        for row in self.leaf_rows(leaf) {
+            if std::mem::replace(&mut held[row as usize], true) {
+                return Err(format!("row {row} is in two leaves"));
+            }
+            n += 1;
+        }
+        if n != self.n_rows(leaf) || n == 0 {
+            return Err(format!("leaf {leaf:?} holds {n} rows and counts {}", self.n_rows(leaf)));
+        }
+        Ok(())
+    }
+}
+
+/// A place in the pool of skipped cuts.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("a tree has fewer than 2^32 skipped cuts")
+}

@@ -1,0 +1,369 @@
+//! How a tree grows: rows go down it together, and what is new is built where they branch off.
+
+use crate::control::Control;
+use crate::data::RowId;
+use crate::data::{Scalar, Table};
+use crate::error::Result;
+use crate::mondrian::process::cell::Cell;
+use crate::mondrian::process::cut::{Cut, SkippedCut};
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::tree::arena::{Arena, Link, NodeId, Run};
+use crate::mondrian::tree::statistics::Statistics;
+use crate::mondrian::tree::{Process, Task, Touched, Tree, partition};
+use crate::random::keyed::Key;
+
+/// What insertions and removals need besides the tree. It serves one tree after the other, so that little room
+/// is asked for anew.
+#[derive(Debug)]
+pub(crate) struct Workbench<'a> {
+    /// Where cuts are drawn.
+    cell: Cell<'a>,
+    /// Cuts and sides from there up to the root.
+    path: Vec<(Cut, bool)>,
+    /// Nodes that rows came to or left, parents first.
+    pub(crate) touched: Vec<Touched>,
+    /// Nodes of one depth, and of the next.
+    wave: Vec<Task>,
+    next: Vec<Task>,
+    sites: Vec<Site>,
+    /// The sites' rows.
+    rows: Vec<RowId>,
+    blocks: Vec<Block>,
+    scratch: Vec<RowId>,
+}
+
+/// Rows that a new subtree at `link` is to hold.
+#[derive(Debug, Clone, Copy)]
+struct Site {
+    link: Link,
+    parent: u32,
+    start: usize,
+    end: usize,
+}
+
+/// Rows of a site that a new subtree at `link` is to hold; its cell is reached from the one below `depth` cuts
+/// by going to `side` of that cell's cut.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    link: Link,
+    start: usize,
+    end: usize,
+    depth: usize,
+    side: Option<bool>,
+    parent: u32,
+}
+
+impl<'a> Workbench<'a> {
+    /// For trees in the box of a level.
+    pub(crate) fn new(domain: &'a Domain, level: u32) -> Self {
+        Self {
+            // Any key: it is placed anew for every site.
+            cell: Cell::root(domain, level, Key::of_tree(0, 0)),
+            path: Vec::new(),
+            touched: Vec::new(),
+            wave: Vec::new(),
+            next: Vec::new(),
+            sites: Vec::new(),
+            rows: Vec::new(),
+            blocks: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The nodes that the last insertion made or brought rows to, parents first.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
+        self.touched.iter().map(|touched| touched.node)
+    }
+
+    /// Clears the list of touched nodes for a way down that begins with a task.
+    pub(crate) fn start(&mut self, task: Task) {
+        self.touched.clear();
+        self.next.clear();
+        if !task.is_empty() {
+            self.next.push(task);
+        }
+        self.make_room(task.range().len());
+    }
+
+    /// The tasks of the next depth, if there are any.
+    pub(crate) fn next_wave(&mut self, arena: &Arena) -> Option<Vec<Task>> {
+        if self.next.is_empty() {
+            return None;
+        }
+        let spare = std::mem::take(&mut self.wave);
+        let wave = std::mem::replace(&mut self.next, spare);
+        arena.fetch(wave.iter().filter_map(|task| task.node));
+        Some(wave)
+    }
+
+    /// Gives back the room of a wave that is done.
+    pub(crate) fn reuse(&mut self, mut wave: Vec<Task>) {
+        wave.clear();
+        self.wave = wave;
+    }
+
+    /// Notes that rows came to a node, or left it; its place in the list.
+    pub(crate) fn touch(&mut self, touched: Touched) -> u32 {
+        self.touched.push(touched);
+        self.touched.len() as u32 - 1
+    }
+
+    /// Sends rows to the two sides of a split.
+    pub(crate) fn part<S: Scalar>(
+        &mut self,
+        arena: &Arena,
+        split: NodeId,
+        task: &Task,
+        parent: u32,
+        rows: &mut [RowId],
+        table: &Table<'_, S>,
+    ) {
+        let cut = arena.cut(split);
+        let n_left = match &mut rows[task.range()] {
+            // Most nodes are reached by one row.
+            &mut [row] => usize::from(table.column(cut.feature, 1).at(row) <= cut.threshold),
+            here => partition(here, &mut self.scratch, table, cut),
+        };
+        let middle = task.start + n_left as u32;
+        for (right, start, end) in [(false, task.start, middle), (true, middle, task.end)] {
+            if start < end {
+                let (link, node) = (Link::Child { of: split, right }, arena.child(split, right));
+                self.next.push(Task { link, node: Some(node), start, end, parent });
+            }
+        }
+    }
+
+    fn make_room(&mut self, n: usize) {
+        if self.scratch.len() < n {
+            self.scratch.resize(n, 0);
+        }
+    }
+}
+
+/// An insertion at work.
+pub(crate) struct Growth<'g, 'p, 'd, S, P: Statistics> {
+    pub(crate) tree: &'g mut Tree<S, P>,
+    pub(crate) process: &'g Process<'p, S, P::Target>,
+    pub(crate) bench: &'g mut Workbench<'d>,
+    pub(crate) control: &'g Control,
+    /// The forest's numbers of the process' rows, if these are a copy of some.
+    pub(crate) names: Option<&'g [RowId]>,
+}
+
+impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
+    /// Inserts rows; statistics of splits, and boxes, are left for the touched nodes to be refreshed.
+    pub(crate) fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
+        self.bench.sites.clear();
+        self.bench.rows.clear();
+        self.descend(rows);
+        // The tree above the sites is done, so that their cells can be found by going up.
+        let mut rows = std::mem::take(&mut self.bench.rows);
+        self.bench.make_room(rows.len());
+        for i in 0..self.bench.sites.len() {
+            let site = self.bench.sites[i];
+            self.build(site, &mut rows)?;
+        }
+        self.bench.rows = rows;
+        Ok(())
+    }
+
+    /// Sends rows down the tree, depth by depth, to leaves and to sites.
+    fn descend(&mut self, rows: &mut [RowId]) {
+        self.bench.start(Task::all(self.tree.arena.root(), rows.len()));
+        while let Some(wave) = self.bench.next_wave(&self.tree.arena) {
+            for &task in &wave {
+                let Some(node) = task.node else {
+                    self.add(&task, &rows[task.range()]);
+                    continue;
+                };
+                let task = self.pass_skips(task, node, rows);
+                if !task.is_empty() {
+                    self.enter(&task, node, rows);
+                }
+            }
+            self.bench.reuse(wave);
+        }
+    }
+
+    /// Takes rows past the skipped cuts above a node, but for those that such a cut parts from the node's
+    /// rows: what is left of the task stands right above the node.
+    fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
+        let mut k = 0;
+        while let Some(&skip) = self.tree.arena.skips(node).get(k) {
+            let cut = skip.cut();
+            let here = &mut rows[task.range()];
+            if here.is_empty() {
+                break;
+            }
+            k += 1;
+            if self.process.all_go(here, cut, skip.right) {
+                continue;
+            }
+            let n_left = partition(here, &mut self.bench.scratch, &self.process.table, cut);
+            let middle = task.start + n_left as u32;
+            let split = self.tree.arena.split_run(task.link, node, k - 1);
+            let parent = self.bench.touch(Touched::fresh(task.link, split, task.parent));
+            let side = |right| Link::Child { of: split, right };
+            let (left, right) = ((task.start, middle), (middle, task.end));
+            let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
+            let (start, end) = leave;
+            let gone = Task { link: side(!skip.right), node: None, start, end, parent };
+            self.add(&gone, &rows[gone.range()]);
+            task = Task { link: side(skip.right), start: stay.0, end: stay.1, parent, ..task };
+            k = 0;
+        }
+        task
+    }
+
+    /// Rows reach a leaf, or a split that parts them.
+    fn enter(&mut self, task: &Task, node: NodeId, rows: &mut [RowId]) {
+        if node.is_leaf() {
+            return self.enter_leaf(task, node, &rows[task.range()]);
+        }
+        let parent = self.bench.touch(Touched::met(node, task));
+        self.tree.arena.count_in(node, task.range().len());
+        self.bench.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
+    }
+
+    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
+    fn enter_leaf(&mut self, task: &Task, leaf: NodeId, added: &[RowId]) {
+        let arena = &mut self.tree.arena;
+        let one = arena.any_row(leaf);
+        let targets = self.process.targets;
+        let stays = !arena.is_paused(leaf)
+            || arena.n_rows(leaf) + added.len() < self.process.min_samples_split
+            || if self.tree.statistics.is_uniform(leaf) {
+                added.iter().all(|&row| targets[row as usize] == targets[one as usize])
+            } else {
+                // Paused for its number of rows, or because they coincide.
+                arena.n_rows(leaf) >= self.process.min_samples_split
+                    && added.iter().all(|&row| self.process.coincide(&[one, row]))
+            };
+        if stays {
+            arena.extend_leaf(leaf, added.iter().copied());
+            self.bench.touch(Touched::met(leaf, task));
+            return;
+        }
+        let start = self.bench.rows.len();
+        self.bench.rows.extend(arena.leaf_rows(leaf));
+        self.tree.drop_node(task.link, leaf);
+        self.found(task, start, added);
+    }
+
+    /// Rows reach a link where there is no node yet.
+    fn add(&mut self, task: &Task, rows: &[RowId]) {
+        if self.process.pauses(rows) {
+            self.add_leaf(task.link, task.parent, None, rows);
+        } else {
+            self.found(task, self.bench.rows.len(), rows);
+        }
+    }
+
+    /// Notes a site for some rows and those that are noted for it already, from `start` on.
+    fn found(&mut self, task: &Task, start: usize, rows: &[RowId]) {
+        self.bench.rows.extend_from_slice(rows);
+        let end = self.bench.rows.len();
+        self.bench.sites.push(Site { link: task.link, parent: task.parent, start, end });
+    }
+
+    /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
+    fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
+        self.place_cell(link, parent);
+        self.bench.blocks.clear();
+        self.build_block(Block { link, start, end, depth: 0, side: None, parent }, rows)
+    }
+
+    /// Samples a block and all below.
+    fn build_block(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
+        let others = self.bench.blocks.len();
+        self.bench.blocks.push(block);
+        while self.bench.blocks.len() > others {
+            let block = self.bench.blocks.pop().expect("more than the others");
+            let rows = &mut rows[block.start..block.end];
+            if self.process.pauses(rows) {
+                self.add_leaf(block.link, block.parent, None, rows);
+            } else if self.process.table.is_worth_copying(rows.len()) {
+                self.build_copied(block, rows)?;
+            } else {
+                let cell = &mut self.bench.cell;
+                cell.ascend_to(block.depth);
+                if let Some(right) = block.side {
+                    cell.descend(right);
+                }
+                self.split(block, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Samples a block and all below on a copy of its rows: next to each other they stay in the cache.
+    fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
+        let values = self.process.table.copy(rows);
+        let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
+        let table = Table::new(&values, values.len() / rows.len());
+        let process = Process { table, targets: &targets, ..*self.process };
+        let Self { tree, bench, control, .. } = self;
+        let mut copied = Growth { tree, process: &process, bench, control, names: Some(rows) };
+        let mut numbers: Vec<RowId> = (0..rows.len() as u32).collect();
+        copied.build_block(Block { start: 0, end: rows.len(), ..block }, &mut numbers)
+    }
+
+    /// Goes to the cell of a link below a touched node.
+    fn place_cell(&mut self, mut link: Link, mut parent: u32) {
+        let Workbench { cell, path, touched, .. } = &mut *self.bench;
+        let arena = &self.tree.arena;
+        path.clear();
+        while let Link::Child { of, right } = link {
+            path.push((arena.cut(of), right));
+            path.extend(arena.skips(of).iter().rev().map(|skip| (skip.cut(), skip.right)));
+            let above = &touched[parent as usize];
+            (link, parent) = (above.link, above.parent);
+        }
+        cell.place(self.process.key, path);
+    }
+
+    /// Cuts the cell until a cut separates the rows, remembering those that do not.
+    fn split(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
+        let Block { link, start, end, parent, .. } = block;
+        let mut run = self.tree.arena.start_run();
+        loop {
+            self.control.check()?;
+            let Some(cut) = self.bench.cell.next_cut(self.process.lifetime) else {
+                let paused = run.is_empty() && self.process.coincide(rows);
+                self.add_leaf(link, parent, (!paused).then_some(run), rows);
+                return Ok(());
+            };
+            let n_left = partition(rows, &mut self.bench.scratch, &self.process.table, cut);
+            if 0 < n_left && n_left < rows.len() {
+                let split = self.tree.arena.add_split(cut, run, rows.len());
+                self.tree.arena.set(link, Some(split));
+                let parent = self.bench.touch(Touched::fresh(link, split, parent));
+                let (middle, depth) = (start + n_left, self.bench.cell.depth());
+                let side = |right| Link::Child { of: split, right };
+                let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
+                let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
+                self.bench.blocks.extend([right, left]);
+                return Ok(());
+            }
+            if run.is_empty() && self.process.coincide(rows) {
+                // No cut would ever separate them.
+                self.add_leaf(link, parent, None, rows);
+                return Ok(());
+            }
+            let right = n_left == 0;
+            self.tree.arena.push_skip(&mut run, SkippedCut::of(cut, right));
+            self.bench.cell.descend(right);
+        }
+    }
+
+    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
+        let arena = &mut self.tree.arena;
+        let leaf = match self.names {
+            None => arena.add_leaf(run, rows.iter().copied()),
+            Some(names) => arena.add_leaf(run, rows.iter().map(|&row| names[row as usize])),
+        };
+        arena.set(link, Some(leaf));
+        self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
+        self.bench.touch(Touched::fresh(link, leaf, parent));
+    }
+}

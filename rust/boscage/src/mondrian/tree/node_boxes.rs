@@ -1,0 +1,537 @@
+//! The data boxes of nodes, for predictions that average over where a point branches off; and those of
+//! leaves alone, for predictions that follow the tree's own cuts as far as there are any.
+//!
+//! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
+//! smaller node is read off its rows.
+
+use crate::data::RowId;
+use crate::data::{Scalar, Table, fetch};
+use crate::mondrian::tree::arena::{Arena, Kind, NodeId};
+
+/// Up to so many rows a node's box is its rows.
+pub(crate) const SMALL: usize = 16;
+
+/// In `slots`: the node has no box.
+const NONE: u32 = u32::MAX;
+
+/// Boxes of one tree.
+#[derive(Debug, Clone)]
+pub(crate) struct Extents<S> {
+    n_features: usize,
+    /// Whether splits have boxes too; leaves always have.
+    splits: bool,
+    /// Where a node's box is.
+    slots: Vec<u32>,
+    /// Lower bounds, then upper bounds, of one box after the other.
+    bounds: Vec<S>,
+    free: Vec<u32>,
+    /// The bounds that moved since [`Extents::start`].
+    moves: Vec<Move<S>>,
+    /// Room for bounds that may move.
+    loose: Vec<Move<S>>,
+    /// Room for what a box is made of.
+    sources: Sources,
+}
+
+/// A bound that moved, or may move.
+#[derive(Debug, Clone, Copy)]
+struct Move<S> {
+    dimension: u32,
+    high: bool,
+    before: S,
+    now: S,
+}
+
+/// What of a node's box moved: a parent's box has nothing else to look at.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) enum Moved {
+    #[default]
+    Nothing,
+    /// A part of the list of moves.
+    Bounds { start: u32, end: u32 },
+    /// Nobody knows what.
+    Anything,
+}
+
+impl Moved {
+    /// What moved of either of two children. Siblings are brought up to date one after the other, so that their
+    /// moves follow each other.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
+            (Self::Bounds { start, end: middle }, Self::Bounds { start: next, end }) if middle == next => {
+                Self::Bounds { start, end }
+            }
+            _ => Self::Anything,
+        }
+    }
+}
+
+/// What a box holds.
+#[derive(Debug, Clone, Default)]
+struct Sources {
+    slots: Vec<usize>,
+    rows: Vec<RowId>,
+    /// Room for nodes to be looked at.
+    nodes: Vec<NodeId>,
+}
+
+impl Sources {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.rows.clear();
+    }
+
+    /// Adds the rows of a node that has no box.
+    fn add_rows(&mut self, arena: &Arena, node: NodeId) {
+        self.nodes.push(node);
+        while let Some(node) = self.nodes.pop() {
+            match arena.kind(node) {
+                Kind::Split(left, right) => self.nodes.extend([left, right]),
+                Kind::Leaf => self.rows.extend(arena.leaf_rows(node)),
+            }
+        }
+    }
+}
+
+impl<S: Scalar> Extents<S> {
+    pub(crate) fn new(n_features: usize, splits: bool) -> Self {
+        Self {
+            n_features,
+            splits,
+            slots: Vec::new(),
+            bounds: Vec::new(),
+            free: Vec::new(),
+            moves: Vec::new(),
+            loose: Vec::new(),
+            sources: Sources::default(),
+        }
+    }
+
+    /// Whether splits have boxes, as averaged predictions need them.
+    pub(crate) fn has_splits(&self) -> bool {
+        self.splits
+    }
+
+    /// Makes room for the boxes of some nodes, no more than that.
+    pub(crate) fn reserve(&mut self, arena: &Arena, nodes: impl Iterator<Item = NodeId>) {
+        let n = nodes.filter(|&node| self.keeps(arena, node)).count();
+        self.bounds.reserve_exact(n * 2 * self.n_features);
+        self.slots.resize(self.slots.len().max(arena.n_indices()), NONE);
+    }
+
+    /// Sets a node's box anew; `table` is the forest's rows.
+    pub(crate) fn set(&mut self, arena: &Arena, node: NodeId, table: Table<'_, S>) {
+        if !self.keeps(arena, node) {
+            return self.clear(node);
+        }
+        let slot = self.claim(arena, node);
+        self.read_off(slot, arena, node, table, false);
+    }
+
+    /// Sets a box anew, and notes what moved if somebody wants to know.
+    fn read_off(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>, note: bool) {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clear();
+        match arena.kind(node) {
+            Kind::Leaf => sources.rows.extend(arena.leaf_rows(node)),
+            Kind::Split(left, right) => {
+                for child in [left, right] {
+                    match self.slot(child) {
+                        Some(own) => sources.slots.push(own),
+                        None => sources.add_rows(arena, child),
+                    }
+                }
+            }
+        }
+        self.unite(slot, &sources, table, note);
+        self.sources = sources;
+    }
+
+    /// Makes a box that of some boxes and rows: some features of all of them at a time, so that every value is
+    /// read once and every bound written once.
+    fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
+        const MANY: usize = 16;
+        const SOME: usize = 8;
+        const FEW: usize = 4;
+        let mut first = 0;
+        while first < self.n_features {
+            let left = self.n_features - first;
+            first += if left >= MANY {
+                self.unite_some::<MANY>(slot, first, sources, table, note)
+            } else if left >= SOME {
+                self.unite_some::<SOME>(slot, first, sources, table, note)
+            } else if left >= FEW {
+                self.unite_some::<FEW>(slot, first, sources, table, note)
+            } else {
+                self.unite_some::<1>(slot, first, sources, table, note)
+            };
+        }
+    }
+
+    fn unite_some<const N: usize>(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sources: &Sources,
+        table: Table<'_, S>,
+        note: bool,
+    ) -> usize {
+        let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many features follow");
+        let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
+        for &row in &sources.rows {
+            let x = some(table.row(row));
+            widen(&mut low, &mut high, &x, &x);
+        }
+        for &other in &sources.slots {
+            let (lows, highs) = self.bounds(other);
+            widen(&mut low, &mut high, &some(lows), &some(highs));
+        }
+        for (is_high, now) in [(false, low), (true, high)] {
+            let start = self.place(slot, first as u32, is_high);
+            let bounds = &mut self.bounds[start..start + N];
+            if note && *bounds != now {
+                let moved = (0..N).filter(|&i| bounds[i] != now[i]);
+                self.moves.extend(moved.map(|i| {
+                    let dimension = (first + i) as u32;
+                    Move { dimension, high: is_high, before: bounds[i], now: now[i] }
+                }));
+            }
+            bounds.copy_from_slice(&now);
+        }
+        N
+    }
+
+    /// Begins to bring nodes up to date: what moved before is not asked for any more.
+    pub(crate) fn start(&mut self) {
+        self.moves.clear();
+    }
+
+    /// Brings a node up to date after rows came to it and some of its children's boxes moved.
+    pub(crate) fn grow(
+        &mut self,
+        arena: &Arena,
+        node: NodeId,
+        below: Moved,
+        added: &[RowId],
+        table: Table<'_, S>,
+    ) -> Moved {
+        let n_rows = arena.n_rows(node);
+        if below == Moved::Nothing && !is_due(n_rows - added.len(), n_rows) {
+            return Moved::Nothing;
+        }
+        if !self.keeps(arena, node) {
+            return Moved::Anything;
+        }
+        let Some(slot) = self.slot(node) else {
+            self.set(arena, node, table);
+            return Moved::Anything;
+        };
+        let first = self.moves.len();
+        if let Moved::Bounds { start, end } = below {
+            for i in start as usize..end as usize {
+                let Move { dimension, high, now, .. } = self.moves[i];
+                self.reach(slot, dimension, high, now);
+            }
+            return self.moved_since(first);
+        }
+        if added.len() > 1
+            && let Kind::Split(left, right) = arena.kind(node)
+            && self.n_boxes(arena, left) + self.n_boxes(arena, right) < added.len()
+        {
+            self.read_off(slot, arena, node, table, true);
+            return self.moved_since(first);
+        }
+        for &row in added {
+            if !self.contains(slot, row, table) {
+                for (d, &value) in table.row(row).iter().enumerate() {
+                    self.reach(slot, d as u32, false, value);
+                    self.reach(slot, d as u32, true, value);
+                }
+            }
+        }
+        self.moved_since(first)
+    }
+
+    /// Brings a node up to date after rows left it and some of its children's boxes moved.
+    pub(crate) fn shrink(
+        &mut self,
+        arena: &Arena,
+        node: NodeId,
+        below: Moved,
+        removed: &[RowId],
+        table: Table<'_, S>,
+    ) -> Moved {
+        let n_rows = arena.n_rows(node);
+        if below == Moved::Nothing && !is_due(n_rows + removed.len(), n_rows) {
+            return Moved::Nothing;
+        }
+        let Some(slot) = self.slot(node).filter(|_| self.keeps(arena, node)) else {
+            self.clear(node);
+            return Moved::Anything;
+        };
+        let first = self.moves.len();
+        let mut loose = std::mem::take(&mut self.loose);
+        loose.clear();
+        if let Moved::Bounds { start, end } = below {
+            let (low, high) = self.bounds(slot);
+            let bound = |of: &Move<S>| if of.high { high } else { low }[of.dimension as usize];
+            let moves = &self.moves[start as usize..end as usize];
+            loose.extend(moves.iter().filter(|of| of.before == bound(of)));
+        } else {
+            if let Kind::Split(left, right) = arena.kind(node)
+                // To read boxes whole is quick; to look for the bounds that rows lay on saves reading them all.
+                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= SMALL * removed.len()
+            {
+                self.loose = loose;
+                self.read_off(slot, arena, node, table, true);
+                return self.moved_since(first);
+            }
+            self.find_loose(slot, removed, table, &mut loose);
+        }
+        match arena.kind(node) {
+            Kind::Leaf => hold_by_rows(arena, node, table, &mut loose),
+            Kind::Split(left, right) => {
+                // The one with a box first: it leaves few bounds to look for among rows.
+                let sides = if self.slot(left).is_some() { [left, right] } else { [right, left] };
+                for side in sides {
+                    self.hold(arena, side, table, &mut loose);
+                }
+            }
+        }
+        for &Move { dimension, high, now, .. } in &loose {
+            let at = self.place(slot, dimension, high);
+            self.bounds[at] = now;
+        }
+        self.moves.extend_from_slice(&loose);
+        self.loose = loose;
+        self.moved_since(first)
+    }
+
+    /// Makes a box reach a value in one dimension.
+    fn reach(&mut self, slot: usize, dimension: u32, high: bool, now: S) {
+        let at = self.place(slot, dimension, high);
+        let before = self.bounds[at];
+        if if high { now > before } else { now < before } {
+            self.bounds[at] = now;
+            self.moves.push(Move { dimension, high, before, now });
+        }
+    }
+
+    /// The moves from one on.
+    fn moved_since(&self, first: usize) -> Moved {
+        let (start, end) = (first as u32, self.moves.len() as u32);
+        if start == end { Moved::Nothing } else { Moved::Bounds { start, end } }
+    }
+
+    /// Reads what will be asked of boxes of nodes, of all of them together; see [`Arena::fetch`].
+    pub(crate) fn fetch(&self, arena: &Arena, nodes: impl Iterator<Item = NodeId> + Clone) {
+        let slots = nodes.filter(|&node| self.keeps(arena, node)).filter_map(|node| self.slot(node));
+        let size = 2 * self.n_features;
+        let seen = slots.fold(0.0, |seen, slot| {
+            let [low, high] = [slot * size, slot * size + size - 1].map(|at| self.bounds[at].into());
+            seen + low + high
+        });
+        std::hint::black_box(seen);
+    }
+
+    /// Gives up a node's box.
+    pub(crate) fn clear(&mut self, node: NodeId) {
+        if let Some(slot) = self.slot(node) {
+            self.free.push(slot as u32);
+            self.slots[node.index()] = NONE;
+        }
+    }
+
+    /// A node's lower and upper bounds, if they are kept.
+    pub(crate) fn find(&self, node: NodeId) -> Option<(&[S], &[S])> {
+        self.slot(node).map(|slot| self.bounds(slot))
+    }
+
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.slots.shrink_to_fit();
+        self.bounds.shrink_to_fit();
+    }
+
+    /// Reads all boxes, if there is much to wait for: a wide one is read from end to end in any case.
+    pub(crate) fn fetch_all(&self) {
+        const WIDE: usize = 64;
+        fetch(&self.slots);
+        if self.n_features < WIDE {
+            fetch(&self.bounds);
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bounds.capacity() * size_of::<S>()
+            + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
+    }
+
+    /// Whether a node is to have a box.
+    pub(crate) fn keeps(&self, arena: &Arena, node: NodeId) -> bool {
+        (self.splits || node.is_leaf()) && arena.n_rows(node) > SMALL
+    }
+
+    fn slot(&self, node: NodeId) -> Option<usize> {
+        let slot = *self.slots.get(node.index())?;
+        (slot != NONE).then_some(slot as usize)
+    }
+
+    /// The node's box, or a new one.
+    fn claim(&mut self, arena: &Arena, node: NodeId) -> usize {
+        if let Some(slot) = self.slot(node) {
+            return slot;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let len = self.bounds.len();
+            let size = 2 * self.n_features;
+            if self.bounds.capacity() < len + size {
+                // A quarter more at a time: boxes are much of a forest's memory.
+                self.bounds.reserve_exact(len / 4 / size * size + size);
+            }
+            self.bounds.resize(len + size, S::ZERO);
+            (len / size) as u32
+        });
+        if self.slots.len() <= node.index() {
+            self.slots.resize(arena.n_indices(), NONE);
+        }
+        self.slots[node.index()] = slot;
+        slot as usize
+    }
+
+    fn bounds(&self, slot: usize) -> (&[S], &[S]) {
+        let d = self.n_features;
+        self.bounds[slot * 2 * d..(slot + 1) * 2 * d].split_at(d)
+    }
+
+    /// Where one bound is.
+    fn place(&self, slot: usize, dimension: u32, high: bool) -> usize {
+        (2 * slot + usize::from(high)) * self.n_features + dimension as usize
+    }
+
+    /// How many boxes or rows a node's box is read off.
+    fn n_boxes(&self, arena: &Arena, node: NodeId) -> usize {
+        if self.slot(node).is_some() { 1 } else { arena.n_rows(node) }
+    }
+
+    fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {
+        /// So many features are compared at a time.
+        const LANES: usize = 8;
+        let (low, high) = self.bounds(slot);
+        let x = table.row(row);
+        let outside = |x: &[S], low: &[S], high: &[S]| {
+            let mut any = false;
+            for (x, (l, h)) in x.iter().zip(low.iter().zip(high)) {
+                any |= x < l;
+                any |= x > h;
+            }
+            any
+        };
+        let groups = low.chunks(LANES).zip(high.chunks(LANES));
+        !x.chunks(LANES).zip(groups).any(|(x, (low, high))| outside(x, low, high))
+    }
+
+    /// Finds the bounds of a box that rows lie on.
+    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
+        let (low, high) = self.bounds(slot);
+        for &row in rows {
+            for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
+                let dimension = d as u32;
+                // Where all rows are equal, those that are left are so too.
+                if low == high {
+                    continue;
+                }
+                if value == low {
+                    loose.push(Move { dimension, high: false, before: low, now: S::MAX });
+                }
+                if value == high {
+                    loose.push(Move { dimension, high: true, before: high, now: S::MIN });
+                }
+            }
+        }
+    }
+
+    /// Drops the bounds that a node's box lies on, too.
+    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
+        match self.slot(node) {
+            Some(slot) => {
+                let (low, high) = self.bounds(slot);
+                retain(loose, |d| low[d], |d| high[d]);
+            }
+            None => hold_by_rows(arena, node, table, loose),
+        }
+    }
+}
+
+impl Extents<f32> {
+    /// The same boxes in `f64`.
+    pub(crate) fn widen(&self) -> Extents<f64> {
+        Extents {
+            n_features: self.n_features,
+            splits: self.splits,
+            slots: self.slots.clone(),
+            bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
+            free: self.free.clone(),
+            moves: Vec::new(),
+            loose: Vec::new(),
+            sources: Sources::default(),
+        }
+    }
+}
+
+/// Whether a node that had `before` rows and has `now` is to have a box and had none, or the other way round.
+fn is_due(before: usize, now: usize) -> bool {
+    (before > SMALL) != (now > SMALL)
+}
+
+/// Makes a box hold another one.
+pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
+    for (l, &o) in low.iter_mut().zip(other_low) {
+        *l = if o < *l { o } else { *l };
+    }
+    for (h, &o) in high.iter_mut().zip(other_high) {
+        *h = if o > *h { o } else { *h };
+    }
+}
+
+/// Drops the bounds that some of a node's rows lie on, too.
+fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
+    if node.is_leaf() {
+        return hold_by_each(arena.leaf_rows(node), table, loose);
+    }
+    let mut rows = Vec::with_capacity(arena.n_rows(node));
+    arena.collect_rows(node, &mut rows);
+    hold_by_each(rows.into_iter(), table, loose);
+}
+
+/// Drops the bounds that some rows lie on, too: a few rows at a time, so that the processor need not wait for one
+/// before it asks for the next.
+fn hold_by_each<S: Scalar>(
+    mut rows: impl Iterator<Item = RowId>,
+    table: Table<'_, S>,
+    loose: &mut Vec<Move<S>>,
+) {
+    while let (Some(first), false) = (rows.next(), loose.is_empty()) {
+        let some = [(); 3].map(|()| rows.next().unwrap_or(first));
+        let some = [first, some[0], some[1], some[2]].map(|row| table.row(row));
+        let all = |d: usize| some.map(|row| row[d]);
+        let lowest = |d| all(d).into_iter().fold(S::MAX, |low, x| if x < low { x } else { low });
+        let highest = |d| all(d).into_iter().fold(S::MIN, |high, x| if x > high { x } else { high });
+        retain(loose, lowest, highest);
+    }
+}
+
+/// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
+fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: impl Fn(usize) -> S, high: impl Fn(usize) -> S) {
+    let mut n = 0;
+    for i in 0..loose.len() {
+        let Move { dimension, high: is_high, before, now } = loose[i];
+        let value = if is_high { high(dimension as usize) } else { low(dimension as usize) };
+        let farther = if is_high { value > now } else { value < now };
+        // Written always and counted if so, so that nothing depends on a branch.
+        loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };
+        n += usize::from(value != before);
+    }
+    loose.truncate(n);
+}

@@ -1,0 +1,55 @@
+//! What a posterior keeps at every node, and how a tree keeps it true.
+
+use std::fmt::Debug;
+
+use crate::data::RowId;
+use crate::mondrian::tree::arena::NodeId;
+
+/// Sufficient statistics of the targets at every node of one tree: a function of the node's rows alone,
+/// never of the order in which they came. A leaf's are made from its rows, a split's from its children's.
+pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
+    /// A row's target.
+    type Target: Copy + Debug + PartialEq + Send + Sync;
+
+    /// Sets a leaf's statistics from all its rows.
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Self::Target]);
+
+    /// Tries to bring a leaf up to date after `added` rows came to it, without looking at the others;
+    /// `n_rows` counts them all. Returns whether its parent's statistics may be others now; none if it could
+    /// not.
+    fn grow_leaf(
+        &mut self,
+        leaf: NodeId,
+        n_rows: usize,
+        added: &[RowId],
+        targets: &[Self::Target],
+    ) -> Option<bool>;
+
+    /// The same after `removed` rows left.
+    fn shrink_leaf(
+        &mut self,
+        leaf: NodeId,
+        n_rows: usize,
+        removed: &[RowId],
+        targets: &[Self::Target],
+    ) -> Option<bool>;
+
+    /// Sets a split's statistics from its children's and their numbers of rows; whether its parent's may be
+    /// others now.
+    fn join(&mut self, split: NodeId, left: (NodeId, usize), right: (NodeId, usize)) -> bool;
+
+    /// Whether all targets of a node are the same.
+    fn is_uniform(&self, node: NodeId) -> bool;
+
+    /// Forgets what a freed node held.
+    fn clear(&mut self, node: NodeId);
+
+    /// Reads all of it.
+    fn fetch_all(&self);
+
+    /// Gives back room that growing left over.
+    fn shrink_to_fit(&mut self);
+
+    /// Bytes held.
+    fn bytes(&self) -> usize;
+}

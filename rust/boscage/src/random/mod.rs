@@ -1,0 +1,6 @@
+//! Random numbers that are the same on every platform and for any number of threads.
+
+pub(crate) mod distributions;
+pub(crate) mod keyed;
+
+pub use keyed::Stream;
