@@ -10,5 +10,12 @@ pub use labels::Label;
 pub use rows::{Rows, Scalar};
 pub(crate) use table::{Table, fetch, transpose};
 
+/// The one rule that sends a value to a side of a cut: `x <= threshold` goes left, all else right. Growing, routing,
+/// predicting and exported trees follow it, on values as on ranks.
+#[inline]
+pub(crate) fn goes_right<T: Copy + PartialOrd>(value: T, threshold: T) -> bool {
+    value > threshold
+}
+
 /// The number of a row in the forest's table.
 pub(crate) type RowId = u32;

@@ -7,6 +7,7 @@ use crate::control::{Control, Threads};
 use crate::data::ties::Ties;
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
+use crate::math::order::{from_ordered, to_ordered};
 
 /// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
 /// order. Trees work on ranks; thresholds are in the user's units.
@@ -83,7 +84,7 @@ impl Column {
         /// Rows that are sorted between two looks at the stop flag.
         const PIECE: usize = 1 << 20;
         // Negative zero is zero.
-        let mut sorted: Vec<(u64, u32)> =
+        let mut sorted: Vec<(i64, u32)> =
             column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
         for piece in sorted.chunks_mut(PIECE) {
             control.check()?;
@@ -247,16 +248,6 @@ impl Values {
             Self::Double(values) => values[among].partition_point(|&value| value <= threshold),
         }
     }
-}
-
-/// Bits that order as finite numbers do.
-fn to_ordered(value: f64) -> u64 {
-    let bits = value.to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
-}
-
-fn from_ordered(bits: u64) -> f64 {
-    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod dual;
 pub(crate) mod logs;
+pub(crate) mod order;
 
 /// Where the greatest of some numbers is, the first of equals.
 pub(crate) fn greatest(numbers: &[f64]) -> usize {

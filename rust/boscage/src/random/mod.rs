@@ -2,5 +2,6 @@
 
 pub(crate) mod distributions;
 pub(crate) mod keyed;
+pub(crate) mod shuffle;
 
 pub use keyed::Stream;

@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 
 use crate::bart::kernels::context::Context;
 use crate::math::logs::log_sum_exp;
+use crate::math::order::to_ordered;
 use crate::random::distributions::log_exponential_of;
 use crate::random::keyed::{Ahead, Stream};
 
@@ -110,23 +111,17 @@ impl<'a> Rest<'a> {
         const LEAST: f64 = -37.0;
         while let Some(&d) = self.waiting.as_slice().first() {
             let log_weight = self.logs[d as usize];
-            if self.times.peek().is_some_and(|Reverse((time, _))| *time < ordered(LEAST - log_weight)) {
+            if self.times.peek().is_some_and(|Reverse((time, _))| *time < to_ordered(LEAST - log_weight)) {
                 break;
             }
             self.waiting.next();
             if d != self.first {
                 let u = self.numbers.unit(d as usize - usize::from(d > self.first));
-                self.times.push(Reverse((ordered(log_exponential_of(log_weight, u)), d)));
+                self.times.push(Reverse((to_ordered(log_exponential_of(log_weight, u)), d)));
             }
         }
         self.times.pop().map(|Reverse((_, d))| d)
     }
-}
-
-/// An integer that is less than that of a larger number.
-fn ordered(x: f64) -> i64 {
-    let bits = x.to_bits() as i64;
-    if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
 /// The numbers below `n` in random order, drawn only as far as they are asked for.
@@ -185,6 +180,6 @@ mod tests {
     #[test]
     fn integers_are_ordered_as_numbers() {
         let numbers = [f64::NEG_INFINITY, -1e300, -2.0, -1e-310, 0.0, 3.0, 1e300, f64::INFINITY];
-        assert!(numbers.windows(2).all(|pair| ordered(pair[0]) < ordered(pair[1])));
+        assert!(numbers.windows(2).all(|pair| to_ordered(pair[0]) < to_ordered(pair[1])));
     }
 }

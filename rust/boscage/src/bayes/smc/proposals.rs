@@ -5,6 +5,7 @@ use crate::bayes::smc::nodes::{Choices, Cut, NodeId, Nodes, Weighing};
 use crate::bayes::target::Target;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
+use crate::random::shuffle::draw_next;
 
 /// The proposal kernel `Q` of Algorithm 3.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -224,9 +225,8 @@ fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stre
         all.swap(0, first);
         drawn = 1;
     }
-    for i in drawn..n {
-        let other = i + stream.below(all.len() - i);
-        all.swap(i, other);
+    for at in drawn..n {
+        draw_next(&mut all, at, stream);
     }
     all.truncate(n);
     all

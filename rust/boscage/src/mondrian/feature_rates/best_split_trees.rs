@@ -6,6 +6,7 @@
 
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::random::keyed::Stream;
+use crate::random::shuffle::draw_next;
 
 /// A node of fewer rows is not split.
 const MIN_SAMPLES_SPLIT: usize = 10;
@@ -69,8 +70,7 @@ impl<'a> Grower<'a> {
             }
             let mut best: Option<Split> = None;
             for tried in 0..self.n_tries {
-                let other = tried + stream.below(features.len() - tried);
-                features.swap(tried, other);
+                draw_next(&mut features, tried, &mut stream);
                 let split = self.best_split(node, features[tried]);
                 if split.as_ref().is_some_and(|s| best.as_ref().is_none_or(|b| s.gain > b.gain)) {
                     best = split;

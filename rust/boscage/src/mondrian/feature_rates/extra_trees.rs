@@ -9,6 +9,7 @@ use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
+use crate::random::shuffle::{draw_next, shuffle_first};
 
 /// What the targets are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,8 +186,7 @@ impl Grower<'_> {
             }
             let mut best: Option<(f64, usize, f64)> = None;
             for tried in 0..n_tries {
-                let other = tried + stream.below(n_features - tried);
-                features.swap(tried, other);
+                draw_next(&mut features, tried, &mut stream);
                 let d = features[tried];
                 let (low, high) = range(node.iter().map(|&row| self.columns[d][row as usize]));
                 if low >= high {
@@ -227,10 +227,7 @@ impl Grower<'_> {
     fn sample(&self, stream: &mut Stream) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
         if rows.len() > MAX_ROWS {
-            for i in 0..MAX_ROWS {
-                let other = i + stream.below(rows.len() - i);
-                rows.swap(i, other);
-            }
+            shuffle_first(&mut rows, MAX_ROWS, stream);
             rows.truncate(MAX_ROWS);
         }
         rows

@@ -11,6 +11,7 @@ use crate::mondrian::feature_rates::metric_learning;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
+use crate::random::shuffle::shuffle_first;
 
 /// Rows from which axes and the randomised pilot learn, at the most.
 const MAX_ROWS: usize = 10_000;
@@ -110,10 +111,7 @@ pub fn learn_axes(
 fn some(rows: Rows<'_>, targets: &[f64], mut stream: Stream) -> (Vec<f64>, Vec<f64>) {
     let mut order: Vec<usize> = (0..rows.n_rows()).collect();
     let n = order.len().min(MAX_ROWS);
-    for i in 0..n {
-        let other = i + stream.below(order.len() - i);
-        order.swap(i, other);
-    }
+    shuffle_first(&mut order, n, &mut stream);
     order.truncate(n);
     let values = order.iter().flat_map(|&i| rows.row(i)).collect();
     let mean = order.iter().map(|&i| targets[i] / n as f64).sum::<f64>();

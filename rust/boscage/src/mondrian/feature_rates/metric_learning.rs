@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::mondrian::feature_rates::cut_likelihood::Measure;
 use crate::random::keyed::Stream;
+use crate::random::shuffle::shuffle_first;
 
 const STEPS: usize = 200;
 /// Rows that are predicted in a step; and if more features are learned than [`MANY_FEATURES`].
@@ -60,10 +61,7 @@ pub(crate) fn learn(
     let mut order: Vec<usize> = (0..n).collect();
     for step in 0..STEPS {
         run.control.check()?;
-        for i in 0..n_queries.min(n) {
-            let other = i + stream.below(n - i);
-            order.swap(i, other);
-        }
+        shuffle_first(&mut order, n_queries.min(n), &mut stream);
         let queries = &order[..n_queries.min(n)];
         let coordinates = problem.coordinates(&parameters);
         let pulls = problem.gradient(&coordinates, queries, &|_, distances| width(distances), run.n_threads);

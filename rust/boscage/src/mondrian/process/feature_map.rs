@@ -1,6 +1,7 @@
 //! A monotone, piecewise-linear map of a feature: where along it a Mondrian process cuts more often.
 
 use crate::error::{Error, Result};
+use crate::math::order::{from_ordered, to_ordered};
 
 /// Knots of one feature at the most.
 pub const MAX_KNOTS: usize = 64;
@@ -80,23 +81,17 @@ impl FeatureMap {
 /// The largest number for which a condition holds that holds up to some number and not beyond: at least
 /// for the least finite number, for no number greater than `f64::MAX`.
 pub(crate) fn largest(holds: impl Fn(f64) -> bool) -> f64 {
-    // Numbers by their order: of two's complement, negative ones mirrored.
-    let number = |order: i64| f64::from_bits((order ^ ((order >> 63) & i64::MAX)) as u64);
-    let order = |x: f64| {
-        let bits = x.to_bits() as i64;
-        bits ^ ((bits >> 63) & i64::MAX)
-    };
-    let (mut yes, mut no) = (order(f64::MIN), order(f64::MAX) + 1);
+    let (mut yes, mut no) = (to_ordered(f64::MIN), to_ordered(f64::MAX) + 1);
     // Halves are added, for the distance does not fit the type.
     while yes + 1 < no {
         let middle = (yes >> 1) + (no >> 1) + (yes & no & 1);
-        if holds(number(middle)) {
+        if holds(from_ordered(middle)) {
             yes = middle;
         } else {
             no = middle;
         }
     }
-    number(yes)
+    from_ordered(yes)
 }
 
 #[cfg(test)]
