@@ -48,6 +48,7 @@ panels[0].legend(loc="upper left")
 # each half shows it. Points on the diagonal are calibrated; points below it claim too much.
 
 halves = {"left half": X[test, 0] < 0.5, "right half": X[test, 0] >= 0.5}
+# sphinx_gallery_thumbnail_number = 2
 figure, panels = plt.subplots(1, 2, figsize=(9.0, 4.3), sharey=True)
 for panel, (noise, forest) in zip(panels, forests.items(), strict=True):
     for name, rows in halves.items():
