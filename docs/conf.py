@@ -63,6 +63,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "backreferences_dir": "api/backreferences",
     "doc_module": ("boscage",),
+    "reference_url": {"boscage": None},  # names in the examples lead to the API
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -61,8 +61,8 @@ axes.legend(loc="upper left")
 # %%
 # Classes
 # -------
-# The same holds for classes. Shown is the probability of the likeliest of three: one among the
-# rows of a class, a third where nothing is known.
+# The same holds for classes. Shown is the probability of the likeliest of three classes: near one
+# among the rows of a class, and falling to a third away from them.
 
 X, y = make_blobs(240, centers=[[-4, 0], [3, 4], [4, -4]], cluster_std=1.1, random_state=0)
 classifier = MondrianForestClassifier(200, random_state=0).fit(X, y)
