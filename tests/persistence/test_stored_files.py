@@ -1,0 +1,97 @@
+"""Files that were written once must load for ever, and give what they gave then.
+
+The files, and what is expected of them, are in `files`. They are never changed nor removed; how
+new ones are added is written in `files/make.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boscage
+from golden import describe
+from stored import Data, continued, settings_of
+
+FOLDER = Path(__file__).parent / "files"
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text("utf-8"))
+
+
+@pytest.fixture(params=sorted(EXPECTED))
+def name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if EXPECTED[name]["data"]["named"]:
+        pytest.importorskip("pandas")
+    return name
+
+
+def data_of(name: str) -> Data:
+    return Data(**EXPECTED[name]["data"])
+
+
+def load(name: str) -> Any:
+    return boscage.load(FOLDER / f"{name}.boscage")
+
+
+def as_json(found: Any) -> Any:
+    return json.loads(json.dumps(found))
+
+
+def assert_has(found: Any, expected: Any, where: str = "") -> None:
+    """Equal, but for entries that later versions may add."""
+    if isinstance(expected, dict):
+        assert found.keys() >= expected.keys(), where
+        for key, value in expected.items():
+            assert_has(found[key], value, f"{where}/{key}")
+    else:
+        assert found == expected, where
+
+
+def check_found(model: Any, name: str) -> None:
+    """Whether a model that was loaded is the one that was saved."""
+    expected = EXPECTED[name]
+    assert type(model).__name__ == expected["class"]
+    assert_has(as_json(settings_of(model)), expected["settings"], "settings")
+    assert [*getattr(model, "feature_names_in_", [])] == expected["feature_names"]
+    assert_has(as_json(describe(model, data_of(name).at())), expected["gives"], "gives")
+
+
+def test_every_file_has_an_expectation_and_the_reverse() -> None:
+    assert {path.stem for path in FOLDER.glob("*.boscage")} == EXPECTED.keys()
+
+
+def test_there_is_a_file_of_every_kind_and_version() -> None:
+    found = {(entry["class"], entry["version"]) for entry in EXPECTED.values()}
+    forests = ("MondrianForestClassifier", "MondrianForestRegressor")
+    samplers = (
+        "BayesianTreeClassifier",
+        "BayesianTreeRegressor",
+        "BARTClassifier",
+        "BARTRegressor",
+    )
+    wanted = {(kind, version) for kind in forests for version in (1, 2)}
+    assert found >= wanted | {(kind, 1) for kind in samplers}
+    for name, entry in EXPECTED.items():
+        head = (FOLDER / f"{name}.boscage").read_bytes()[:12]
+        assert int.from_bytes(head[8:], "little") == entry["version"]
+
+
+def test_a_stored_file_gives_what_it_gave(name: str) -> None:
+    check_found(load(name), name)
+
+
+def test_a_stored_model_goes_on_as_the_one_that_was_saved_did(name: str) -> None:
+    assert_has(as_json(continued(load(name), data_of(name))), EXPECTED[name]["then"], "then")
+
+
+def test_a_stored_file_that_is_saved_again_loads_to_the_same(name: str) -> None:
+    again = io.BytesIO()
+    load(name).save(again)
+    again.seek(0)
+    model = boscage.load(again)
+    check_found(model, name)
+    assert_has(as_json(continued(model, data_of(name))), EXPECTED[name]["then"], "then")
