@@ -10,7 +10,7 @@ import pytest
 import boscage
 from boscage._cli.arguments import parser
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAIN_JOB, TESTS, USAGE = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[:3]
 

@@ -3,7 +3,7 @@
 Whoever changes them changes every model that users fit, which a release may do on purpose only.
 With a new case in `CASES`, record it by
 
-    PYTHONPATH=tests:tests/helpers python tests/history/test_golden_digests.py
+    PYTHONPATH=tests/helpers python tests/history/test_golden_digests.py
 
 which leaves the cases that are recorded as they are.
 """

@@ -9,8 +9,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from boscage import BayesianTreeClassifier
+from papers import DATA, load
 from reference.arrays import Array
-from test_papers import DATA, load
 
 pytestmark = pytest.mark.slow
 

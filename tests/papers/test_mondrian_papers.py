@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from boscage import MondrianForestClassifier
-from reference.arrays import Array
-
-DATA = Path(os.environ.get("BOSCAGE_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+from papers import load
 
 pytestmark = pytest.mark.slow
-
-
-def load(name: str) -> tuple[Array, Array, Array, Array]:
-    path = DATA / f"{name}.npz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there; set BOSCAGE_DATA to the folder of the papers' data")
-    with np.load(path, allow_pickle=False) as arrays:
-        x, x_test = (arrays[k].astype(np.float32) for k in ("X_train", "X_test"))
-        return x, arrays["y_train"], x_test, arrays["y_test"]
 
 
 @pytest.mark.parametrize(

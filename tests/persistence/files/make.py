@@ -1,6 +1,6 @@
 """Make the model files that have to load for ever, and what they must give: `expected.json`.
 
-    PYTHONPATH=tests:tests/helpers python tests/persistence/files/make.py
+    PYTHONPATH=tests/helpers python tests/persistence/files/make.py
 
 Run it when a kind of model or a version of the format is new, with an entry for each new file in
 `MODELS`. FILES THAT ARE THERE ARE NEVER CHANGED NOR REMOVED, and neither is what is expected of
