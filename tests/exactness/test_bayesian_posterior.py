@@ -10,18 +10,22 @@ import pytest
 from boscage import BayesianTreeClassifier, BayesianTreeRegressor
 from reference.bayes_recursion import Posterior, dirichlet, normal, trees
 
-RNG = np.random.default_rng(3)
+slow = pytest.mark.slow
 PRIOR = {"alpha_s": 0.7, "beta_s": 1.0}
 
 
 def classes(n: int, d: int) -> tuple[Any, Any]:
-    """Rows with ties, two of them equal but for their class, and one constant column."""
-    X = np.round(RNG.normal(size=(n, d)), 1)
-    X[:, -1] = RNG.integers(0, 3, n) if d > 1 else X[:, -1]
+    """Rows with ties, two of them equal but for their class, and one constant column.
+
+    They are the same whichever tests run before.
+    """
+    rng = np.random.default_rng([3, n, d])
+    X = np.round(rng.normal(size=(n, d)), 1)
+    X[:, -1] = rng.integers(0, 3, n) if d > 1 else X[:, -1]
     X[1] = X[0]
     X = np.hstack([X, np.ones((n, 1))])
     # Noisy, or else all would hang on a cut in one narrow gap, which is seldom drawn.
-    y = (X[:, 0] + RNG.normal(size=n) > 0.0).astype(int)
+    y = (X[:, 0] + rng.normal(size=n) > 0.0).astype(int)
     y[0], y[1] = 0, 1
     return X, y
 
@@ -65,7 +69,9 @@ SMC: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", SMC, ids=str)
-@pytest.mark.parametrize(("n", "d"), [(24, 1), (14, 2), (12, 3)])
+@pytest.mark.parametrize(
+    ("n", "d"), [pytest.param(24, 1, marks=slow), (14, 2), pytest.param(12, 3, marks=slow)]
+)
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
@@ -97,7 +103,7 @@ def test_mcmc_finds_the_exact_posterior() -> None:
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 def test_numbers(sampler: Any) -> None:
     X, _ = classes(14, 2)
-    y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * RNG.normal(size=len(X))
+    y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))
     model = BayesianTreeRegressor(
         1000,
         n_islands=20,
@@ -151,6 +157,7 @@ def test_student_predictives() -> None:
     np.testing.assert_allclose(inside, 0.9, atol=0.005)
 
 
+@slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -245,7 +245,7 @@ def found(case: Case, n_jobs: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("name", CASES)
 def test_bits_are_those_recorded(name: str, n_jobs: int) -> None:
     golden = json.loads(GOLDEN.read_text("utf-8"))
