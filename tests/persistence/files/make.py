@@ -2,9 +2,11 @@
 
     PYTHONPATH=tests/helpers python tests/persistence/files/make.py
 
-Run it when a kind of model or a version of the format is new, with an entry for each new file in
-`MODELS`. FILES THAT ARE THERE ARE NEVER CHANGED NOR REMOVED, and neither is what is expected of
-them: this script leaves both as they are, and only adds what is not there yet.
+Run it when the library writes another version of the format, and when there is something new that
+a file can hold, with a recipe for it below.
+
+FILES THAT ARE THERE ARE NEVER CHANGED NOR REMOVED, and neither is what is expected of them: this
+script leaves both as they are, and only adds what is not there yet.
 
 What is expected comes from the model that was saved, not from the one that is loaded: its
 `settings`, what it `gives`, and what it gives `then`, after it has gone on: a forest after it has
@@ -308,18 +310,20 @@ def bart() -> dict[str, Recipe]:
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)  # trees cut short are meant
     expected = json.loads(EXPECTED.read_text("utf-8")) if EXPECTED.exists() else {}
-    for name, (data, make) in (mondrian() | bayesian() | bart()).items():
-        path = FOLDER / f"{name}.boscage"
-        if path.exists():
-            continue
-        assert name not in expected, f"{name} is expected, but has no file"
+    for recipe, (data, make) in (mondrian() | bayesian() | bart()).items():
         model = make(data)
         file = io.BytesIO()
         model.save(file)
         content = file.getvalue()
+        version = int.from_bytes(content[8:12], "little")
+        name = f"{recipe}-v{version}"
+        path = FOLDER / f"{name}.boscage"
+        if path.exists():
+            continue
+        assert name not in expected, f"{name} is expected, but has no file"
         entry = {
             "class": type(model).__name__,
-            "version": int.from_bytes(content[8:12], "little"),
+            "version": version,
             "data": data.as_dict(),
             "settings": settings_of(boscage.load(io.BytesIO(content))),
             "feature_names": [*getattr(model, "feature_names_in_", [])],
