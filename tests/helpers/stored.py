@@ -16,6 +16,15 @@ from reference.arrays import Array
 
 N_FEATURES = 3
 
+# Parameters that a sampler of Bayesian trees does not read.
+UNUSED = {
+    "smc": ("n_chains", "n_draws", "thin", "n_burn_in", "moves"),
+    "mcmc": (
+        *("n_particles", "n_islands", "proposal", "n_dimensions", "expansion", "candidate_order"),
+        *("resampling", "ess_threshold", "max_stages", "island_weights"),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Data:
@@ -71,8 +80,13 @@ class Data:
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """Return a model's parameters, in the words in which `expected.json` has them."""
-    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    """Return the parameters that a model uses, in the words in which `expected.json` has them.
+
+    Where a parameter has another name today, this is the place to translate it back.
+    """
+    params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    unused = UNUSED[params["sampler"]] if type(model).__name__.startswith("Bayesian") else ()
+    return {name: value for name, value in params.items() if name not in unused}
 
 
 def _plain(value: Any) -> Any:
