@@ -160,7 +160,9 @@ def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> N
     assert np.isfinite(model.predict(x[:1])).all()
 
 
-@pytest.mark.parametrize("after", [0.2, 0.7, 2.0])
+@pytest.mark.parametrize(
+    "after", [0.2, *(pytest.param(after, marks=pytest.mark.slow) for after in (0.7, 2.0))]
+)
 @pytest.mark.parametrize(("sampler", "n_rows"), [("smc", 1_000_000), ("mcmc", 300_000)])
 def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> None:
     """While columns are sorted, while nodes are opened, and while they are weighed."""

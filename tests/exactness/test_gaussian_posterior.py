@@ -114,7 +114,7 @@ def test_node_posteriors_and_evidence_are_the_dense_ones(name: str, d: int) -> N
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("d", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_mean_and_variance_are_the_integral_over_the_branch_time(name: str, d: int) -> None:
     """To 1e-5 standard deviations and 1e-5 of the variance, at each query, for several gamma_2."""
     x, y = data(10 + d, d=d)
@@ -137,7 +137,7 @@ def test_mean_and_variance_are_the_integral_over_the_branch_time(name: str, d: i
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("d", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_distribution_is_the_integral_over_the_branch_time(name: str, d: int) -> None:
     """Its distribution function to 0.01 everywhere, so that no interval's coverage is 2 % off.
 

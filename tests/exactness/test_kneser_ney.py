@@ -87,7 +87,7 @@ def test_rows_outside_the_reference_range_predict_by_the_same_algorithm() -> Non
     np.testing.assert_allclose(model.predict_proba(at), expected, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("lifetime", [inf, 3.0])
+@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 3.0])
 def test_averaged_prediction_is_the_mean_over_sampled_extensions(lifetime: float) -> None:
     """Test points added at random to our trees by Algorithm 5.6; differences in standard errors."""
     x, y = data(3, n=20)

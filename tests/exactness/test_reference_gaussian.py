@@ -145,6 +145,7 @@ def test_prediction_is_the_mean_over_sampled_extensions(lifetime: float) -> None
     assert np.square(z).mean() < 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 20.0, 0.05])
 def test_quadrature_over_the_branch_time_has_converged(scale: float) -> None:
     """Against twice the nodes and, for the moments, against adaptive quadrature over the time."""
