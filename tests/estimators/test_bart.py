@@ -38,6 +38,7 @@ SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_stat
         ),
     ]
 )
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_estimator_contract(estimator: Any, check: Any) -> None:
     check(estimator)

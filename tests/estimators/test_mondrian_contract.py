@@ -36,6 +36,7 @@ Y = (X[:, 0] > 0).astype(int)
     ]
 )
 # The checks feed two-dimensional targets and more; which warnings are right is theirs to judge.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_estimator_contract(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -68,10 +68,9 @@ SMC: list[dict[str, Any]] = [
 ]
 
 
+@slow
 @pytest.mark.parametrize("options", SMC, ids=str)
-@pytest.mark.parametrize(
-    ("n", "d"), [pytest.param(24, 1, marks=slow), (14, 2), pytest.param(12, 3, marks=slow)]
-)
+@pytest.mark.parametrize(("n", "d"), [(24, 1), (14, 2), (12, 3)])
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)

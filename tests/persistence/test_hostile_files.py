@@ -190,6 +190,7 @@ def repaired(blob: bytes) -> bytes:
     return content + hashlib.sha256(content).digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: Path) -> None:
     """The same mutations with the right checksum: now every field has to be checked itself.
@@ -267,6 +268,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             boscage.load(tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_bounded_memory(name: str, tmp_path: Path) -> None:
     """Mutated files, in a process that may not have more than 1 GiB beyond what it starts with."""

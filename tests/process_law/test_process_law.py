@@ -114,6 +114,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_each_nodes_wait_dimension_and_location(name: str) -> None:
     case = CASES[name]
