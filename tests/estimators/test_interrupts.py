@@ -1,0 +1,198 @@
+"""A real SIGINT: long calls end within a second, and leave behind what they promise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from boscage import (
+    BARTRegressor,
+    BayesianTreeClassifier,
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+)
+from reference.arrays import Array
+
+# Seconds of processor time, which does not grow with what else the machine does; and of all
+# time, in which nobody is to wait for nothing.
+WITHIN, AT_LAST = 1.0, 20.0
+pytestmark = [
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(),
+        reason="signals need the main thread",
+    ),
+    pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
+        reason="SIGINT is ignored here, as by what a shell runs in the background",
+    ),
+]
+
+
+def data(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    return rng.uniform(size=(n, d)), rng.integers(0, 5, size=n)
+
+
+def interrupted(call: Callable[[], Any], after: float = 0.4) -> float:
+    """Send SIGINT ``after`` seconds into ``call``; return how long all threads worked on."""
+    sent: list[tuple[float, float]] = []
+
+    def send() -> None:
+        sent.append((time.process_time(), time.perf_counter()))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, send)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert time.perf_counter() - sent[0][1] < AT_LAST
+        return time.process_time() - sent[0][0]
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupted_fit_leaves_the_estimator_as_it_was(n_jobs: int) -> None:
+    x, y = data(300, 3)
+    model = MondrianForestClassifier(4000, random_state=0, n_jobs=n_jobs).fit(x[:50], y[:50])
+    before = model.digest(), model.predict_proba(x)
+    more_x, more_y = data(40_000, 4, seed=1)
+    assert interrupted(lambda: model.fit(more_x, more_y)) < WITHIN
+    assert model.n_features_in_ == 3
+    assert model.digest() == before[0]
+    np.testing.assert_array_equal(model.predict_proba(x), before[1])
+
+
+def test_an_interrupted_first_fit_leaves_an_unfitted_estimator() -> None:
+    x, y = data(40_000, 4)
+    model = MondrianForestClassifier(4000, random_state=0)
+    assert interrupted(lambda: model.fit(x, y)) < WITHIN
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        model.predict(x[:1])
+    model.set_params(n_estimators=2).fit(x[:100], y[:100])
+    assert model.n_rows_ == 100
+
+
+def test_one_large_tree_can_be_interrupted() -> None:
+    """The stop flag is read within a tree, too: one tree of two million rows."""
+    x, y = data(2_000_000, 4)
+    model = MondrianForestClassifier(1, random_state=0)
+    assert interrupted(lambda: model.fit(x, y), after=0.3) < WITHIN
+
+
+def test_interrupted_regression_fit() -> None:
+    """Also while hyperparameters are sought, which is most of the time of a small fit."""
+    x, _ = data(20_000, 4)
+    y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
+    for after in (0.2, 1.0, 2.0):
+        model = MondrianForestRegressor(1500, random_state=0)
+        assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
+
+
+def test_interrupted_fits_and_predictions_of_trees_together() -> None:
+    """While trees grow, hyperparameters are sought and equations solved; and after a change."""
+    x, _ = data(20_000, 4)
+    y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
+    settings: dict[str, Any] = {"posterior": "joint", "noise": "local", "random_state": 0}
+    model = MondrianForestRegressor(100, **settings).fit(x[:500], y[:500])
+    before = model.digest(), model.predict(x[:20])
+    for after in (0.3, 1.5, 4.0):
+        large = MondrianForestRegressor(100, **settings)
+        assert interrupted(lambda large=large: large.fit(x, y), after=after) < WITHIN
+        assert not hasattr(large, "n_features_in_")
+    assert interrupted(lambda: model.fit(x, y)) < WITHIN
+    assert model.digest() == before[0]
+    np.testing.assert_array_equal(model.predict(x[:20]), before[1])
+    model.partial_fit(x[500:4000], y[500:4000])
+    assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
+    assert interrupted(model.loo_predict_dist) < WITHIN
+    assert np.isfinite(model.predict(x[:1])).all()
+
+
+def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there() -> None:
+    """No row is lost and none comes back: the end is one fit."""
+    x, y = data(22_000, 3)
+    settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
+    n_trees, n_first = 300, 16_000
+    model = MondrianForestClassifier(n_trees, **settings).fit(x[:n_first], y[:n_first])
+    # so few come and leave that trees are not drawn anew but follow one after the other
+    model.forget(np.arange(1500)).partial_fit(x[n_first:19_000], y[n_first:19_000])
+    assert interrupted(model.settle) < WITHIN
+    # rows that all, some or no trees have
+    model.forget(np.r_[1500:2000, n_first : n_first + 200, 18_900:19_000])
+    model.partial_fit(x[19_000:20_000], y[19_000:20_000])
+    assert interrupted(lambda: model.predict(x[:1])) < WITHIN
+    model.partial_fit(x[20_000:], y[20_000:]).forget(np.arange(19_900, 20_100))
+    assert interrupted(model.digest) < WITHIN
+    assert not model._model.is_settled
+    left = np.r_[2000:n_first, n_first + 200 : 18_900, 19_000:19_900, 20_100:22_000]
+    np.testing.assert_array_equal(model.ids_, left)
+    never = MondrianForestClassifier(n_trees, **settings).fit(x[left], y[left])
+    assert model.digest() == never.digest()
+
+
+def test_interrupted_predictions() -> None:
+    x, y = data(3_000, 8)
+    model = MondrianForestClassifier(100, random_state=0).fit(x, y)
+    at = np.random.default_rng(2).uniform(size=(60_000, 8))
+    assert interrupted(lambda: model.predict_proba(at)) < WITHIN
+    assert interrupted(lambda: model.predict(at)) < WITHIN
+    assert model.predict_proba(at[:3]).shape == (3, 5)
+
+
+def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:
+    x, _ = data(20_000, 4)
+    y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
+    model = MondrianForestRegressor(100, random_state=0).fit(x[:-1], y[:-1])
+    model.partial_fit(x[-1:], y[-1:])
+    assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
+    assert np.isfinite(model.predict(x[:1])).all()
+
+
+@pytest.mark.parametrize(
+    "after", [0.2, *(pytest.param(after, marks=pytest.mark.slow) for after in (0.7, 2.0))]
+)
+@pytest.mark.parametrize(("sampler", "n_rows"), [("smc", 1_000_000), ("mcmc", 300_000)])
+def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> None:
+    """While columns are sorted, while nodes are opened, and while they are weighed."""
+    x, y = data(n_rows, 10)
+    model = BayesianTreeClassifier(100, sampler=sampler, random_state=0).fit(x[:50], y[:50])
+    before = model._model.to_bytes()
+    assert interrupted(lambda: model.fit(x, y), after=after) < WITHIN
+    assert model._model.to_bytes() == before
+
+
+def test_interrupted_sums_of_trees_with_many_particles() -> None:
+    x, _ = data(50_000, 5)
+    model = BARTRegressor(10, sampler="pg", n_particles=30_000, random_state=0)
+    assert interrupted(lambda: model.fit(x, x[:, 0]), after=1.5) < WITHIN
+
+
+@pytest.mark.parametrize("sampler", ["cgm", "pg"])
+def test_interrupted_sums_of_trees(sampler: str) -> None:
+    """In the midst of a sweep, or of the trees that a chain starts from: either takes seconds."""
+    x, _ = data(10_000, 1000)
+    for after in (1.5, 3.0):
+        model = BARTRegressor(200, sampler=sampler, n_burn=1000, random_state=0)
+        assert interrupted(lambda model=model: model.fit(x, x[:, 0]), after=after) < WITHIN
+
+
+def test_interrupted_sums_of_trees_leave_the_estimator_as_it_was() -> None:
+    x, _ = data(150, 3)
+    model = BARTRegressor(20, n_chains=2, n_burn=50, n_draws=30, random_state=0)
+    model.fit(x, x[:, 0])
+    before = model._model
+    model.set_params(n_draws=4_000_000)
+    assert interrupted(lambda: model.fit(x, x[:, 0])) < WITHIN
+    assert model._model is before

@@ -1,0 +1,127 @@
+"""scikit-learn's own checks of an estimator, with nothing expected to fail."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    parametrize_with_checks,
+)
+
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+
+KINDS = [MondrianForestClassifier, MondrianForestRegressor]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+
+@parametrize_with_checks(
+    [
+        MondrianForestClassifier(),
+        MondrianForestClassifier(10, predictive="realised"),
+        MondrianForestClassifier(10, discount="loo", feature_weights="learned", window_size=1000),
+        MondrianForestRegressor(),
+        MondrianForestRegressor(10, posterior="fast", hyperparameters="heuristic"),
+        MondrianForestRegressor(10, noise="local", feature_weights="learned", window_size=1000),
+    ]
+)
+# The checks feed two-dimensional targets and more; which warnings are right is theirs to judge.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_estimator_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("default")
+def test_feature_names_are_handled_as_in_scikit_learn(kind: Any) -> None:
+    pytest.importorskip("pandas")
+    check_dataframe_column_names_consistency(kind.__name__, kind(5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tags(kind: Any) -> None:
+    assert is_classifier(kind()) == (kind is MondrianForestClassifier)
+    assert is_regressor(kind()) == (kind is MondrianForestRegressor)
+    tags = kind().__sklearn_tags__()
+    assert not tags.input_tags.allow_nan
+    assert not tags.input_tags.sparse
+    assert tags.target_tags.required
+    assert not tags.non_deterministic
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_defaults_are_those_of_the_compiled_model(kind: Any) -> None:
+    """They live once, in Rust; Python's signature repeats them for its readers."""
+    here = inspect.signature(kind).parameters
+    there = inspect.signature(kind._model_class()).parameters
+    shared = set(here) & set(there)
+    assert shared >= {"n_estimators", "lifetime", "min_samples_split", "predictive"}
+    assert {name: here[name].default for name in shared} == {
+        name: there[name].default if name != "lifetime" else np.inf for name in shared
+    }
+    assert float(kind._model_class()().lifetime) == np.inf
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_but_the_first_are_keyword_only(kind: Any) -> None:
+    parameters = list(inspect.signature(kind).parameters.values())
+    assert parameters[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters[1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_fitted_before_fit(kind: Any) -> None:
+    model = kind()
+    calls = [
+        lambda: model.predict(X),
+        lambda: model.forget([0]),
+        lambda: model.merge(model),
+        lambda: model + kind(),
+        lambda: model.digest(),
+        lambda: model.save("nowhere"),
+        lambda: model.trees_,
+        lambda: model.n_rows_,
+        lambda: model.ids_,
+    ]
+    for call in calls:
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call()
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "feature_importances_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_works_inside_scikit_learn(kind: Any) -> None:
+    pipeline = make_pipeline(StandardScaler(), kind(10, random_state=0))
+    assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.3
+    search = GridSearchCV(kind(10, random_state=0), {"min_samples_split": [2, 20]}, cv=2, n_jobs=2)
+    assert search.fit(X, Y).best_score_ > 0.3
+    twin = clone(kind(7, feature_range=(0.0, [1.0, 2.0, 3.0]), random_state=3))
+    assert twin.n_estimators == 7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_or_refused_fit_leaves_every_attribute(kind: Any) -> None:
+    model = kind(5, random_state=0).fit(X, Y)
+    before = dict(vars(model))
+    for bad in (X[:, :0], np.full((3, 4), np.nan), [["a"]]):
+        with pytest.raises(ValueError, match=r"X|feature"):
+            model.fit(bad, [0] * len(bad))
+        assert vars(model) == before
+    model.set_params(min_samples_split=0)
+    with pytest.raises(ValueError, match="min_samples_split"):
+        model.fit(X, Y)
+    assert model.n_features_in_ == 3
+    assert model._model is before["_model"]
+    assert isinstance(_boscage.__version__, str)

@@ -1,0 +1,192 @@
+"""Rows by their numbers: forgetting, windows and merging."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from boscage import MondrianForestClassifier, MondrianForestRegressor
+from small_forests import X, Y, both, make
+
+# -- numbers of rows ------------------------------------------------------------------------------
+
+
+@both
+def test_rows_are_numbered_in_order_of_arrival(kind: Any) -> None:
+    model = make(kind).fit(X[:40], Y[:40])
+    np.testing.assert_array_equal(model.ids_, np.arange(40))
+    assert model.ids_.dtype == np.uint64
+    model.partial_fit(X[40:43], Y[40:43])
+    np.testing.assert_array_equal(model.ids_, np.arange(43))
+    model.forget([41, 0]).partial_fit(X[:1], Y[:1])
+    np.testing.assert_array_equal(model.ids_, [*range(1, 41), 42, 43])
+    assert model.n_rows_ == 42
+
+
+@both
+def test_rows_can_be_named(kind: Any) -> None:
+    names = np.arange(40, dtype=np.uint64)[::-1] * 1000 + 2**63
+    model = make(kind).fit(X[:40], Y[:40], ids=names)
+    np.testing.assert_array_equal(model.ids_, names)
+    model.forget(names[3])
+    model.forget([])
+    assert model.n_rows_ == 39
+    model.forget(names[4:6].tolist())
+    reference = make(kind).fit(np.delete(X[:40], [3, 4, 5], 0), np.delete(Y[:40], [3, 4, 5]))
+    assert model.digest() == reference.digest()
+
+
+@both
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([1, 2], ValueError, "ids has 2 entries for 4 rows"),
+        ([[1, 2, 3, 4]], ValueError, r"ids has shape \(1, 4\)"),
+        ([1, 2, -3, 4], ValueError, "found -3 in row 2"),
+        ([1, 2, 1, 4], ValueError, "found 1 in rows 0 and 2"),
+        ([1.0, 2.0, 3.0, 4.0], TypeError, "ids must be integers, found float64"),
+        (["a", "b", "c", "d"], TypeError, "ids must be integers"),
+        ([True, False, True, False], TypeError, "ids must be integers, found bool"),
+        ([2**64, 1, 2, 3], ValueError, "18446744073709551616 in row 0"),
+        ([0, 11, 12, 13], ValueError, "0"),
+    ],
+)
+def test_bad_ids_are_refused(kind: Any, ids: Any, error: Any, message: str) -> None:
+    model = make(kind).fit(X[:10], Y[:10])
+    before = model.digest()
+    with pytest.raises(error, match=message):
+        model.partial_fit(X[:4], Y[:4], ids=ids)
+    assert model.digest() == before
+    assert model.n_rows_ == 10
+
+
+@both
+def test_forgetting_an_unknown_row_is_a_key_error_and_forgets_nothing(kind: Any) -> None:
+    model = make(kind).fit(X[:10], Y[:10])
+    before = model.digest()
+    with pytest.raises(KeyError, match="77"):
+        model.forget([1, 77])
+    assert model.digest() == before
+    with pytest.raises(ValueError, match="found 1 in rows 0 and 1"):
+        model.forget([1, 1])
+    with pytest.raises(TypeError, match="integers"):
+        model.forget(1.5)
+    assert model.digest() == before
+
+
+@both
+def test_a_forest_without_rows_says_so_and_starts_again(kind: Any) -> None:
+    model = make(kind).fit(X, Y)
+    model.forget(model.ids_)
+    assert model.n_rows_ == 0
+    with pytest.raises(NotFittedError, match="forgotten all its rows"):
+        model.predict(X)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.n_rows_ == 0
+    for forest in (model, again):
+        forest.partial_fit(X, Y)
+        assert forest.digest() == make(kind).fit(X, Y).digest()
+
+
+# -- windows --------------------------------------------------------------------------------------
+
+
+@both
+def test_a_window_keeps_the_newest_rows(kind: Any) -> None:
+    model = make(kind, window_size=30)
+    for start in range(0, 90, 20):
+        model.partial_fit(X[start : start + 20], Y[start : start + 20])
+        assert model.n_rows_ == min(start + 20, 30)
+    np.testing.assert_array_equal(model.ids_, np.arange(60, 90))
+    newest = make(kind).fit(X[-30:], Y[-30:])
+    assert model.digest() == newest.digest()
+    assert make(kind, window_size=30).fit(X, Y).digest() == newest.digest()
+
+
+@both
+def test_rows_that_fit_leaves_out_leave_no_trace(kind: Any) -> None:
+    """Not even in the reference ranges and learned rates."""
+    params = {"feature_range": None, "feature_weights": "learned", "window_size": 30}
+    far = np.vstack((X[:60] * 100.0, X[60:]))
+    one, other = (make(kind, **params).fit(rows, Y) for rows in (X, far))
+    assert one.digest() == other.digest()
+    np.testing.assert_array_equal(one.ids_, np.arange(60, 90))
+    assert one.partial_fit(X[:1], Y[:1]).ids_[-1] == 90
+
+
+@both
+def test_the_window_may_change_on_the_way(kind: Any) -> None:
+    model = make(kind, window_size=30).fit(X, Y)
+    model.set_params(window_size=None).partial_fit(X[:5], Y[:5])
+    assert model.n_rows_ == 35
+    model.set_params(window_size=7).partial_fit(X[5:6], Y[5:6])
+    assert model.n_rows_ == 7
+    with pytest.raises(ValueError, match="window_size must be >= 1"):
+        model.set_params(window_size=0).partial_fit(X[:1], Y[:1])
+    assert model.n_rows_ == 7
+
+
+# -- merging --------------------------------------------------------------------------------------
+
+
+@both
+def test_merged_shards_equal_one_fit(kind: Any) -> None:
+    shards = [make(kind).fit(X[i::3], Y[i::3], ids=np.arange(90)[i::3]) for i in range(3)]
+    whole = make(kind).fit(X, Y)
+    before = [shard.digest() for shard in shards]
+    assert (shards[0] + shards[1] + shards[2]).digest() == whole.digest()
+    assert [shard.digest() for shard in shards] == before
+    assert shards[0].merge(shards[1]) is shards[0]
+    assert shards[0].n_rows_ == 60
+
+
+@both
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"random_state": 2},
+        {"n_estimators": 4},
+        {"lifetime": 2.0},
+        {"min_samples_split": 4},
+        {"feature_range": (0.0, 2.0)},
+        {"feature_weights": [1.0, 2.0, 3.0]},
+    ],
+)
+def test_unlike_forests_do_not_merge(kind: Any, params: Any) -> None:
+    model = make(kind).fit(X[:40], Y[:40])
+    other = make(kind, **params).fit(X[40:], Y[40:], ids=np.arange(40, 90))
+    before = model.digest(), other.digest()
+    with pytest.raises(ValueError, match=r"\w"):
+        model.merge(other)
+    with pytest.raises(ValueError, match=r"\w"):
+        model + other
+    assert (model.digest(), other.digest()) == before
+
+
+def test_what_is_no_forest_does_not_merge() -> None:
+    labels = make(MondrianForestClassifier).fit(X, Y)
+    numbers = make(MondrianForestRegressor).fit(X, Y)
+    with pytest.raises(TypeError, match="expected another MondrianForestClassifier"):
+        labels.merge(numbers)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        labels + numbers
+    with pytest.raises(TypeError, match="unsupported operand"):
+        numbers + 1
+    with pytest.raises(ValueError, match="with itself"):
+        labels.merge(labels)
+    with pytest.raises(ValueError, match=r"\w"):
+        labels.merge(labels.copy())  # the same ids
+    assert labels.n_rows_ == 90
+
+
+@both
+def test_forests_of_other_features_do_not_merge(kind: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    one = make(kind).fit(pd.DataFrame(X, columns=list("abc")), Y)
+    two = make(kind).fit(pd.DataFrame(X, columns=list("abd")), Y, ids=np.arange(90, 180))
+    with pytest.raises(ValueError, match=r"different features: \['a', 'b', 'c'\]"):
+        one.merge(two)

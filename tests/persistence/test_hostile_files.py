@@ -1,0 +1,318 @@
+"""Hostile model files: mutated and truncated bytes are refused, or load to a valid model.
+
+Never a crash (the process would die with it), never an allocation without bound (a subprocess with
+a limit on its memory), never a model that breaks an invariant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+from forests import rates_of, trees_of
+from reference.arrays import Array
+from reference.checks import check_boxes, check_links, check_times
+
+D = 2
+LARGE = [2**31, 2**32 - 1, 2**63, 2**64 - 1, 10**9]
+CHECKSUM = 32
+
+
+def rows(seed: int, n: int = 25) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.uniform(size=(n, D)), 2)
+    x[::9] *= 20.0
+    return x, rng.normal(size=n)
+
+
+def models() -> dict[str, Any]:
+    x, y = rows(0)
+    shared: dict[str, Any] = {"low": np.zeros(D), "high": np.ones(D)}
+    found: dict[str, Any] = {}
+    for predictive in ("averaged", "realised"):
+        model = _boscage.MondrianClassifier(n_estimators=2, predictive=predictive, seed=1)
+        codes = (y > 0).astype(np.uint32)
+        model.fit(x, codes, ["no", "yes"], declared=["no", "yes", "perhaps"], **shared)
+        found[f"classes, {predictive}"] = model
+    for dtype in (np.float32, np.float64):
+        model = _boscage.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+        model.fit(x.astype(dtype), y, weights=np.array([1.0, 0.5]), **shared)
+        model.predict(x.astype(dtype))
+        found[f"numbers, {np.dtype(dtype).name}"] = model
+    mapped = _boscage.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+    linear = (np.empty(0), np.empty(0))
+    bent = (np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.8, 1.0]))
+    mapped.fit(x, y, maps=[bent, linear], **shared)
+    found["numbers, mapped"] = mapped
+    together = _boscage.MondrianRegressor(
+        n_estimators=2, posterior="joint", noise="local", noise_variance=0.1, seed=1
+    )
+    together.fit(x, y, maps=[linear, bent], **shared)
+    found["numbers, together"] = together
+    return found
+
+
+MODELS = [
+    "classes, averaged",
+    "classes, realised",
+    "numbers, float32",
+    "numbers, float64",
+    "numbers, mapped",
+    "numbers, together",
+]
+
+
+def assert_refused_or_valid(kind: Any, blob: bytes) -> bool:
+    """Whether the bytes were refused; if they were not, the model must be sound and must work."""
+    try:
+        model = kind.from_bytes(blob)
+    except ValueError:
+        return True
+    at = np.random.default_rng(0).uniform(-1.0, 2.0, size=(5, model.n_features))
+    if isinstance(model, _boscage.MondrianClassifier):
+        proba = model.predict_proba(at)
+        assert np.isfinite(proba).all()
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-9)
+    else:
+        mean, variance = model.predict(at)
+        assert np.isfinite(mean).all()
+        assert (variance > 0.0).all()
+        _, weights, means, variances = model.predict_dist(at)
+        assert (weights > 0.0).all()
+        assert np.isfinite(means).all()
+        assert (variances > 0.0).all()
+    for tree in trees_of(model):
+        check_links(tree)
+    model.to_bytes()
+    model.digest()
+    return False
+
+
+def mutations(blob: bytes, seed: int, n: int) -> list[bytes]:
+    """Flipped bits, changed bytes and words, runs cut out, doubled, zeroed or shuffled."""
+    rng = np.random.default_rng(seed)
+    special = [0, 1, 0x7F, 0x80, 0xFF]
+    out = []
+    for _ in range(n):
+        b = bytearray(blob)
+        for _ in range(int(rng.choice([1, 1, 1, 2, 5]))):
+            if not b:
+                break
+            at = int(rng.integers(min(len(b), 200)) if rng.random() < 0.4 else rng.integers(len(b)))
+            size = int(rng.choice([1, 2, 4, 8, 33]))
+            how = int(rng.integers(7))
+            if how == 0:
+                b[at] ^= 1 << int(rng.integers(8))
+            elif how == 1:
+                b[at] = int(rng.choice(special))
+            elif how == 2:  # a count that is much too large
+                word = LARGE[int(rng.integers(len(LARGE)))]
+                b[at : at + 8] = word.to_bytes(8, "little")
+            elif how == 3:
+                del b[at : at + size]
+            elif how == 4:
+                b[at:at] = b[at : at + size]
+            elif how == 5:
+                b[at : at + size] = bytes(len(b[at : at + size]))
+            else:
+                b[at : at + size] = rng.bytes(len(b[at : at + size]))
+        out.append(bytes(b))
+    return out
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_round_trip_is_exact(name: str) -> None:
+    model = models()[name]
+    blob = model.to_bytes()
+    again = type(model).from_bytes(blob)
+    assert again.digest() == model.digest()
+    assert again.digest() == type(model).from_bytes(again.to_bytes()).digest()
+    assert not assert_refused_or_valid(type(model), blob)
+    x, _ = rows(0)
+    x = x.astype(np.float32) if "float32" in name else x
+    for tree in trees_of(again):
+        check_links(tree)
+        check_times(tree, inf)
+        check_boxes(tree, x)
+    assert rates_of(0.0, 1.0, D).shape == (D,)
+
+
+def test_maps_alone_need_the_second_version() -> None:
+    for name, model in models().items():
+        blob = model.to_bytes()
+        has_maps = name in ("numbers, mapped", "numbers, together")
+        assert int.from_bytes(blob[8:12], "little") == (2 if has_maps else 1)
+    model = models()["numbers, mapped"]
+    blob = model.to_bytes()
+    x, _ = rows(0)
+    again = _boscage.MondrianRegressor.from_bytes(blob)
+    assert again.maps is not None
+    np.testing.assert_array_equal(again.maps[0][1], [0.0, 0.8, 1.0])
+    at = np.vstack([x, 3.0 * x - 1.0])
+    np.testing.assert_array_equal(again.predict(at), model.predict(at))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_truncated_files_are_refused(name: str) -> None:
+    """Every length from nothing to all but one byte, and files that go on after their end."""
+    model = models()[name]
+    blob = model.to_bytes()
+    for length in range(len(blob)):
+        with pytest.raises(ValueError, match=r".+"):
+            type(model).from_bytes(blob[:length])
+    for tail in (b"\0", b"more", blob):
+        with pytest.raises(ValueError, match=r".+"):
+            type(model).from_bytes(blob + tail)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_mutated_files_are_refused_or_load_to_a_valid_model(name: str) -> None:
+    model = models()[name]
+    blob = model.to_bytes()
+    changed = [b for b in mutations(blob, 1, 2000) if b != blob]
+    refused = sum(assert_refused_or_valid(type(model), b) for b in changed)
+    assert refused > 0.99 * len(changed), "the checksum should see nearly all"
+
+
+def repaired(blob: bytes) -> bytes:
+    """The bytes with the checksum that a forger would have given them."""
+    content = blob[:-CHECKSUM]
+    return content + hashlib.sha256(content).digest()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: Path) -> None:
+    """The same mutations with the right checksum: now every field has to be checked itself.
+
+    In a process that may not have more than 1 GiB of memory beyond what it starts with.
+    """
+    blob = models()[name].to_bytes()
+    assert repaired(blob) == blob
+    done = in_a_small_process("forge", name, tmp_path, blob)
+    assert done.stdout.startswith("ok "), done.stderr[-2000:]
+    refused, loaded = map(int, done.stdout.split()[1:])
+    assert refused > 100
+    assert loaded > 100, "else this test tests nothing"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> None:
+    """Whatever stands in a file of BART, it does not crash, nor do chains that go on from there."""
+    x, y = rows(0)
+    sizes: dict[str, Any] = {"n_trees": 3, "n_chains": 2, "n_burn": 2, "seed": 1, "sparse": sparse}
+    half, all_of_it = (_boscage.BartSettings(n_draws=n, **sizes) for n in (2, 3))
+    if n_classes:
+        kind: Any = _boscage.BartClassifier
+        data: tuple[Any, ...] = (x, (np.arange(25) % n_classes).astype(np.uint32))
+        data += (["a", "b", "c"][:n_classes],)
+    else:
+        kind, data = _boscage.BartRegressor, (x, y)
+    blob = kind.fit(*data, half).to_bytes()
+    once = kind.fit(*data, all_of_it).to_bytes()
+    refused, gone_on = 0, 0
+    for changed in mutations(blob, 1, 1500):
+        try:
+            model = kind.from_bytes(repaired(changed))
+            assert model.predict_draws(x).shape[0] == model.n_draws
+            model.cuts(), model.traces(), model.trees(0)
+            assert kind.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+            gone_on += kind.fit(*data, all_of_it, start=model).to_bytes() != once
+        except ValueError:
+            refused += 1
+    assert refused > 300
+    assert gone_on > 100, "else this test tests nothing"
+
+
+def test_noise_is_refused() -> None:
+    rng = np.random.default_rng(2)
+    blob = models()[MODELS[0]].to_bytes()
+    for _ in range(500):
+        noise = rng.bytes(int(rng.integers(400)))
+        for kind in (_boscage.MondrianClassifier, _boscage.MondrianRegressor):
+            for b in (noise, blob[:16] + noise):
+                with pytest.raises(ValueError, match=r".+"):
+                    kind.from_bytes(b)
+
+
+def test_the_wrong_kind_of_model_is_refused_by_name(tmp_path: Path) -> None:
+    found = models()
+    with pytest.raises(ValueError, match=r"(?i)classif"):
+        _boscage.MondrianRegressor.from_bytes(found[MODELS[0]].to_bytes())
+    with pytest.raises(ValueError, match=r"(?i)regress"):
+        _boscage.MondrianClassifier.from_bytes(found[MODELS[2]].to_bytes())
+    x, y = rows(0)
+    MondrianForestRegressor(2).fit(x, y).save(tmp_path / "model")
+    with pytest.raises((ValueError, TypeError)):
+        MondrianForestClassifier.load(tmp_path / "model")
+    assert isinstance(boscage.load(tmp_path / "model"), MondrianForestRegressor)
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        boscage.load(tmp_path / "nothing")
+    for content in (b"", b"PK\x03\x04", b"a,b\n1,2\n", b"\x80\x04N."):
+        (tmp_path / "other").write_bytes(content)
+        with pytest.raises(ValueError, match=r".+"):
+            boscage.load(tmp_path / "other")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_bounded_memory(name: str, tmp_path: Path) -> None:
+    """Mutated files, in a process that may not have more than 1 GiB beyond what it starts with."""
+    done = in_a_small_process("mutate", name, tmp_path, models()[name].to_bytes())
+    assert done.stdout.startswith("ok "), done.stderr[-2000:]
+
+
+def in_a_small_process(
+    what: str, name: str, folder: Path, blob: bytes
+) -> subprocess.CompletedProcess[str]:
+    """Load 1,000 changed files where an allocation without bound, or an endless loop, is fatal."""
+    pytest.importorskip("resource")
+    (folder / "blob").write_bytes(blob)
+    return subprocess.run(
+        [sys.executable, __file__, what, name, folder / "blob"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def _small_process(what: str, name: str, path: str) -> None:
+    import resource
+
+    blob = Path(path).read_bytes()
+    kind = _boscage.MondrianClassifier if "classes" in name else _boscage.MondrianRegressor
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + 2**30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if what == "forge":
+        content = mutations(blob[:-CHECKSUM], 3, 1000)
+        changed = [repaired(b + bytes(CHECKSUM)) for b in content]
+    else:
+        changed = mutations(blob, 5, 1000)
+    refused = 0
+    for i, b in enumerate(changed):
+        try:
+            refused += assert_refused_or_valid(kind, b)
+        except AssertionError as error:
+            raise AssertionError(f"mutation {i} of seed {3 if what == 'forge' else 5}") from error
+    print("ok", refused, len(changed) - refused)
+
+
+if __name__ == "__main__":
+    _small_process(*sys.argv[1:])

@@ -1,0 +1,112 @@
+"""Files that were written once must load for ever, and give what they gave then.
+
+The files, and what is expected of them, are in `files`. They are never changed nor removed; how
+new ones are added is written in `files/make.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boscage
+from golden import describe
+from stored import Data, continued, settings_of
+
+FOLDER = Path(__file__).parent / "files"
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text("utf-8"))
+
+
+@pytest.fixture(params=sorted(EXPECTED))
+def name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if EXPECTED[name]["data"]["named"]:
+        pytest.importorskip("pandas")
+    return name
+
+
+def data_of(name: str) -> Data:
+    return Data(**EXPECTED[name]["data"])
+
+
+def load(name: str) -> Any:
+    return boscage.load(FOLDER / f"{name}.boscage")
+
+
+def as_json(found: Any) -> Any:
+    return json.loads(json.dumps(found))
+
+
+def assert_has(found: Any, expected: Any, where: str = "") -> None:
+    """Equal, but for entries that later versions may add."""
+    if isinstance(expected, dict):
+        assert found.keys() >= expected.keys(), where
+        for key, value in expected.items():
+            assert_has(found[key], value, f"{where}/{key}")
+    else:
+        assert found == expected, where
+
+
+def check_found(model: Any, name: str) -> None:
+    """Whether a model that was loaded is the one that was saved."""
+    expected = EXPECTED[name]
+    assert type(model).__name__ == expected["class"]
+    assert_has(as_json(settings_of(model)), expected["settings"], "settings")
+    assert [*getattr(model, "feature_names_in_", [])] == expected["feature_names"]
+    assert_has(as_json(describe(model, data_of(name).at())), expected["gives"], "gives")
+
+
+def test_every_file_has_an_expectation_and_the_reverse() -> None:
+    assert {path.stem for path in FOLDER.glob("*.boscage")} == EXPECTED.keys()
+
+
+def test_files_say_their_version() -> None:
+    for name, entry in EXPECTED.items():
+        assert name.endswith(f"-v{entry['version']}")
+        head = (FOLDER / f"{name}.boscage").read_bytes()[:12]
+        assert int.from_bytes(head[8:], "little") == entry["version"]
+
+
+def test_every_kind_is_stored_in_every_version_so_far() -> None:
+    found = {(entry["class"], entry["version"]) for entry in EXPECTED.values()}
+    assert found >= {
+        ("MondrianForestClassifier", 1),
+        ("MondrianForestClassifier", 2),
+        ("MondrianForestRegressor", 1),
+        ("MondrianForestRegressor", 2),
+        ("BayesianTreeClassifier", 1),
+        ("BayesianTreeRegressor", 1),
+        ("BARTClassifier", 1),
+        ("BARTRegressor", 1),
+    }
+
+
+def test_the_version_that_is_written_today_is_stored() -> None:
+    """If this fails, the format is new: `files/make.py` makes files of it."""
+    found = {(entry["class"], entry["version"]) for entry in EXPECTED.values()}
+    for name, entry in EXPECTED.items():
+        again = io.BytesIO()
+        load(name).save(again)
+        version = int.from_bytes(again.getvalue()[8:12], "little")
+        assert (entry["class"], version) in found, name
+
+
+def test_a_stored_file_gives_what_it_gave(name: str) -> None:
+    check_found(load(name), name)
+
+
+def test_a_stored_model_goes_on_as_the_one_that_was_saved_did(name: str) -> None:
+    assert_has(as_json(continued(load(name), data_of(name))), EXPECTED[name]["then"], "then")
+
+
+def test_a_stored_file_that_is_saved_again_loads_to_the_same(name: str) -> None:
+    again = io.BytesIO()
+    load(name).save(again)
+    again.seek(0)
+    model = boscage.load(again)
+    check_found(model, name)
+    assert_has(as_json(continued(model, data_of(name))), EXPECTED[name]["then"], "then")
