@@ -6,19 +6,19 @@ with the marginal likelihood of the data, and over sums of trees (BART).
 """
 
 from boscage import metrics
-from boscage._bart_classifier import BARTClassifier
-from boscage._bart_regressor import BARTRegressor
-from boscage._bayes_classifier import BayesianTreeClassifier
-from boscage._bayes_regressor import BayesianTreeRegressor
 from boscage._boscage import __version__
-from boscage._classifier import MondrianForestClassifier
-from boscage._drawn import DrawnTree
-from boscage._io import load
-from boscage._posterior_tree import PosteriorTree
-from boscage._regressor import MondrianForestRegressor
-from boscage._student import StudentMixture
-from boscage._tree import MondrianTree
-from boscage.mixture import GaussianMixture
+from boscage.bart.classifier import BARTClassifier
+from boscage.bart.regressor import BARTRegressor
+from boscage.bayes.classifier import BayesianTreeClassifier
+from boscage.bayes.regressor import BayesianTreeRegressor
+from boscage.distributions.gaussian import GaussianMixture
+from boscage.distributions.student import StudentMixture
+from boscage.mondrian.classifier import MondrianForestClassifier
+from boscage.mondrian.regressor import MondrianForestRegressor
+from boscage.persistence import load
+from boscage.trees.drawn import DrawnTree
+from boscage.trees.mondrian import MondrianTree
+from boscage.trees.posterior import PosteriorTree
 
 __all__ = [
     "BARTClassifier",

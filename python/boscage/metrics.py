@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from boscage import _inputs
+from boscage import _validation
 from boscage._types import AnyArray, FloatArray, IntArray
-from boscage.mixture import GaussianMixture
+from boscage.distributions.gaussian import GaussianMixture
 
 __all__ = [
     "CalibrationTable",
@@ -174,7 +174,7 @@ def calibration_table(
     >>> table.observed.tolist()
     [0.6, 0.6]
     """
-    _inputs.check_choice("quantiles", quantiles, ("gaussian", "exact"))
+    _validation.check_choice("quantiles", quantiles, ("gaussian", "exact"))
     observed, mixture = _pair(y_true, y_pred)
     claimed = np.asarray(levels, dtype=np.float64)
     if claimed.ndim != 1 or not ((claimed > 0.0) & (claimed < 1.0)).all():
@@ -233,7 +233,7 @@ def reliability_bins(
     -------
     ReliabilityBins
     """
-    _inputs.check_choice("strategy", strategy, ("uniform", "quantile"))
+    _validation.check_choice("strategy", strategy, ("uniform", "quantile"))
     confidence, correct = _confidence(y_true, y_prob, labels)
     if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
         raise ValueError(f"n_bins must be an integer >= 1, found {n_bins!r}")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from boscage import _boscage, _inputs
-from boscage._bayes_base import BayesianTree
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Rows
+from boscage.bayes._base import BayesianTree
 
 
 class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[misc]
@@ -189,13 +189,13 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_labels(self, y, n_rows)
+        return _validation.check_labels(self, y, n_rows)
 
     def _sample(
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeClassifier:
-        alpha = _inputs.check_positive("alpha", self.alpha)
-        codes, labels = _inputs.encode(target, [])
+        alpha = _validation.check_positive("alpha", self.alpha)
+        codes, labels = _validation.encode(target, [])
         return _boscage.BayesianTreeClassifier.fit(
             rows, codes, labels, settings, alpha=alpha, **self._prior(), **options
         )

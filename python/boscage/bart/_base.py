@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from boscage import _boscage, _inputs
-from boscage._drawn import DrawnSums, MixingRow, MixingSummary
-from boscage._mixing import effective_size, r_hat
-from boscage._sampled import SampledModel
+from boscage import _boscage, _validation
+from boscage._sampler import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage.diagnostics import effective_size, r_hat
+from boscage.trees.drawn import DrawnSums, MixingRow, MixingSummary
 
 _KERNELS = ("local", "growprune", "cgm", "pg", "regrow", "edit")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
@@ -78,17 +78,17 @@ class Bart(SampledModel):
             seed = self._model.seed
         sparse = not isinstance(self.sparse, (bool, np.bool_))
         counts: dict[str, Any] = {
-            name: _inputs.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
+            name: _validation.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
             for name in ("n_trees", "n_chains", "n_burn", "n_draws", "thin", "n_particles")
         }
         return _boscage.BartSettings(
             **counts,
             kernels=_kernels(self.sampler),
-            proposal=_inputs.check_word("proposal", self.proposal),
-            alpha_s=_inputs.check_positive("alpha_s", self.alpha_s),
-            beta_s=_inputs.check_positive("beta_s", self.beta_s, zero=True),
+            proposal=_validation.check_word("proposal", self.proposal),
+            alpha_s=_validation.check_positive("alpha_s", self.alpha_s),
+            beta_s=_validation.check_positive("beta_s", self.beta_s, zero=True),
             sparse=sparse or bool(self.sparse),
-            concentration=_inputs.check_positive("sparse", self.sparse) if sparse else None,
+            concentration=_validation.check_positive("sparse", self.sparse) if sparse else None,
             **self._shrinkage(),
             seed=seed,
             **self._noise(),
@@ -99,7 +99,7 @@ class Bart(SampledModel):
             if self.k == "learned":
                 return {"learn_k": True}
             raise ValueError(f"k must be a positive number or 'learned', found {self.k!r}")
-        return {"k": _inputs.check_positive("k", self.k)}
+        return {"k": _validation.check_positive("k", self.k)}
 
     def _warn_if_chains_disagree(self) -> None:
         if self.n_chains == 1 or self.n_draws < _FEW_DRAWS:
@@ -228,10 +228,10 @@ class Bart(SampledModel):
             With a last dimension of classes if these are more than two.
         """
         self._require_model()
-        rows = np.array(_inputs.check_rows(self, X, reset=False), dtype=np.float64)
+        rows = np.array(_validation.check_rows(self, X, reset=False), dtype=np.float64)
         place = self._place(feature)
         if grid is None:
-            n_points = _inputs.check_count("n_points", n_points, 1)
+            n_points = _validation.check_count("n_points", n_points, 1)
             low, high = np.quantile(rows[:, place], [0.05, 0.95])
             grid = np.linspace(low, high, n_points)
         values = np.asarray(grid, dtype=np.float64).ravel()
@@ -252,7 +252,7 @@ class Bart(SampledModel):
             if feature not in names:
                 raise ValueError(f"feature must be one of {list(names)}, found {feature!r}")
             return int(np.flatnonzero(names == feature)[0])
-        place = _inputs.check_count("feature", feature, 0)
+        place = _validation.check_count("feature", feature, 0)
         if place >= self.n_features_in_:
             raise ValueError(f"feature must be below {self.n_features_in_}, found {place}")
         return place
@@ -298,7 +298,7 @@ class Bart(SampledModel):
             "sample_stats": {"log_likelihood": trace["log_likelihood"]},
         }
         if X is not None:
-            rng = np.random.default_rng(_inputs.draw_seed(random_state))
+            rng = np.random.default_rng(_validation.draw_seed(random_state))
             drawn = self.predict_draws(X)
             posterior[self._drawn] = drawn.reshape(*shape, *drawn.shape[1:])
             for group, of_rows in self._predictive(drawn, y, rng).items():
@@ -320,7 +320,7 @@ def _kernels(sampler: Any) -> list[float] | None:
             words = ", ".join(map(repr, _KERNELS))
             raise ValueError(f"sampler must name some of {words}, found {dict(sampler)!r}")
         shares = [
-            _inputs.check_positive(f"sampler's {name!r}", sampler.get(name, 0.0), zero=True)
+            _validation.check_positive(f"sampler's {name!r}", sampler.get(name, 0.0), zero=True)
             for name in _KERNELS
         ]
         most = max(shares)
@@ -329,7 +329,7 @@ def _kernels(sampler: Any) -> list[float] | None:
         # Relative to the greatest, since the sum itself might not be finite.
         total = sum(share / most for share in shares)
         return [share / most / total for share in shares]
-    name = _inputs.check_choice("sampler", sampler, ("auto", *_KERNELS))
+    name = _validation.check_choice("sampler", sampler, ("auto", *_KERNELS))
     if name == "auto":
         return None
     return [float(name == kernel) for kernel in _KERNELS]

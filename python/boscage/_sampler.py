@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boscage import _inputs
-from boscage._kept import KeptModel
+from boscage import _validation
+from boscage._estimator import KeptModel
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, Rows
 
@@ -44,11 +44,11 @@ class SampledModel(KeptModel):
     # -- learning ---------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, **more: Any) -> None:
-        settings = self._settings(_inputs.draw_seed(self.random_state))
-        n_threads = _inputs.n_threads(self.n_jobs)
+        settings = self._settings(_validation.draw_seed(self.random_state))
+        n_threads = _validation.n_threads(self.n_jobs)
         with self._unchanged_on_error():
             # A fit that goes on must be of the same features.
-            rows = _inputs.check_rows(self, X, reset=more.get("start") is None)
+            rows = _validation.check_rows(self, X, reset=more.get("start") is None)
             target = self._check_target(y, len(rows))
             with progress_bar("sampling", self.verbose) as progress:
                 options = {"n_threads": n_threads, "progress": progress} | more
@@ -59,8 +59,8 @@ class SampledModel(KeptModel):
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         """The model, checked rows to predict for, and the threads to do it with."""
         model = self._require_model()
-        rows = _inputs.check_rows(self, X, reset=False)
-        return model, rows, _inputs.n_threads(self.n_jobs)
+        rows = _validation.check_rows(self, X, reset=False)
+        return model, rows, _validation.n_threads(self.n_jobs)
 
     def _to_arviz(self, groups: dict[str, dict[str, AnyArray]], by_feature: Sequence[str]) -> Any:
         """Groups of draws, of shape (n_chains, n_draws), as ArviZ's data tree.

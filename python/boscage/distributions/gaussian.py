@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from boscage._crps import mixture_crps
 from boscage._types import FloatArray, IntArray
+from boscage.distributions._gaussian_crps import mixture_crps
 
 # Rows are worked on in blocks of about this many components, so that temporary arrays stay in the
 # processor's cache and memory does not grow with the number of rows.

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from boscage import _boscage, _inputs
-from boscage._forest_base import MondrianForest
-from boscage._learned_weights import LearnedWeights, learn_weights
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Rows
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian.feature_rates.classification import LearnedWeights, learn_weights
 
 _DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """What ``discount="loo"`` chooses from."""
@@ -196,17 +196,17 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
     def _settings(self) -> dict[str, Any]:
         discount = self.discount
         if isinstance(discount, str):
-            _inputs.check_choice("discount, unless a number,", discount, ("loo",))
+            _validation.check_choice("discount, unless a number,", discount, ("loo",))
         else:
-            discount = _inputs.check_positive("discount", discount)
+            discount = _validation.check_positive("discount", discount)
         return {
-            "n_estimators": _inputs.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _inputs.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _inputs.check_count(
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
                 "min_samples_split", self.min_samples_split, 2
             ),
             "discount": _DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
-            "predictive": _inputs.check_choice(
+            "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
         }
@@ -223,7 +223,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         return {"discount": model.discount}
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_labels(self, y, n_rows)
+        return _validation.check_labels(self, y, n_rows)
 
     def _encode(
         self, y: AnyArray, classes: Any, model: _boscage.MondrianClassifier | None
@@ -231,14 +231,14 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         known = [] if model is None else model.classes()
         declared = None
         if classes is not None:
-            declared = _inputs.check_classes(classes, known)
+            declared = _validation.check_classes(classes, known)
             if model is not None and not set(declared) <= set(known):
                 new = [label for label in declared if label not in known]
                 raise ValueError(
                     f"classes holds {new}, which were not declared at the first call; labels "
                     "may appear in y at any call, but can be declared at the first one only"
                 )
-        return _inputs.encode(y, known or declared or []), {"declared": declared}
+        return _validation.encode(y, known or declared or []), {"declared": declared}
 
     def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
         return learn_weights(X, y, **options)
@@ -343,11 +343,11 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         ndarray of shape (n_rows, n_classes) or (n_discounts, n_rows, n_classes)
         """
         model = self._require_rows()
-        rows = None if ids is None else _inputs.check_ids(ids)
+        rows = None if ids is None else _validation.check_ids(ids)
         candidates = None
         if discounts is not None:
             candidates = [
-                _inputs.check_positive("discounts", value)
+                _validation.check_positive("discounts", value)
                 for value in np.atleast_1d(np.asarray(discounts)).tolist()
             ]
         with self._progress("leaving out") as progress:

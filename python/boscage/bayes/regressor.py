@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from boscage import _boscage, _inputs
-from boscage._bayes_base import BayesianTree
-from boscage._student import StudentMixture
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Rows
+from boscage.bayes._base import BayesianTree
+from boscage.distributions.student import StudentMixture
 
 _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
 _VALUES = ("df", "location", "scale", "target_mean", "target_variance")
@@ -212,17 +212,17 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):  # type: ignore[misc]
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_numbers(self, y, n_rows)
+        return _validation.check_numbers(self, y, n_rows)
 
     def _sample(
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeRegressor:
         for name in ("kappa", "shape", "noise"):
-            options[name] = _inputs.check_positive(name, getattr(self, name))
+            options[name] = _validation.check_positive(name, getattr(self, name))
         if self.scale is not None:
-            options["scale"] = _inputs.check_positive("scale", self.scale)
+            options["scale"] = _validation.check_positive("scale", self.scale)
         if self.prior_mean is not None:
-            options["prior_mean"] = _inputs.check_real("prior_mean", self.prior_mean)
+            options["prior_mean"] = _validation.check_real("prior_mean", self.prior_mean)
         return _boscage.BayesianTreeRegressor.fit(
             rows, target, settings, **self._prior(), **options
         )

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from boscage import _boscage, _inputs
-from boscage._forest_base import MondrianForest
-from boscage._learned_axes import learn_axes
-from boscage._learned_weights import LearnedWeights
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Maps, Rows
-from boscage.mixture import GaussianMixture
+from boscage.distributions.gaussian import GaussianMixture
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian.feature_rates.classification import LearnedWeights
+from boscage.mondrian.feature_rates.regression import learn_axes
 
 
 class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[misc]
@@ -202,22 +202,22 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     def _settings(self) -> dict[str, Any]:
         noise_variance = self.noise_variance
         if noise_variance is not None:
-            noise_variance = _inputs.check_positive("noise_variance", noise_variance)
+            noise_variance = _validation.check_positive("noise_variance", noise_variance)
         return {
-            "n_estimators": _inputs.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _inputs.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _inputs.check_count(
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
                 "min_samples_split", self.min_samples_split, 2
             ),
-            "posterior": _inputs.check_choice(
+            "posterior": _validation.check_choice(
                 "posterior", self.posterior, ("exact", "fast", "joint")
             ),
-            "hyperparameters": _inputs.check_choice(
+            "hyperparameters": _validation.check_choice(
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             ),
-            "noise": _inputs.check_choice("noise", self.noise, ("global", "local")),
+            "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
             "noise_variance": noise_variance,
-            "predictive": _inputs.check_choice(
+            "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
         }
@@ -240,7 +240,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         }
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_numbers(self, y, n_rows)
+        return _validation.check_numbers(self, y, n_rows)
 
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
@@ -251,7 +251,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             raise ValueError(
                 "feature_maps goes with given feature_weights: 'learned' finds maps of its own"
             )
-        return (y,), {"maps": _inputs.check_maps(self.feature_maps, self.n_features_in_)}
+        return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
 
     def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
         return learn_axes(X, y, **options)
@@ -322,7 +322,7 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         GaussianMixture
         """
         model = self._require_rows()
-        rows = None if ids is None else _inputs.check_ids(ids)
+        rows = None if ids is None else _validation.check_ids(ids)
         with self._progress("leaving out") as progress:
             return _mixture(model.loo_dist(rows, n_threads=self._n_threads(), progress=progress))
 

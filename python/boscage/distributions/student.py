@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp, stdtr, stdtrit
 from sklearn.utils import check_random_state
 
-from boscage import _inputs
+from boscage import _validation
 from boscage._types import FloatArray
 
 _MAX_STEPS = 200
@@ -146,7 +146,7 @@ class StudentMixture:
         -------
         ndarray of shape (n_rows,)
         """
-        if not 0.0 < _inputs.check_real("q", q) < 1.0:
+        if not 0.0 < _validation.check_real("q", q) < 1.0:
             raise ValueError(f"q must be between 0 and 1, found {q}")
         each = self.location + self.scale * stdtrit(self.df, q)
         # The mixture's quantile lies between those of its components; halve until nothing is left.
@@ -172,7 +172,7 @@ class StudentMixture:
         -------
         low, high : ndarray of shape (n_rows,)
         """
-        if not 0.0 < _inputs.check_real("coverage", coverage) < 1.0:
+        if not 0.0 < _validation.check_real("coverage", coverage) < 1.0:
             raise ValueError(f"coverage must be between 0 and 1, found {coverage}")
         return self.quantile(0.5 * (1.0 - coverage)), self.quantile(0.5 * (1.0 + coverage))
 

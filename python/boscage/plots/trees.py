@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from boscage._array_tree import ArrayTree, class_name, feature_name
-from boscage._posterior_tree import PosteriorTree
-from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.metrics import TENTHS, Prediction, calibration_table, reliability_bins
+from boscage.trees._base import ArrayTree, class_name, feature_name
+from boscage.trees.mondrian import MondrianTree
+from boscage.trees.posterior import PosteriorTree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from boscage._array_tree import ArrayTree
 from boscage._types import FloatArray, IntArray
+from boscage.trees._base import ArrayTree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from boscage import _boscage
-from boscage._learned_weights import (
+from boscage._types import FloatArray, IntArray, Maps, Rows
+from boscage.distributions.gaussian import GaussianMixture
+from boscage.mondrian.feature_rates.classification import (
     PILOT_STREAM,
     PILOT_TREES,
     TRIAL_ROWS,
@@ -21,8 +23,6 @@ from boscage._learned_weights import (
     LearnedWeights,
     sharpen,
 )
-from boscage._types import FloatArray, IntArray, Maps, Rows
-from boscage.mixture import GaussianMixture
 
 HELD_OUT = 600
 """Rows (at most, and no more than half of all) by which the candidates are judged."""

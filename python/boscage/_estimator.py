@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from boscage import _inputs
+from boscage import _validation
 from boscage._types import AnyArray
 
 Self = TypeVar("Self", bound="KeptModel")
@@ -107,7 +107,7 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         -------
         estimator of this class
         """
-        from boscage._io import load
+        from boscage.persistence import load
 
         model = load(file, n_jobs=n_jobs)
         if not isinstance(model, cls):
@@ -123,7 +123,7 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_model" in state:
-            n_threads = _inputs.n_threads(state.get("n_jobs"))
+            n_threads = _validation.n_threads(state.get("n_jobs"))
             model = self._model_class().from_bytes(state["_model"], n_threads=n_threads)
             state = state | {"_model": model}
         super().__setstate__(state)
@@ -131,7 +131,7 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
         """The estimator around a model that was read from a file."""
-        model = cls._model_class().from_bytes(data, n_threads=_inputs.n_threads(n_jobs))
+        model = cls._model_class().from_bytes(data, n_threads=_validation.n_threads(n_jobs))
         notes = _read_annotation(model.annotation)
         estimator = cls._around(model, notes, n_jobs)
         estimator._model = model

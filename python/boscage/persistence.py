@@ -6,12 +6,12 @@ import os
 from typing import BinaryIO, TypeAlias
 
 from boscage import _boscage
-from boscage._bart_classifier import BARTClassifier
-from boscage._bart_regressor import BARTRegressor
-from boscage._bayes_classifier import BayesianTreeClassifier
-from boscage._bayes_regressor import BayesianTreeRegressor
-from boscage._classifier import MondrianForestClassifier
-from boscage._regressor import MondrianForestRegressor
+from boscage.bart.classifier import BARTClassifier
+from boscage.bart.regressor import BARTRegressor
+from boscage.bayes.classifier import BayesianTreeClassifier
+from boscage.bayes.regressor import BayesianTreeRegressor
+from boscage.mondrian.classifier import MondrianForestClassifier
+from boscage.mondrian.regressor import MondrianForestRegressor
 
 _AnyModel: TypeAlias = (
     MondrianForestClassifier

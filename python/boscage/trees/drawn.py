@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from boscage._array_tree import ArrayTree
 from boscage._types import FloatArray
+from boscage.trees._base import ArrayTree
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from boscage import _boscage, _inputs
-from boscage._bart_base import Bart
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Rows
+from boscage.bart._base import Bart
 
 
 class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
@@ -178,12 +178,12 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_labels(self, y, n_rows)
+        return _validation.check_labels(self, y, n_rows)
 
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
     ) -> _boscage.BartClassifier:
-        codes, labels = _inputs.encode(target, [])
+        codes, labels = _validation.encode(target, [])
         if len(labels) < 2:
             raise ValueError("y must have more than one class, found one class")
         start = options["start"]
@@ -259,10 +259,10 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
             The draws of the first chain first; reshape to ``(n_chains, n_draws, n_samples)``.
         """
         self._require_model()
-        return self._predict_checked(_inputs.check_rows(self, X, reset=False))
+        return self._predict_checked(_validation.check_rows(self, X, reset=False))
 
     def _predict_checked(self, rows: Rows) -> FloatArray:
-        n_threads = _inputs.n_threads(self.n_jobs)
+        n_threads = _validation.n_threads(self.n_jobs)
         draws = np.asarray(self._model.predict_draws(rows, n_threads=n_threads))
         if len(self.classes_) == 2:
             return draws
@@ -275,7 +275,7 @@ class BARTClassifier(ClassifierMixin, Bart):  # type: ignore[misc]
         below = proba.cumsum(axis=2)[:, :, :-1] <= rng.random((*proba.shape[:2], 1))
         groups: dict[str, AnyArray] = {"posterior_predictive": below.sum(axis=2)}
         if y is not None:
-            target = _inputs.check_labels(self, y, proba.shape[1])
+            target = _validation.check_labels(self, y, proba.shape[1])
             is_class = np.asarray(target)[:, np.newaxis] == self.classes_
             if not is_class.any(axis=1).all():
                 raise ValueError("y has labels that are not among classes_")

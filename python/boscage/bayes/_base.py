@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from boscage import _boscage, _inputs
-from boscage._posterior_tree import PosteriorTree
-from boscage._sampled import SampledModel
+from boscage import _boscage, _validation
+from boscage._sampler import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray
+from boscage.trees.posterior import PosteriorTree
 
 _COUNTS = {
     "smc": ("n_particles", "n_islands", "max_stages"),
@@ -64,35 +64,37 @@ class BayesianTree(SampledModel):
             )
 
     def _settings(self, seed: int) -> Any:
-        kind = _inputs.check_choice("sampler", self.sampler, ("smc", "mcmc"))
+        kind = _validation.check_choice("sampler", self.sampler, ("smc", "mcmc"))
         counts: dict[str, Any] = {
-            name: _inputs.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]
+            name: _validation.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]
         }
         if kind == "mcmc":
             return _boscage.McmcSettings(
                 **counts,
-                n_burn_in=_inputs.check_count("n_burn_in", self.n_burn_in, 0),
+                n_burn_in=_validation.check_count("n_burn_in", self.n_burn_in, 0),
                 moves=_check_moves(self.moves),
                 seed=seed,
             )
         words: dict[str, Any] = {
-            name: _inputs.check_word(name, getattr(self, name)) for name in _WORDS
+            name: _validation.check_word(name, getattr(self, name)) for name in _WORDS
         }
         n_dimensions = self.n_dimensions
         if n_dimensions is not None:
-            n_dimensions = _inputs.check_count("n_dimensions", n_dimensions, 1)
+            n_dimensions = _validation.check_count("n_dimensions", n_dimensions, 1)
         return _boscage.SmcSettings(
             **counts,
             **words,
             n_dimensions=n_dimensions,
-            ess_threshold=_inputs.check_positive("ess_threshold", self.ess_threshold, zero=True),
+            ess_threshold=_validation.check_positive(
+                "ess_threshold", self.ess_threshold, zero=True
+            ),
             seed=seed,
         )
 
     def _prior(self) -> dict[str, Any]:
         return {
-            "alpha_s": _inputs.check_positive("alpha_s", self.alpha_s),
-            "beta_s": _inputs.check_positive("beta_s", self.beta_s, zero=True),
+            "alpha_s": _validation.check_positive("alpha_s", self.alpha_s),
+            "beta_s": _validation.check_positive("beta_s", self.beta_s, zero=True),
         }
 
     @classmethod

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.base import RegressorMixin
 
-from boscage import _boscage, _inputs
-from boscage._bart_base import Bart
+from boscage import _boscage, _validation
 from boscage._types import AnyArray, FloatArray, Rows
-from boscage.mixture import GaussianMixture
+from boscage.bart._base import Bart
+from boscage.distributions.gaussian import GaussianMixture
 
 
 class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
@@ -200,15 +200,15 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         return self
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _inputs.check_numbers(self, y, n_rows)
+        return _validation.check_numbers(self, y, n_rows)
 
     def _noise(self) -> dict[str, Any]:
         noise: dict[str, Any] = {
-            name: _inputs.check_positive(name, getattr(self, name)) for name in ("nu", "q")
+            name: _validation.check_positive(name, getattr(self, name)) for name in ("nu", "q")
         }
         for name in ("sigma", "sigma_estimate"):
             value = getattr(self, name)
-            noise[name] = None if value is None else _inputs.check_positive(name, value)
+            noise[name] = None if value is None else _validation.check_positive(name, value)
         return noise
 
     def _sample(
@@ -270,10 +270,10 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
             The draws of the first chain first; reshape to ``(n_chains, n_draws, n_samples)``.
         """
         self._require_model()
-        return self._predict_checked(_inputs.check_rows(self, X, reset=False))
+        return self._predict_checked(_validation.check_rows(self, X, reset=False))
 
     def _predict_checked(self, rows: Rows) -> FloatArray:
-        n_threads = _inputs.n_threads(self.n_jobs)
+        n_threads = _validation.n_threads(self.n_jobs)
         return np.asarray(self._model.predict_draws(rows, n_threads=n_threads))
 
     def _predictive(
@@ -282,7 +282,7 @@ class BARTRegressor(RegressorMixin, Bart):  # type: ignore[misc]
         sigma = self.sigma_.reshape(-1, 1)
         groups = {"posterior_predictive": draws + sigma * rng.standard_normal(draws.shape)}
         if y is not None:
-            target = _inputs.check_numbers(self, y, draws.shape[1])
+            target = _validation.check_numbers(self, y, draws.shape[1])
             groups["observed_data"] = target
             groups["log_likelihood"] = norm.logpdf(target, draws, sigma)
         return groups

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from boscage import _inputs
-from boscage._array_tree import ArrayTree, class_name, feature_name
+from boscage import _validation
 from boscage._types import AnyArray, FloatArray, IntArray
+from boscage.trees._base import ArrayTree, class_name, feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ class PosteriorTree(ArrayTree):
         '|   False (10 of 10 rows)'
         """
         if decimals is not None:
-            _inputs.check_count("decimals", decimals, 0)
+            _validation.check_count("decimals", decimals, 0)
         lines = []
         depth = self.depth
         for node in range(self.n_nodes):

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
-from boscage import _inputs
-from boscage._kept import KeptModel
-from boscage._learned_weights import LearnedWeights
+from boscage import _validation
+from boscage._estimator import KeptModel
 from boscage._progress import progress_bar
-from boscage._tree import MondrianTree
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
+from boscage.mondrian.feature_rates.classification import LearnedWeights
+from boscage.trees.mondrian import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
 
@@ -120,7 +120,7 @@ class MondrianForest(KeptModel):
             If there is no row of that number; nothing is forgotten then.
         """
         model = self._require_model()
-        model.forget(_inputs.check_ids(ids))
+        model.forget(_validation.check_ids(ids))
         return self
 
     def merge(self: Self, other: Self) -> Self:
@@ -191,11 +191,11 @@ class MondrianForest(KeptModel):
         settings = self._settings()
         window = self._window()
         n_threads = self._n_threads()
-        rows = _inputs.check_rows(self, X, reset=True)
+        rows = _validation.check_rows(self, X, reset=True)
         target = self._check_target(y, len(rows))
-        numbers = None if ids is None else _inputs.check_ids(ids, len(rows))
-        low, high = _inputs.check_range(self.feature_range, rows.shape[1])
-        seed = _inputs.draw_seed(self.random_state)
+        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
+        low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        seed = _validation.draw_seed(self.random_state)
         if window is not None and len(rows) > window:
             # Ranges and rates are those of the rows that stay: the others leave no trace.
             if numbers is None:
@@ -217,7 +217,7 @@ class MondrianForest(KeptModel):
             if learned.maps is not None:
                 extra = extra | {"maps": learned.maps}
         elif self.feature_weights is not None:
-            weights = _inputs.check_weights(self.feature_weights, rows.shape[1])
+            weights = _validation.check_weights(self.feature_weights, rows.shape[1])
         model = self._new_model(settings, seed)
         with self._progress("growing") as progress:
             model.fit(
@@ -244,9 +244,9 @@ class MondrianForest(KeptModel):
             self._settings()  # refuses what is out of its domain
         window = self._window()
         self._n_threads()  # as does this
-        rows = _inputs.check_rows(self, X, reset=False)
+        rows = _validation.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
-        numbers = None if ids is None else _inputs.check_ids(ids, len(rows))
+        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
         try:
             model.partial_fit(rows, *encoded, ids=numbers)
@@ -277,7 +277,7 @@ class MondrianForest(KeptModel):
     def _window(self) -> int | None:
         if self.window_size is None:
             return None
-        return _inputs.check_count("window_size", self.window_size, 1)
+        return _validation.check_count("window_size", self.window_size, 1)
 
     def _slide(self, window: int | None) -> None:
         if window is not None and self._model.n_rows > window:
@@ -308,12 +308,12 @@ class MondrianForest(KeptModel):
     def _query(self, X: Any) -> tuple[Any, Rows]:
         """The model and checked rows to predict for."""
         model = self._require_rows()
-        rows = _inputs.check_rows(self, X, reset=False)
+        rows = _validation.check_rows(self, X, reset=False)
         self._settle(model)
         return model, rows
 
     def _n_threads(self) -> int:
-        return _inputs.n_threads(self.n_jobs)
+        return _validation.n_threads(self.n_jobs)
 
     @contextmanager
     def _progress(self, description: str) -> Iterator[Progress | None]:

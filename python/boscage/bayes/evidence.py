@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from boscage import _inputs
-from boscage._bayes_base import BayesianTree
+from boscage import _validation
 from boscage._types import AnyArray, FloatArray
+from boscage.bayes._base import BayesianTree
 
 __all__ = ["EvidenceTable", "compare_features", "compare_parameters"]
 
@@ -133,7 +133,7 @@ def compare_features(
     """
     _check_sampler(model)
     # All columns first: a wrong one should not be found after long fits.
-    names, rows = _inputs.column_names(X), np.asarray(X)
+    names, rows = _validation.column_names(X), np.asarray(X)
     parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [
         _fitted(one, part, y) for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
@@ -164,7 +164,7 @@ def _columns(
 def _seeded(model: BayesianTree, n: int) -> list[Any]:
     """Copies of a model, each with a seed of its own."""
     # A copy, so that a generator stays as it is.
-    seed = _inputs.draw_seed(copy.deepcopy(model.random_state))
+    seed = _validation.draw_seed(copy.deepcopy(model.random_state))
     seeds = np.random.SeedSequence(seed).generate_state(n, np.uint64)
     return [clone(model).set_params(random_state=int(own)) for own in seeds]
 

@@ -1,0 +1,1 @@
+"""Feature rates learned from the targets: ``feature_weights="learned"``."""
