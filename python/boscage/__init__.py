@@ -1,38 +1,39 @@
 """Boscage: probabilistic decision trees and forests.
 
-Mondrian forests for classification and regression that learn online exactly as in batch, forget
-rows on request, merge, and predict whole distributions; posteriors over single decision trees,
-with the marginal likelihood of the data, and over sums of trees (BART).
+Mondrian forests for classification and regression, which learn online exactly as in batch, forget
+rows on request, merge, and predict whole distributions; posteriors over single decision trees, with
+the marginal likelihood of the data; and posteriors over sums of trees (BART).
 """
 
-from boscage import metrics
+from boscage import diagnostics, metrics, plots
 from boscage._boscage import __version__
-from boscage.bart.classifier import BARTClassifier
-from boscage.bart.regressor import BARTRegressor
-from boscage.bayes.classifier import BayesianTreeClassifier
-from boscage.bayes.regressor import BayesianTreeRegressor
-from boscage.distributions.gaussian import GaussianMixture
-from boscage.distributions.student import StudentMixture
-from boscage.mondrian.classifier import MondrianForestClassifier
-from boscage.mondrian.regressor import MondrianForestRegressor
+from boscage.bart import BARTClassifier, BARTRegressor, Kernels
+from boscage.bayes import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, evidence
+from boscage.distributions import GaussianMixture, PredictiveDistribution, StudentMixture
+from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
 from boscage.persistence import load
-from boscage.trees.drawn import DrawnTree
-from boscage.trees.mondrian import MondrianTree
-from boscage.trees.posterior import PosteriorTree
+from boscage.trees import DrawnTree, MondrianTree, PosteriorTree
 
 __all__ = [
+    "MCMC",
+    "SMC",
     "BARTClassifier",
     "BARTRegressor",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
     "DrawnTree",
     "GaussianMixture",
+    "Kernels",
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",
     "PosteriorTree",
+    "PredictiveDistribution",
     "StudentMixture",
     "__version__",
+    "diagnostics",
+    "evidence",
     "load",
     "metrics",
+    "plots",
 ]

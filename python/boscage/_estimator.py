@@ -1,4 +1,4 @@
-"""Estimators around a fitted compiled model: access to it, copies and files."""
+"""Base of all estimators: access to the compiled model, copies and files."""
 
 from __future__ import annotations
 
@@ -7,47 +7,48 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from boscage import _validation
-from boscage._types import AnyArray
+from boscage import _validation, persistence
+from boscage._types import AnyArray, Rows
 
-Self = TypeVar("Self", bound="KeptModel")
+Self = TypeVar("Self", bound="Estimator")
 
+# Files hold a JSON object whose entry of this name is what only Python knows of the model.
 _ANNOTATION = "boscage-python"
 
 
-class KeptModel(BaseEstimator):  # type: ignore[misc]
-    """Base of estimators that keep a compiled model; not for direct use."""
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators, each of which wraps a compiled model. Not for direct use."""
 
-    # The compiled model, once there is one. It holds all that was learned.
+    # The kind of model; set by `persistence.register`.
+    _kind: ClassVar[persistence.ModelKind]
+
+    # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
 
     n_jobs: int | None
     n_features_in_: int
     feature_names_in_: AnyArray
 
-    # -- what the subclasses say ------------------------------------------------------------------
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _metadata(self) -> dict[str, Any]:
+        """What only Python knows of the model, as values that JSON can hold."""
 
     @classmethod
     @abstractmethod
-    def _model_class(cls) -> Any:
-        """The compiled class of the model."""
+    def _from_model(
+        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> Self:
+        """An unfitted estimator with the parameters of a model that was read from a file.
 
-    @abstractmethod
-    def _notes(self) -> dict[str, Any]:
-        """What only Python knows of the model, as JSON knows it."""
-
-    @classmethod
-    @abstractmethod
-    def _around(cls: type[Self], model: Any, notes: dict[str, Any], n_jobs: int | None) -> Self:
-        """An estimator with the parameters of a model read from a file, and with the model.
-
-        `notes` are what `_notes` gave, if the file comes from here; they may hold anything.
+        `metadata` is what `_metadata` returned if Python wrote the file. It is not to be trusted.
         """
 
     # -- access to the model ----------------------------------------------------------------------
@@ -59,9 +60,22 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._model
 
+    def _query(self, X: Any) -> tuple[Any, Rows, int]:
+        """The fitted model, the checked rows to predict, and the number of threads."""
+        model = self._require_model()
+        rows = _validation.check_rows(self, X, reset=False)
+        return model, rows, self._n_threads()
+
+    def _n_threads(self) -> int:
+        return _validation.n_threads(self.n_jobs)
+
+    def _names(self) -> AnyArray | None:
+        """The names of the features, if the model was fitted on named columns."""
+        return getattr(self, "feature_names_in_", None)
+
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Undo what a call did to the attributes if it does not come to its end."""
+        """Restore the estimator's attributes if the block raises."""
         before = self.__dict__.copy()
         try:
             yield
@@ -73,19 +87,28 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
     # -- copies and files -------------------------------------------------------------------------
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the model to a file, which Rust and Python can read.
+        """Save the model to a file that both Rust and Python can load.
 
         Parameters
         ----------
         file : path-like or binary file
-            A file of that name is replaced when all is written, and left as it was if that fails.
+            An existing file of that name is replaced once the new one is complete; if writing
+            fails, it stays as it was.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        OSError
+            If the file cannot be written.
         """
         model = self._require_model()
-        notes = self._notes()
-        if hasattr(self, "feature_names_in_"):
-            notes["feature_names_in_"] = self.feature_names_in_.tolist()
-        # JSON: no code, and readable anywhere.
-        annotation = json.dumps({_ANNOTATION: notes})
+        metadata = self._metadata()
+        names = self._names()
+        if names is not None:
+            metadata["feature_names_in_"] = names.tolist()
+        # JSON holds no code and can be read anywhere.
+        annotation = json.dumps({_ANNOTATION: metadata})
         if isinstance(file, (str, os.PathLike)):
             model.save(os.fspath(file), annotation=annotation)
         else:
@@ -95,21 +118,29 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
     def load(
         cls: type[Self], file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
     ) -> Self:
-        """Read a model from a file; a forest goes on learning as if it had never been saved.
+        """Load a model of this class from a file.
+
+        A loaded forest continues to learn exactly as if it had never been saved.
 
         Parameters
         ----------
         file : path-like or binary file
+            What ``save`` wrote.
         n_jobs : int, default=None
-            Threads to load with; the model's ``n_jobs``.
+            Number of threads to load with. It becomes the estimator's ``n_jobs``.
 
         Returns
         -------
         estimator of this class
-        """
-        from boscage.persistence import load
 
-        model = load(file, n_jobs=n_jobs)
+        Raises
+        ------
+        ValueError
+            If the file is damaged, is not a model file, or holds a model of another class.
+        OSError
+            If the file cannot be read.
+        """
+        model = persistence.load(file, n_jobs=n_jobs)
         if not isinstance(model, cls):
             name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else "the file"
             raise ValueError(f"{name} holds a {type(model).__name__}, not a {cls.__name__}")
@@ -124,19 +155,19 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_model" in state:
             n_threads = _validation.n_threads(state.get("n_jobs"))
-            model = self._model_class().from_bytes(state["_model"], n_threads=n_threads)
+            model = self._kind.model.from_bytes(state["_model"], n_threads=n_threads)
             state = state | {"_model": model}
         super().__setstate__(state)
 
     @classmethod
     def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
-        """The estimator around a model that was read from a file."""
-        model = cls._model_class().from_bytes(data, n_threads=_validation.n_threads(n_jobs))
-        notes = _read_annotation(model.annotation)
-        estimator = cls._around(model, notes, n_jobs)
+        """The fitted estimator that a file holds."""
+        model = cls._kind.model.from_bytes(data, n_threads=_validation.n_threads(n_jobs))
+        metadata = _read_annotation(model.annotation)
+        estimator = cls._from_model(model, metadata, n_jobs)
         estimator._model = model
         estimator.n_features_in_ = int(model.n_features)
-        names = notes.get("feature_names_in_")
+        names = metadata.get("feature_names_in_")
         if (
             isinstance(names, list)
             and len(names) == model.n_features
@@ -147,10 +178,10 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
 
 
 def _read_annotation(text: str) -> dict[str, Any]:
-    """The notes that `KeptModel.save` wrote; a file from elsewhere has none."""
+    """The metadata that `Estimator.save` wrote; empty for a file from elsewhere."""
     try:
-        notes = json.loads(text)
+        annotation = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    inner = notes.get(_ANNOTATION) if isinstance(notes, dict) else None
-    return inner if isinstance(inner, dict) else {}
+    metadata = annotation.get(_ANNOTATION) if isinstance(annotation, dict) else None
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,4 +1,4 @@
-"""Checks of what users pass in; every message says what was found, where, and what is expected."""
+"""Checks of arguments. Each message says what was found, where, and what was expected."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from boscage._types import AnyArray, FloatArray, Ids, Label, Maps, Rows
 
-# The greatest id, seed or count that the compiled code can be handed.
+# The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
 
 # -- rows -----------------------------------------------------------------------------------------
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Rows as a finite row-major matrix of float32 or float64, copied only if they were not.
+    """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
 
     Sets or compares ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
     """
-    if not reset and _fits_as_it_is(estimator, X):
+    if not reset and _is_checked(estimator, X):
         _require_finite(X, "X")
         return X  # type: ignore[no-any-return]
     X = _as_table(X)
     try:
-        # Finiteness is checked below, where the row and the column can be named.
+        # Finiteness is checked below, where the message can name row and column.
         rows: Rows = validate_data(
             estimator,
             X,
@@ -52,10 +52,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return rows
 
 
-def _fits_as_it_is(estimator: Any, X: Any) -> bool:
-    """Whether all that scikit-learn would check is plainly so.
+def _is_checked(estimator: Any, X: Any) -> bool:
+    """Whether scikit-learn's checks would find nothing to do.
 
-    Its checks take as long as learning a row does, which counts when rows come one by one.
+    They take as long as learning a row, which matters if rows arrive one by one.
     """
     return (
         type(X) is np.ndarray
@@ -70,7 +70,7 @@ def _fits_as_it_is(estimator: Any, X: Any) -> bool:
 
 
 def _as_table(X: Any) -> Any:
-    """A record batch becomes the table that scikit-learn knows; dates are no numbers."""
+    """Turn a record batch into a table, which scikit-learn knows, and refuse dates."""
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
@@ -87,7 +87,7 @@ def column_names(X: Any) -> Sequence[Any] | None:
 
 
 def _name_text(X: Any, error: ValueError) -> None:
-    """Say which entry is text, rather than only that one is."""
+    """Raise an error that names the first entry that is text."""
     names = column_names(X)
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2:
@@ -106,7 +106,7 @@ def _name_text(X: Any, error: ValueError) -> None:
 
 
 def _require_finite(values: AnyArray, what: str, names: Any = None) -> None:
-    # A finite sum proves that every term is finite, at no cost in memory.
+    # A finite sum proves that every term is finite, and needs no memory.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
@@ -142,26 +142,26 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
 
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
-    """Class labels as a one-dimensional array; `encode` makes codes of them."""
+    """Class labels as a one-dimensional array; `encode` turns them into codes."""
     column = _column(estimator, y, n_rows)
     if column.dtype.kind == "O":
         kinds = {type(value) for value in column}
         if all(issubclass(kind, (bool, np.bool_, Real)) for kind in kinds):
-            # Numbers that came as objects, for example from a nullable column of pandas.
+            # Numbers in an array of objects, for example from a nullable column of pandas.
             column = np.array(column.tolist())
         elif len(kinds) > 1:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"y mixes labels of types {names}; expected labels of one type")
     if column.dtype.kind == "f":
         _require_finite(column, "y")
-        great = np.flatnonzero(np.abs(column) > 2.0**53)
-        if great.size:
+        large = np.flatnonzero(np.abs(column) > 2.0**53)
+        if large.size:
             raise ValueError(
-                f"y holds {column[great[0]]} in row {great[0]}; a float that is a label must be "
+                f"y holds {column[large[0]]} in row {large[0]}; a label of type float must be "
                 "a whole number up to 2**53"
             )
-    # Integers and text are labels. scikit-learn would doubt it where few rows have many classes,
-    # which is nothing strange in a stream.
+    # Integers and strings are labels. scikit-learn would warn of few rows with many classes, which
+    # are common in a stream.
     if column.dtype.kind not in "biuUO":
         check_classification_targets(column)
     return column
@@ -174,8 +174,8 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
             "but the target y is None."
         )
     if not isinstance(y, (np.ndarray, list, tuple)) and hasattr(y, "__array__"):
-        # Columns of tables become NumPy's own types, rather than what scikit-learn makes of them:
-        # it turns nullable integers into floats, which would be other labels.
+        # NumPy keeps the type of a table's column. scikit-learn would turn nullable integers into
+        # floats, which are other labels.
         y = np.asarray(y)
     column: AnyArray = y if _is_column(y) else column_or_1d(y, warn=True)
     if len(column) != n_rows:
@@ -191,19 +191,19 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
 
 
 def _is_column(y: Any) -> bool:
-    """Whether scikit-learn's checks, which take their time, would find nothing to do."""
+    """Whether scikit-learn's checks, which are slow, would find nothing to do."""
     return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
 
 
 def encode(y: AnyArray, known: Collection[Label]) -> tuple[NDArray[np.uint32], list[Label]]:
-    """Codes into a list of labels, which are of the kind that the forest already has."""
+    """Labels as codes and the sorted list of labels, of the type of the known ones."""
     unique, codes = np.unique(y, return_inverse=True)
     labels = conform(unique, known, "y")
     return codes.astype(np.uint32), labels
 
 
 def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:
-    """Declared labels, each once."""
+    """Declared labels, sorted and without repetitions."""
     declared = np.asarray(classes)
     if declared.ndim != 1 or not declared.size:
         raise ValueError(f"classes has shape {declared.shape}; expected a list of labels")
@@ -215,9 +215,9 @@ def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:
 
 
 def conform(unique: AnyArray, known: Collection[Label], what: str) -> list[Label]:
-    """Labels as Python values of one kind: that of the known classes, if there are any.
+    """Labels as Python values of one type: that of the known classes, if there are any.
 
-    A stream may bring 0 and 1 as integers today and as floats tomorrow; they are the same classes.
+    A stream may hold 0 and 1 as integers at first and as floats later; they are the same classes.
     """
     labels: list[Label] = [_plain(value, what) for value in unique.tolist()]
     kinds = {type(label) for label in labels}
@@ -264,18 +264,18 @@ def _listed(values: Collection[Label]) -> str:
 
 
 def check_ids(ids: Any, n_rows: int | None = None) -> Ids:
-    """Row numbers as uint64, each once."""
+    """Row numbers as uint64, checked to be distinct."""
     array = np.asarray(ids)
     if n_rows is None:
         array = np.atleast_1d(array)
     if array.ndim != 1:
-        raise ValueError(f"ids has shape {array.shape}; expected one number a row")
+        raise ValueError(f"ids has shape {array.shape}; expected one number per row")
     if n_rows is not None and len(array) != n_rows:
-        raise ValueError(f"ids has {len(array)} entries for {n_rows} rows; expected one a row")
+        raise ValueError(f"ids has {len(array)} entries for {n_rows} rows; expected one per row")
     if not len(array):
         return np.empty(0, dtype=np.uint64)
     if array.dtype.kind == "O":
-        # Integers beyond 2**63 beside smaller ones, for example.
+        # For example integers above 2**63 together with smaller ones.
         array = _ids_of_objects(array)
     if array.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers, found {array.dtype}")
@@ -308,7 +308,7 @@ def _ids_of_objects(array: AnyArray) -> AnyArray:
 
 
 def check_count(name: str, value: Any, minimum: int) -> int:
-    """An integer that is at least `minimum`."""
+    """An integer of at least `minimum`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, found {value!r}")
     count = operator.index(value)
@@ -320,7 +320,7 @@ def check_count(name: str, value: Any, minimum: int) -> int:
 
 
 def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = False) -> float:
-    """A real number above zero (or zero itself, or infinity, where that makes sense)."""
+    """A positive real number; optionally zero or infinity."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, found {value!r}")
     number = float(value)
@@ -340,15 +340,40 @@ def check_real(name: str, value: Any) -> float:
     return number
 
 
+def check_probabilities(name: str, value: Any) -> FloatArray:
+    """Numbers in [0, 1], as an array of any shape."""
+    try:
+        probabilities = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a number or an array, found {value!r}") from error
+    if not ((probabilities >= 0.0) & (probabilities <= 1.0)).all():
+        raise ValueError(f"{name} must lie in [0, 1], found {value!r}")
+    return probabilities
+
+
+def check_draws(n: Any) -> int:
+    """A number of draws, which may be zero."""
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, Integral) or n < 0:
+        raise ValueError(f"n must be an integer >= 0, found {n!r}")
+    return int(n)
+
+
+def check_generator(random_state: Any) -> Any:
+    """A generator of random numbers: NumPy's new one as it is, or what scikit-learn makes of it."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
 def check_word(name: str, value: Any) -> str:
-    """A string; which ones there are, the compiled module knows."""
+    """A string; the compiled module checks which one."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, found {value!r}")
     return value
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of several words, refused in the words of the compiled module."""
+    """One of several words; the message is that of the compiled module."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {words}, found {value!r}")
@@ -381,7 +406,7 @@ def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
     """``feature_weights`` as a vector of rates."""
     if isinstance(value, str):
         raise ValueError(
-            f"feature_weights must be None, 'learned' or one number a feature, found {value!r}"
+            f"feature_weights must be None, 'learned' or one number per feature, found {value!r}"
         )
     weights = _per_feature("feature_weights", value, n_features)
     negative = np.flatnonzero(weights < 0)
@@ -394,7 +419,7 @@ def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
 
 
 def check_maps(value: Any, n_features: int) -> Maps:
-    """``feature_maps`` as a pair of vectors a feature; the core checks what they say."""
+    """``feature_maps`` as a pair of vectors per feature; the compiled module checks the values."""
     try:
         maps = [
             (np.asarray(knots, dtype=np.float64), np.asarray(shares, dtype=np.float64))
@@ -429,7 +454,7 @@ def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """What ``n_jobs`` means in scikit-learn, as a number of threads."""
+    """The number of threads that ``n_jobs`` means in scikit-learn."""
     if n_jobs is not None and (
         isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral)
     ):
@@ -440,7 +465,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def draw_seed(random_state: Any) -> int:
-    """The model's seed: an integer is taken as it is, so that Rust and Python grow equal trees."""
+    """The model's seed. An integer is the seed itself, so that Rust and Python grow equal trees."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):

@@ -1,97 +1,94 @@
-"""What Bayesian decision trees for classes and for numbers share: samplers and their results."""
+"""Base of the Bayesian decision trees: priors, samplers and what can be read off the posterior."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from boscage import _boscage, _validation
-from boscage._sampler import SampledModel
+from boscage import _validation
+from boscage._sampler import PosteriorSampler
+from boscage._settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray
-from boscage.trees.posterior import PosteriorTree
+from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
+from boscage.trees import PosteriorTree
 
-_COUNTS = {
-    "smc": ("n_particles", "n_islands", "max_stages"),
-    "mcmc": ("n_chains", "n_draws", "thin"),
-}
-_WORDS = ("proposal", "expansion", "candidate_order", "resampling", "island_weights")
+Self = TypeVar("Self", bound="BayesianTree")
+
 _MOVES = ("grow", "prune", "change", "swap")
 
 
-class BayesianTree(SampledModel):
-    """Base of the Bayesian decision trees; not for direct use."""
+class BayesianTree(PosteriorSampler):
+    """Base of the Bayesian decision trees. Not for direct use."""
 
-    sampler: str
-    n_particles: int
-    n_islands: int
-    proposal: str
-    n_dimensions: int | None
-    expansion: str
-    candidate_order: str
-    resampling: str
-    ess_threshold: float
-    max_stages: int
-    island_weights: str
-    n_chains: int
-    n_draws: int
-    thin: int
-    n_burn_in: int
-    moves: tuple[float, float, float, float]
+    _settings_param: ClassVar[str] = "sampler"
+    _settings_classes: ClassVar[tuple[type[Settings], ...]] = (SMC, MCMC)
+
+    sampler: Literal["smc", "mcmc"] | SMC | MCMC
     alpha_s: float
     beta_s: float
 
-    # -- what the subclasses say ------------------------------------------------------------------
+    # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
-    def _values(self, values: FloatArray) -> dict[str, AnyArray]:
-        """The numbers of a tree's nodes by name."""
+    def _node_values(self, values: FloatArray) -> dict[str, AnyArray]:
+        """The arrays of a tree's nodes by name, from the compiled module's table."""
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, **more: Any) -> None:
-        super()._fit(X, y, **more)
-        if not self._by_chain() and self.n_unfinished_.any():
+    def fit(self: Self, X: Any, y: ArrayLike) -> Self:
+        """Sample the posterior over trees.
+
+        Warns with a `sklearn.exceptions.ConvergenceWarning` if SMC's ``max_stages`` cut trees
+        short.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
+            regressor finite numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or `X` or `y` holds values that are not finite numbers,
+            has a wrong shape, or is empty.
+        TypeError
+            If a parameter or a label is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        self._fit(X, y)
+        if not self._used_mcmc() and self.n_unfinished_.any():
+            islands = self._report("smc")
             warnings.warn(
-                f"max_stages={self.max_stages} cut the trees of {self.n_unfinished_.sum()} "
-                f"particles short (of {self.n_particles} on each of {self.n_islands} islands): "
-                "the marginal likelihood is that of trees cut short so",
+                f"max_stages cut the trees of {self.n_unfinished_.sum()} particles short (of "
+                f"{islands[0]['n_particles']} particles on each of {len(islands)} islands): "
+                "log_marginal_likelihood_ is that of trees which are cut short in this way; "
+                "raise max_stages",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+        return self
 
-    def _settings(self, seed: int) -> Any:
-        kind = _validation.check_choice("sampler", self.sampler, ("smc", "mcmc"))
-        counts: dict[str, Any] = {
-            name: _validation.check_count(name, getattr(self, name), 1) for name in _COUNTS[kind]
-        }
-        if kind == "mcmc":
-            return _boscage.McmcSettings(
-                **counts,
-                n_burn_in=_validation.check_count("n_burn_in", self.n_burn_in, 0),
-                moves=_check_moves(self.moves),
-                seed=seed,
-            )
-        words: dict[str, Any] = {
-            name: _validation.check_word(name, getattr(self, name)) for name in _WORDS
-        }
-        n_dimensions = self.n_dimensions
-        if n_dimensions is not None:
-            n_dimensions = _validation.check_count("n_dimensions", n_dimensions, 1)
-        return _boscage.SmcSettings(
-            **counts,
-            **words,
-            n_dimensions=n_dimensions,
-            ess_threshold=_validation.check_positive(
-                "ess_threshold", self.ess_threshold, zero=True
-            ),
-            seed=seed,
-        )
+    @classmethod
+    def _as_settings(cls, value: Any) -> Sampler:
+        return as_sampler(value)
 
-    def _prior(self) -> dict[str, Any]:
+    def _compile_settings(self, seed: int) -> Any:
+        return as_sampler(self.sampler)._compile(seed)
+
+    def _tree_prior(self) -> dict[str, Any]:
         return {
             "alpha_s": _validation.check_positive("alpha_s", self.alpha_s),
             "beta_s": _validation.check_positive("beta_s", self.beta_s, zero=True),
@@ -99,23 +96,32 @@ class BayesianTree(SampledModel):
 
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
-        # A model from Rust may have a prior of trees that Python does not know.
+        # A model from Rust may have a prior over trees that Python does not know.
         numbers = {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
         return {name: value for name, value in numbers.items() if value is not None}
 
     # -- the posterior ----------------------------------------------------------------------------
 
     def apply(self, X: Any) -> IntArray:
-        """The leaf of each row in each tree.
+        """Return the leaf that each row reaches in each tree.
 
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of shape (n_samples, n_trees)
-            Numbers of nodes.
+            Node numbers.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` has another number of features, other feature names, or values that are not
+            finite numbers.
         """
         model, rows, n_threads = self._query(X)
         leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
@@ -123,79 +129,80 @@ class BayesianTree(SampledModel):
 
     @property
     def trees_(self) -> list[PosteriorTree]:
-        """Every tree as arrays; see `PosteriorTree`. They are built anew at each access."""
+        """All trees as arrays; see `PosteriorTree`. They are built anew at each access."""
         return [self._tree(arrays) for arrays in self._require_model().trees()]
 
     @property
     def weights_(self) -> FloatArray:
-        """The weight of each tree; they sum to one, and are equal for MCMC."""
+        """The weight of each tree. Weights sum to one; after MCMC they are equal."""
         weights: FloatArray = self._require_model().weights
         return weights
 
     @property
     def best_tree_(self) -> PosteriorTree:
-        """The most probable tree of those that were found: that of the greatest `log_posterior_`.
+        """The most probable of the trees found: the one with the greatest `log_posterior_`.
 
-        Its weight need not be the greatest: that says what a tree counts for beside the others.
+        It need not have the greatest weight, which says how much a tree counts in predictions.
         """
         return self._tree(self._require_model().best_tree())
 
     @property
     def log_posterior_(self) -> FloatArray:
-        """Logarithm of the posterior probability of each tree, but for the marginal likelihood.
+        """Logarithm of the unnormalised posterior probability of each tree.
 
-        Prior times likelihood, leaves being integrated out. A tree is what it makes of the training
-        rows: all thresholds in a gap between rows are the same cut, whose prior probability is the
-        share of the gap in the extent of the node's rows. So features may be in any units, and
-        trees of both samplers can be compared (``trace_`` has densities of thresholds instead).
-        With `log_marginal_likelihood_` subtracted these are logarithms of probabilities.
-        A node that `max_stages` left undecided counts as one that stopped.
+        This is the prior of the tree times the likelihood of the targets, with the leaves
+        integrated out. Trees that partition the training rows alike count as the same tree: all
+        thresholds in a gap between rows are one split, whose prior probability is the share of the
+        gap in the range of the node's rows. The values do not depend on the units of the features,
+        and trees from both samplers can be compared. (``trace_`` holds densities of thresholds
+        instead.) Subtract `log_marginal_likelihood_` to normalise. A node that `max_stages` left
+        undecided counts as a leaf.
         """
         logs: FloatArray = self._require_model().log_posteriors
         return logs
 
     @property
     def log_marginal_likelihood_(self) -> float:
-        """Logarithm of the probability of the targets given the features; from SMC only.
+        """Logarithm of the marginal likelihood of the targets; after SMC only.
 
-        Its exponential is an unbiased estimate, trees and leaves being integrated out. Where
-        `max_stages` cut trees short (``n_unfinished_``), so does the prior of the trees meant: a
-        node that no stage came to is a leaf.
+        Trees and leaves are integrated out. The exponential of this value is an unbiased estimate.
+        If `max_stages` cut trees short (``n_unfinished_``), the prior is that of trees cut short in
+        the same way: a node that no stage reached is a leaf.
         """
         return self._log_evidence()[0]
 
     @property
     def log_marginal_likelihood_error_(self) -> float:
-        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single one.
+        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single island.
 
-        By the jackknife. Where it is more than about one, few islands have most of the evidence,
-        and the estimate is probably too low. It knows only of trees that were found: from few
-        particles the estimate can be too low by several times its error.
+        It is a jackknife estimate. An error above one means that a few islands hold most of the
+        evidence; the estimate is then probably too low. The error does not account for trees that
+        no particle found: with few particles the estimate can be too low by several times its
+        error.
         """
         return self._log_evidence()[1]
 
     @property
     def island_log_marginal_likelihood_(self) -> FloatArray:
-        """Each island's own estimate of the logarithm of the marginal likelihood."""
+        """Each island's estimate of the logarithm of the marginal likelihood; after SMC only."""
         return np.array([island["log_evidence"] for island in self._report("smc")])
 
     @property
     def n_unfinished_(self) -> IntArray:
-        """For each island, how many particles have trees that `max_stages` cut short."""
+        """For each island, the number of particles that `max_stages` cut short; after SMC only."""
         return np.array([island["n_unfinished"] for island in self._report("smc")], dtype=np.int64)
 
     @property
     def ess_(self) -> list[FloatArray]:
-        """The effective sample size of the weights at each stage, for each island."""
+        """For each island, the effective sample size at each stage; after SMC only."""
         return [island["ess"] for island in self._report("smc")]
 
     @property
     def ancestry_(self) -> list[list[IntArray]]:
-        """Each particle's ancestor before the resampling at the end of each stage.
+        """Each particle's ancestor in the resampling at the end of each stage; after SMC only.
 
-        For each island a list of arrays of shape (n_particles,), one for each stage. Where
-        particles were not resampled, each is its own ancestor; one array, which cannot be written
-        to, stands for all these stages.
+        For each island a list with one array of shape (n_particles,) per stage. In a stage without
+        resampling each particle is its own ancestor; all such stages share one read-only array.
         """
         out = []
         for island in self._report("smc"):
@@ -207,7 +214,7 @@ class BayesianTree(SampledModel):
 
     @property
     def trace_(self) -> dict[str, FloatArray]:
-        """Where the chains were at each draw, of shape (n_chains, n_draws); from MCMC only.
+        """Statistics of each draw, of shape (n_chains, n_draws); after MCMC only.
 
         ``log_prior``, ``log_likelihood``, their sum ``log_posterior``, ``n_leaves`` and ``depth``.
         """
@@ -219,7 +226,7 @@ class BayesianTree(SampledModel):
 
     @property
     def acceptance_(self) -> dict[str, FloatArray]:
-        """The share of steps of each kind that changed the tree, by chain; from MCMC only."""
+        """For each kind of move, the share that was accepted in each chain; after MCMC only."""
         chains = self._report("mcmc")
         tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
         shares = made / np.maximum(tried, 1)
@@ -227,30 +234,39 @@ class BayesianTree(SampledModel):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The probability that a cut of a tree is along each feature: the posterior's mean."""
+        """Posterior mean of the share of a tree's splits that use each feature."""
         return self._mean(self._cut_shares())
 
     @property
     def feature_importances_std_(self) -> FloatArray:
-        """How much that share differs between trees: the posterior's standard deviation."""
+        """Posterior standard deviation of the share of a tree's splits that use each feature."""
         shares = self._cut_shares()
         return np.sqrt(self._mean((shares - self._mean(shares)) ** 2))
 
     @property
     def inclusion_probabilities_(self) -> FloatArray:
-        """The probability that a tree cuts each feature at all."""
+        """Posterior probability that a tree splits each feature at least once."""
         return self._mean(self._cut_shares() > 0.0)
 
     def to_arviz(self) -> Any:
-        """The chains as ArviZ's data tree, for its plots and diagnostics; from MCMC only.
+        """Export the chains to ArviZ, for its plots and diagnostics; after MCMC only.
 
         Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
 
         Returns
         -------
         xarray.DataTree
-            Group ``posterior`` with ``n_leaves``, ``depth`` and ``cut_share`` (by feature), group
-            ``sample_stats`` with ``lp``, ``log_prior`` and ``log_likelihood``.
+            Group ``posterior`` holds ``n_leaves``, ``depth`` and ``cut_share`` (by feature), group
+            ``sample_stats`` holds ``lp``, ``log_prior`` and ``log_likelihood``.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        AttributeError
+            If the model was sampled by SMC.
+        ImportError
+            If arviz-base is not installed.
         """
         trace = self.trace_
         shares = self._cut_shares().reshape(*trace["depth"].shape, self.n_features_in_)
@@ -271,16 +287,21 @@ class BayesianTree(SampledModel):
         )
 
     def _tree(self, arrays: dict[str, AnyArray]) -> PosteriorTree:
-        values = self._values(arrays.pop("values"))
-        return PosteriorTree(**arrays, **values)
+        values = self._node_values(arrays.pop("values"))
+        return PosteriorTree(
+            **arrays,
+            **values,
+            feature_names=self._names(),
+            class_names=getattr(self, "classes_", None),
+        )
 
     def _mean(self, of_trees: AnyArray) -> FloatArray:
-        """The posterior's mean of what each tree has a row of."""
+        """The posterior mean of an array with one row per tree."""
         mean: FloatArray = self.weights_ @ of_trees
         return mean
 
     def _cut_shares(self) -> FloatArray:
-        """By tree, the share of its cuts that each feature has; all zero for a tree of none."""
+        """By tree, the share of splits on each feature; zeros for a tree without splits."""
         cuts = self._require_model().cuts()
         shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
         return shares
@@ -291,25 +312,15 @@ class BayesianTree(SampledModel):
         return report
 
     def _require_sampler(self, kind: str) -> None:
-        if self._by_chain() != (kind == "mcmc"):
+        if self._used_mcmc() != (kind == "mcmc"):
             raise AttributeError(
                 f"this model was not sampled by {kind.upper()}; fit it with sampler={kind!r}"
             )
 
-    def _by_chain(self) -> bool:
+    def _used_mcmc(self) -> bool:
         return self._require_model().log_evidence() is None
 
     def _log_evidence(self) -> tuple[float, float]:
         self._require_sampler("smc")
         evidence: tuple[float, float] = self._model.log_evidence()
         return evidence
-
-
-def _check_moves(moves: Any) -> list[float]:
-    try:
-        chances = [float(p) for p in moves]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"moves must be four probabilities, found {moves!r}") from error
-    if len(chances) != 4:
-        raise ValueError(f"moves must be four probabilities, found {moves!r}")
-    return chances

@@ -1,79 +1,56 @@
-"""Bayesian decision trees for classification, chapter 3 of the thesis."""
+"""Bayesian decision trees for classification."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 
-from boscage import _boscage, _validation
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
+from boscage.bayes.samplers import MCMC, SMC
 
 
-class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[misc]
-    """The posterior over decision trees for classification, by SMC or MCMC.
+@persistence.register("Bayesian tree classifier", _boscage.BayesianTreeClassifier)
+class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
+    """The posterior over decision trees for classification.
 
-    A priori a node splits with probability ``alpha_s / (1 + depth) ** beta_s``, along a feature
-    drawn uniformly among those that vary in it, anywhere in its rows' range; classes in a leaf have
-    a Dirichlet-multinomial distribution of concentration `alpha`. What comes out are weighted
-    trees and, by SMC, the marginal likelihood of the data.
+    A priori, a node at depth ``depth`` splits with probability
+    ``alpha_s / (1 + depth) ** beta_s``, on a feature drawn uniformly among those that vary in the
+    node, at a threshold drawn uniformly from the range of the node's rows (equations 3.3 and 3.4 of
+    the thesis). The classes in a leaf have a Dirichlet-multinomial distribution of concentration
+    `alpha` (equation 3.2). The fitted model holds weighted trees and, from SMC, the marginal
+    likelihood of the data.
 
     Parameters
     ----------
-    n_particles : int, default=10
-        Particles of each island (SMC).
-    sampler : {"smc", "mcmc"}, default="smc"
-        Sequential Monte Carlo (Algorithm 3.1), or the Markov chain of Chipman et al. (1998).
-    n_islands : int, default=5
-        Independent runs of SMC, averaged.
-    proposal : {"optimal", "exploring", "prior", "empirical"}, default="optimal"
-        How SMC decides at a node: by prior times likelihood; so seven times in ten and else by
-        the prior; by the prior; or by the prior with cuts spread evenly over the gaps between rows.
-    n_dimensions : int or None, default=None
-        With the first two: consider only so many features, drawn anew at each node. Faster,
-        and more diverse trees.
-    expansion : {"node", "layer"}, default="node"
-        Decide about one node or about all open nodes in a stage.
-    candidate_order : {"breadth_first", "marginal_likelihood"}, default="breadth_first"
-        Which node comes first: the oldest, or that of the lowest marginal likelihood.
-    resampling : {"systematic", "multinomial", "stratified", "residual"}, default="systematic"
-        How particles are drawn anew by their weights.
-    ess_threshold : float, default=0.5
-        Resample when the effective sample size is below this share of `n_particles`.
-    max_stages : int, default=5000
-        Trees that are not finished after so many stages stay as they are, with a warning.
-    island_weights : {"uniform", "evidence"}, default="uniform"
-        Whether islands count alike or by their estimates of the marginal likelihood.
-    n_chains : int, default=4
-        Chains of MCMC, which start from trees drawn from the prior.
-    n_draws : int, default=250
-        Trees kept of each chain.
-    thin : int, default=20
-        Steps of a chain from one tree that is kept to the next.
-    n_burn_in : int, default=5000
-        Steps of a chain before the first tree that is kept.
-    moves : tuple of four float, default=(0.25, 0.25, 0.25, 0.25)
-        Probabilities to try to grow, prune, change and swap; the first two are positive.
+    sampler : {"smc", "mcmc"}, SMC or MCMC, default="smc"
+        How to sample the posterior: by sequential Monte Carlo (Algorithm 3.1) or by the Markov
+        chain of Chipman et al. (1998). A name stands for the sampler with its default settings;
+        `SMC` and `MCMC` objects hold others. Nested parameters such as ``sampler__n_particles``
+        work with ``set_params`` and in grid searches.
     alpha : float, default=5.0
         Concentration of the Dirichlet prior of the classes in a leaf; from 1e-100 to 1e100.
     alpha_s : float, default=0.95
-        The root's probability to split; less than one.
+        Probability that the root splits; less than one.
     beta_s : float, default=0.5
-        How fast this probability falls with depth.
+        How fast the probability of a split falls with depth.
     random_state : int, RandomState, Generator or None, default=None
-        An integer gives the same trees each time, here and in Rust, for any ``n_jobs``.
+        An integer gives the same trees each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
-        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
     verbose : int, default=0
         If positive, show a progress bar on a terminal.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
+    n_classes_ : int
+        Number of classes.
     trees_ : list of PosteriorTree
         The trees as arrays.
     weights_ : ndarray of shape (n_trees,)
@@ -81,7 +58,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     best_tree_ : PosteriorTree
         The most probable of them.
     log_posterior_ : ndarray of shape (n_trees,)
-        Logarithm of the posterior probability of each, but for the marginal likelihood.
+        Logarithm of the unnormalised posterior probability of each tree.
     log_marginal_likelihood_ : float
         Logarithm of the marginal likelihood (SMC).
     log_marginal_likelihood_error_ : float
@@ -89,34 +66,41 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
     island_log_marginal_likelihood_ : ndarray of shape (n_islands,)
         Each island's own estimate (SMC).
     ess_ : list of ndarray of shape (n_stages,)
-        Effective sample sizes at each stage, for each island (SMC).
+        Effective sample size at each stage, for each island (SMC).
     ancestry_ : list of lists of ndarray of shape (n_particles,)
         Each particle's ancestor at each stage, for each island (SMC).
     n_unfinished_ : ndarray of shape (n_islands,)
-        How many particles have trees that ``max_stages`` cut short (SMC).
-    trace_, acceptance_ : dicts of ndarray
-        Where chains were at each draw, and how often moves were made (MCMC).
+        Number of particles that ``max_stages`` cut short (SMC).
+    trace_ : dict of ndarray of shape (n_chains, n_draws)
+        Statistics of each draw (MCMC).
+    acceptance_ : dict of ndarray of shape (n_chains,)
+        Share of moves of each kind that were accepted (MCMC).
     feature_importances_ : ndarray of shape (n_features_in_,)
-        The probability that a cut is along each feature; trees without cuts count as zeros.
+        Share of splits that use each feature; a tree without splits counts as zeros.
     feature_importances_std_ : ndarray of shape (n_features_in_,)
-        How much that differs between trees.
+        Standard deviation of that share over the posterior.
+    inclusion_probabilities_ : ndarray of shape (n_features_in_,)
+        Probability that a tree splits each feature at least once.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if they came with names that are all strings.
+        Names of the features, if `X` had column names that are all strings.
 
     See Also
     --------
     BayesianTreeRegressor : The same for numbers.
+    SMC, MCMC : The samplers and their settings.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from boscage import SMC, BayesianTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = BayesianTreeClassifier(random_state=0).fit(X[::2], y[::2])
     >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
     True
-    >>> bool(model.log_marginal_likelihood_ < 0.0)
+    >>> many = BayesianTreeClassifier(SMC(n_particles=100), random_state=0).fit(X[::2], y[::2])
+    >>> bool(many.log_marginal_likelihood_ < 0.0)
     True
     """
 
@@ -124,23 +108,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
 
     def __init__(
         self,
-        n_particles: int = 10,
+        sampler: Literal["smc", "mcmc"] | SMC | MCMC = "smc",
         *,
-        sampler: Literal["smc", "mcmc"] = "smc",
-        n_islands: int = 5,
-        proposal: Literal["optimal", "exploring", "prior", "empirical"] = "optimal",
-        n_dimensions: int | None = None,
-        expansion: Literal["node", "layer"] = "node",
-        candidate_order: Literal["breadth_first", "marginal_likelihood"] = "breadth_first",
-        resampling: Literal["systematic", "multinomial", "stratified", "residual"] = "systematic",
-        ess_threshold: float = 0.5,
-        max_stages: int = 5000,
-        island_weights: Literal["uniform", "evidence"] = "uniform",
-        n_chains: int = 4,
-        n_draws: int = 250,
-        thin: int = 20,
-        n_burn_in: int = 5000,
-        moves: tuple[float, float, float, float] = (0.25, 0.25, 0.25, 0.25),
         alpha: float = 5.0,
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
@@ -148,22 +117,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         n_jobs: int | None = None,
         verbose: int | bool = 0,
     ) -> None:
-        self.n_particles = n_particles
         self.sampler = sampler
-        self.n_islands = n_islands
-        self.proposal = proposal
-        self.n_dimensions = n_dimensions
-        self.expansion = expansion
-        self.candidate_order = candidate_order
-        self.resampling = resampling
-        self.ess_threshold = ess_threshold
-        self.max_stages = max_stages
-        self.island_weights = island_weights
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.thin = thin
-        self.n_burn_in = n_burn_in
-        self.moves = moves
         self.alpha = alpha
         self.alpha_s = alpha_s
         self.beta_s = beta_s
@@ -171,97 +125,22 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):  # type: ignore[mis
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike) -> BayesianTreeClassifier:
-        """Sample the posterior.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-            Finite numbers. Row-major float32 and float64 arrays are not copied.
-        y : array-like of shape (n_samples,)
-            Labels: integers, strings, booleans, or whole floats.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y)
-        return self
-
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _validation.check_labels(self, y, n_rows)
-
     def _sample(
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _boscage.BayesianTreeClassifier:
         alpha = _validation.check_positive("alpha", self.alpha)
         codes, labels = _validation.encode(target, [])
         return _boscage.BayesianTreeClassifier.fit(
-            rows, codes, labels, settings, alpha=alpha, **self._prior(), **options
+            rows, codes, labels, settings, alpha=alpha, **self._tree_prior(), **options
         )
 
-    def _values(self, values: FloatArray) -> dict[str, AnyArray]:
+    def _node_values(self, values: FloatArray) -> dict[str, AnyArray]:
         return {"counts": values.astype(np.int64)}
-
-    @classmethod
-    def _model_class(cls) -> type[_boscage.BayesianTreeClassifier]:
-        return _boscage.BayesianTreeClassifier
 
     @classmethod
     def _params_of(cls, model: _boscage.BayesianTreeClassifier) -> dict[str, Any]:
         return super()._params_of(model) | {"alpha": model.alpha}
 
-    # -- prediction -------------------------------------------------------------------------------
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class: the mean over trees of what their leaves predict.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; each row sums to one.
-        """
+    def _predict_proba(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
         return model.predict_proba(rows, n_threads=n_threads)  # type: ignore[no-any-return]
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> AnyArray:
-        """The most probable class; of equals the first.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        labels: AnyArray = self.classes_[proba.argmax(axis=1)]
-        return labels
-
-    @property
-    def classes_(self) -> AnyArray:
-        """The labels, sorted."""
-        return np.array(self._require_model().classes())
-
-    @property
-    def n_classes_(self) -> int:
-        """The number of classes."""
-        return len(self._require_model().classes())

@@ -1,8 +1,8 @@
-"""Comparing hyperparameters, or sets of features, by the marginal likelihood.
+"""Comparison of hyperparameters, or of sets of features, by the marginal likelihood.
 
-Models that are fitted with the same integer as ``random_state`` share their random numbers, so that
-their errors are not independent. The functions here give each model a seed of its own, derived from
-the ``random_state`` of the one that is given, unless the grid itself has ``random_state``.
+Models fitted with the same integer ``random_state`` share random numbers, so their errors are
+correlated. The functions here give each model its own seed, derived from the ``random_state`` of
+the given model, unless the grid contains ``random_state``.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from sklearn.model_selection import ParameterGrid
 from boscage import _validation
 from boscage._types import AnyArray, FloatArray
 from boscage.bayes._base import BayesianTree
+from boscage.bayes.samplers import SMC, as_sampler
 
 __all__ = ["EvidenceTable", "compare_features", "compare_parameters"]
 
 
 @dataclass(frozen=True, eq=False)
 class EvidenceTable:
-    """Models side by side, the one of the greatest marginal likelihood first.
+    """Models and their marginal likelihoods, the greatest first. Prints as a table.
 
     Attributes
     ----------
     models : list
-        What each was fitted with: a dictionary of parameters, or the name of a set of features.
+        For each model its dictionary of parameters, or the name of its set of features.
     log_evidence : ndarray of shape (n_models,)
         Logarithm of the marginal likelihood.
     error : ndarray of shape (n_models,)
-        Its standard error over islands, which from few particles is too small: see
-        ``log_marginal_likelihood_error_`` of the models.
+        Its standard error over islands. With few particles it is too small; see
+        ``log_marginal_likelihood_error_`` of the estimators.
     log_bayes_factor : ndarray of shape (n_models,)
-        Against the first: zero, then negative.
+        Logarithm of the Bayes factor of each model against the first: zero, then negative.
     bayes_factor_error : ndarray of shape (n_models,)
         Standard error of ``log_bayes_factor``.
     """
@@ -55,7 +56,7 @@ class EvidenceTable:
 
     @property
     def bayes_factor_error(self) -> FloatArray:
-        """Standard error of ``log_bayes_factor``, the models' errors being independent."""
+        """Standard error of ``log_bayes_factor``; the models' errors are independent."""
         error: FloatArray = np.hypot(self.error, self.error[0])
         error[0] = 0.0
         return error
@@ -76,27 +77,38 @@ def compare_parameters(
     y: ArrayLike,
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
 ) -> EvidenceTable:
-    """Fit a model with every combination of some parameters, and compare their evidence.
+    """Fit a model with every combination of parameters and compare the marginal likelihoods.
 
     Parameters
     ----------
     model : BayesianTreeClassifier or BayesianTreeRegressor
-        With ``sampler="smc"`` and at least two islands, which give the errors. It stays as it is.
+        The model to vary; it does not change. Its sampler is `SMC`, with at least two islands to
+        estimate the errors.
     X : array-like or table of shape (n_samples, n_features)
+        Training rows.
     y : array-like of shape (n_samples,)
+        Targets.
     grid : dict or list of dict
-        Lists of values by parameter, as in `sklearn.model_selection.GridSearchCV`.
+        For each parameter a list of values, as in `sklearn.model_selection.GridSearchCV`. Nested
+        parameters such as ``sampler__n_particles`` are possible.
 
     Returns
     -------
     EvidenceTable
 
+    Raises
+    ------
+    TypeError
+        If `model` is not a Bayesian decision tree.
+    ValueError
+        If a sampler is not SMC, the grid is empty, or a fit refuses its input.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from boscage import BayesianTreeClassifier
+    >>> from boscage import SMC, BayesianTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BayesianTreeClassifier(20, random_state=0)
+    >>> model = BayesianTreeClassifier(SMC(n_particles=20), random_state=0)
     >>> table = compare_parameters(model, X, y, {"alpha_s": [0.01, 0.95]})
     >>> table.models[0]
     {'alpha_s': 0.95}
@@ -116,23 +128,34 @@ def compare_parameters(
 def compare_features(
     model: BayesianTree, X: Any, y: ArrayLike, subsets: Mapping[str, Sequence[int | str]]
 ) -> EvidenceTable:
-    """Fit a model on several sets of features, and compare their evidence.
+    """Fit a model on several sets of features and compare the marginal likelihoods.
 
     Parameters
     ----------
     model : BayesianTreeClassifier or BayesianTreeRegressor
-        With ``sampler="smc"`` and at least two islands, which give the errors. It stays as it is.
+        The model to fit; it does not change. Its sampler is `SMC`, with at least two islands to
+        estimate the errors.
     X : array-like or table of shape (n_samples, n_features)
+        Training rows with all features.
     y : array-like of shape (n_samples,)
+        Targets.
     subsets : dict
-        Columns of X by name of the set: their numbers, or their names where X is a table.
+        For each set, by its name, a list of features: column numbers, or column names if `X` is a
+        table.
 
     Returns
     -------
     EvidenceTable
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a Bayesian decision tree.
+    ValueError
+        If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
-    # All columns first: a wrong one should not be found after long fits.
+    # Look up all columns before the first fit, which may take long.
     names, rows = _validation.column_names(X), np.asarray(X)
     parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [
@@ -144,14 +167,14 @@ def compare_features(
 def _check_sampler(model: BayesianTree) -> None:
     if not isinstance(model, BayesianTree):
         raise TypeError(f"expected a Bayesian decision tree, found {type(model).__name__}")
-    if model.sampler != "smc":
+    if not isinstance(as_sampler(model.sampler), SMC):
         raise ValueError("only sampler='smc' estimates the marginal likelihood")
 
 
 def _columns(
     rows: AnyArray, names: Sequence[Any] | None, name: str, columns: Sequence[int | str]
 ) -> AnyArray:
-    """Some columns of a matrix or of a table, by number or by name."""
+    """Columns of a matrix or a table, by number or by name."""
     own_names = enumerate(() if names is None else names)
     numbers: dict[Any, Any] = {own: i for i, own in own_names if isinstance(own, str)}
     try:
@@ -162,8 +185,8 @@ def _columns(
 
 
 def _seeded(model: BayesianTree, n: int) -> list[Any]:
-    """Copies of a model, each with a seed of its own."""
-    # A copy, so that a generator stays as it is.
+    """Copies of a model, each with its own seed."""
+    # Draw from a copy, so that a generator passed as random_state does not change.
     seed = _validation.draw_seed(copy.deepcopy(model.random_state))
     seeds = np.random.SeedSequence(seed).generate_state(n, np.uint64)
     return [clone(model).set_params(random_state=int(own)) for own in seeds]
@@ -176,7 +199,7 @@ def _fitted(model: Any, X: Any, y: ArrayLike) -> tuple[float, float]:
 
 def _ranked(models: list[Any], found: list[tuple[float, float]]) -> EvidenceTable:
     if not models:
-        raise ValueError("there is nothing to compare")
+        raise ValueError("there is nothing to compare: the grid or the dictionary is empty")
     order = sorted(range(len(models)), key=lambda i: -found[i][0])
     numbers = np.array([found[i] for i in order], dtype=np.float64).reshape(-1, 2)
     return EvidenceTable([models[i] for i in order], numbers[:, 0].copy(), numbers[:, 1].copy())

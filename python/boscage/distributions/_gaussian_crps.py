@@ -2,16 +2,16 @@ r"""The continuous ranked probability score of a Gaussian mixture.
 
 .. math:: CRPS(F, y) = E|X - y| - \tfrac12 E|X - X'|
 
-with X and X' drawn from F. For a Gaussian :math:`Z \sim N(m, s^2)` it is known that
-:math:`E|Z| = 2 s\,\phi(m/s) + m (2\Phi(m/s) - 1)`, so that the first part is a sum over the
-components and the second one over all pairs of components (Grimit, Gneiting, Berrocal and
+where X and X' are independent draws from F. For a Gaussian :math:`Z \sim N(m, s^2)`,
+:math:`E|Z| = 2 s\,\phi(m/s) + m (2\Phi(m/s) - 1)`. The first term is therefore a sum over the
+components, and the second one over all pairs of components (Grimit, Gneiting, Berrocal and
 Johnson, 2006).
 
-A forest's mixture has thousands of components a row, and hence millions of pairs, which is what
-keeps a library's function (``scoringrules.crps_mixnorm``) from serving here. The second part does
-not depend on y, though, and equals :math:`\int F (1 - F)`. The integrand is analytic and vanishes
-at both ends, where the trapezoidal rule converges faster than any power of its step. Whichever of
-the two ways is cheaper is taken; they agree to about 1e-10.
+A forest's mixture has thousands of components per row, and so millions of pairs, which are too many
+for the double sum. The second term does not depend on y, though, and equals :math:`\int F (1 - F)`.
+This integrand is analytic and vanishes at both ends, so the trapezoidal rule converges faster than
+any power of its step. The code takes the cheaper of the sum and the integral; they agree to about
+1e-10.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from scipy.special import ndtr
 from boscage._types import FloatArray, IntArray
 
 _SQRT_TAU = math.sqrt(2.0 * math.pi)
-# Beyond this many standard deviations a normal distribution function is 0 or 1 in double precision.
+# Beyond this many standard deviations the normal distribution function is 0 or 1 to double
+# precision.
 _REACH = 8.3
 # Step of the trapezoidal rule in standard deviations of the narrowest component. F (1 - F) has a
 # Fourier transform like exp(-(s w)^2 / 4); at w = 2 pi / step that is exp(-(pi / 0.6)^2) = 1e-12.
 _STEP = 0.6
-# Components of this little weight in total need not be resolved: the error is below their weight
-# times the step.
+# The step does not resolve the narrowest components of this total weight; the error is below their
+# weight times the step.
 _NEGLIGIBLE = 1e-11
 _PAIRS_AT_ONCE = 1 << 19
 
@@ -53,7 +54,7 @@ def mixture_crps(
     if (counts == 1).all():
         return np.asarray(first - scales / math.sqrt(math.pi))
     second = [spread(weights[i:j], means[i:j], scales[i:j]) for i, j in pairwise(offsets)]
-    # Rounding may leave a perfect forecast a hair below zero.
+    # Rounding errors may make the score of a perfect forecast slightly negative.
     return np.maximum(first - 0.5 * np.asarray(second), 0.0)
 
 
@@ -66,7 +67,7 @@ def mean_absolute(mean: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 def spread(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
-    """E|X - X'| of one mixture, the cheaper way."""
+    """E|X - X'| of one mixture, by the cheaper of the two formulas."""
     step = _STEP * _finest(weights, scales)
     nodes = 2.0 * _REACH * scales.sum() / step + (means.max() - means.min()) / step
     if len(means) ** 2 <= nodes:
@@ -108,7 +109,7 @@ def spread_by_integral(weights: FloatArray, means: FloatArray, scales: FloatArra
 
 
 def _finest(weights: FloatArray, scales: FloatArray) -> float:
-    """The smallest standard deviation, but for components of next to no weight."""
+    """The smallest standard deviation, apart from components of negligible weight."""
     order = np.argsort(scales)
     heavy = np.searchsorted(np.cumsum(weights[order]), _NEGLIGIBLE, side="right")
     return float(scales[order[min(int(heavy), len(order) - 1)]])

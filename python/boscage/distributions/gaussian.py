@@ -1,51 +1,59 @@
-"""Predictive distributions of regression forests: one Gaussian mixture per row."""
+"""Gaussian mixtures: what Mondrian forests and BART predict for regression."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils import check_random_state
 
+from boscage import _validation
 from boscage._types import FloatArray, IntArray
+from boscage.distributions._base import PredictiveDistribution
 from boscage.distributions._gaussian_crps import mixture_crps
 
-# Rows are worked on in blocks of about this many components, so that temporary arrays stay in the
+# Rows are processed in blocks of about this many components, so that temporary arrays stay in the
 # processor's cache and memory does not grow with the number of rows.
 _BLOCK = 1 << 17
 _LOG_SQRT_TAU = 0.5 * math.log(2.0 * math.pi)
 _MAX_STEPS = 250
 
 
-class GaussianMixture:
+class GaussianMixture(PredictiveDistribution):
     """A Gaussian mixture for each of several rows, each with its own number of components.
 
     Row ``i`` has the components ``offsets[i]`` to ``offsets[i + 1]`` (exclusive) of the three flat
-    arrays. ``MondrianForestRegressor.predict_dist`` returns such an object; equation (6.5) of the
-    thesis with every component of every tree.
+    arrays. `MondrianForestRegressor.predict_dist` returns such an object, with every component of
+    every tree (equation 6.5 of the thesis), and so does `BARTRegressor.predict_dist`, with one
+    component per draw.
 
     Parameters
     ----------
     offsets : array-like of shape (n_rows + 1,)
-        Where each row's components begin; the last entry is the number of components. Every row
-        has at least one component.
+        Where the components of each row begin. The first entry is 0, the last one the number of
+        components; every row has at least one.
     weights : array-like of shape (n_components,)
-        Not negative; the weights of each row sum to one.
+        Weights; not negative, and those of each row sum to one.
     means : array-like of shape (n_components,)
+        Means.
     variances : array-like of shape (n_components,)
-        Positive.
+        Variances; positive.
 
     Attributes
     ----------
     offsets, weights, means, variances : ndarray
         As given; read-only.
 
+    See Also
+    --------
+    PredictiveDistribution : The interface of all predictive distributions.
+
     Examples
     --------
+    >>> from boscage import GaussianMixture
     >>> dist = GaussianMixture([0, 1, 3], [1.0, 0.5, 0.5], [0.0, -1.0, 1.0], [1.0, 0.25, 0.25])
     >>> len(dist)
     2
@@ -102,17 +110,23 @@ class GaussianMixture:
 
     @classmethod
     def from_normal(cls, mean: ArrayLike, std: ArrayLike) -> GaussianMixture:
-        """One Gaussian per row.
+        """Make a mixture with one Gaussian per row.
 
         Parameters
         ----------
         mean : array-like of shape (n_rows,)
+            Means.
         std : array-like of shape (n_rows,) or float
-            Standard deviations, positive.
+            Standard deviations; positive.
 
         Returns
         -------
         GaussianMixture
+
+        Raises
+        ------
+        ValueError
+            If `mean` is not one-dimensional, or `std` is not positive.
         """
         centre = np.asarray(mean, dtype=np.float64)
         spread = np.asarray(std, dtype=np.float64)
@@ -154,15 +168,21 @@ class GaussianMixture:
         return part
 
     def components(self, row: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights, means and variances of one row.
+        """Return the components of one row.
 
         Parameters
         ----------
         row : int
+            Row number.
 
         Returns
         -------
         weights, means, variances : ndarray of shape (n_components_of_row,)
+
+        Raises
+        ------
+        IndexError
+            If there is no such row.
         """
         row = range(len(self))[row]
         part = slice(self.offsets[row], self.offsets[row + 1])
@@ -172,23 +192,18 @@ class GaussianMixture:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of each row, equation (6.4)."""
+        """Mean of each row, of shape (n_rows,); equation 6.4 of the thesis."""
         return self._sum(self.weights * self.means)
 
     @property
     def var(self) -> FloatArray:
-        """Variance of each row, equation (6.4).
+        """Variance of each row, of shape (n_rows,); equation 6.4 of the thesis.
 
-        Summed as squared distances from the mean: the difference of two squares as printed would
-        cancel when the mean is large beside the spread.
+        It is the mean squared distance to the mean. The difference of two squares, as printed in
+        the thesis, loses all digits if the mean is large compared to the standard deviation.
         """
         away = self.means - np.repeat(self.mean, np.diff(self.offsets))
         return self._sum(self.weights * (self.variances + away * away))
-
-    @property
-    def std(self) -> FloatArray:
-        """Standard deviation of each row."""
-        return np.sqrt(self.var)
 
     def _sum(self, values: FloatArray) -> FloatArray:
         if len(self) == 0:
@@ -198,66 +213,57 @@ class GaussianMixture:
     # -- functions of y ---------------------------------------------------------------------------
 
     def logpdf(self, y: ArrayLike) -> FloatArray:
-        """Logarithm of the density at ``y``.
+        """Evaluate the logarithm of the density at ``y``.
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,), (..., n_rows) or float
-            Where to evaluate; the last axis goes over the rows, a number serves all rows.
+        y : array-like of shape (n_rows,) or (..., n_rows), or float
+            Values. The last axis is that of rows; a number serves all rows.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (..., n_rows)
+
+        Raises
+        ------
+        ValueError
+            If the last axis of `y` has another length than there are rows.
         """
         return self._evaluate(_block_logpdf, y)
 
-    def pdf(self, y: ArrayLike) -> FloatArray:
-        """Density at ``y``; see `logpdf` for the shapes.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,), (..., n_rows) or float
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (..., n_rows)
-        """
-        return np.exp(self.logpdf(y))
-
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a value up to ``y``; see `logpdf` for the shapes.
+        """Evaluate the probability that the target is at most ``y``.
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,), (..., n_rows) or float
+        y : array-like of shape (n_rows,) or (..., n_rows), or float
+            Values; see `logpdf`.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (..., n_rows)
+
+        Raises
+        ------
+        ValueError
+            If the last axis of `y` has another length than there are rows.
         """
         return self._evaluate(_block_cdf, y)
 
     def _evaluate(
         self, function: Callable[[FloatArray, _Block], FloatArray], y: ArrayLike
     ) -> FloatArray:
-        at = np.asarray(y, dtype=np.float64)
-        if at.ndim and at.shape[-1] not in (1, len(self)):
-            raise ValueError(
-                f"y has shape {at.shape}; its last axis must have one entry for each of the "
-                f"{len(self)} rows"
-            )
-        at = np.broadcast_to(at, (*at.shape[:-1], len(self)))
-        flat = at.reshape(math.prod(at.shape[:-1]), len(self))
-        out = np.empty(flat.shape)
+        lines, shape = self._lines(y)
+        out = np.empty(lines.shape)
         for block in self._blocks():
-            for line, values in zip(out, flat, strict=True):
+            for line, values in zip(out, lines, strict=True):
                 line[block.rows] = function(values[block.rows], block)
-        return out.reshape(at.shape)
+        return out.reshape(shape)
 
     def crps(self, y: ArrayLike) -> FloatArray:
         r"""Continuous ranked probability score of each row; smaller is better.
 
-        The closed form :math:`E|X - y| - \frac12 E|X - X'|` (Grimit et al., 2006).
+        It has the closed form :math:`E|X - y| - \frac12 E|X - X'|` (Grimit et al., 2006).
 
         Parameters
         ----------
@@ -267,17 +273,20 @@ class GaussianMixture:
         Returns
         -------
         ndarray of shape (n_rows,)
-            In the units of ``y``.
+            In units of ``y``.
+
+        Raises
+        ------
+        ValueError
+            If `y` has another shape.
         """
-        observed = np.asarray(y, dtype=np.float64)
-        if observed.shape != (len(self),):
-            raise ValueError(f"y has shape {observed.shape}, expected ({len(self)},)")
+        observed = self._observed(y)
         return mixture_crps(observed, self.offsets, self.weights, self.means, self.variances)
 
     # -- quantiles and draws ----------------------------------------------------------------------
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """The value below which the probability is ``q``.
+        """Find the value that the target is at most with probability ``q``.
 
         Parameters
         ----------
@@ -287,74 +296,57 @@ class GaussianMixture:
         Returns
         -------
         ndarray of shape (n_rows,) or (*q.shape, n_rows)
-            Exact to a few units in the last place of the distribution function's inverse.
+            Exact to a few units in the last place of the inverse distribution function; infinite
+            where `q` is 0 or 1.
+
+        Raises
+        ------
+        ValueError
+            If `q` is not in [0, 1].
         """
-        wanted = np.asarray(q, dtype=np.float64)
-        if not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            raise ValueError(f"q must lie in [0, 1], found {q!r}")
+        wanted = _validation.check_probabilities("q", q)
         out = np.empty((wanted.size, len(self)))
         for block in self._blocks():
             for line, value in zip(out, wanted.ravel(), strict=True):
                 line[block.rows] = _block_quantile(float(value), block)
         return out.reshape(*wanted.shape, len(self))
 
-    @overload
-    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]: ...
-    @overload
-    def interval(self, coverage: ArrayLike) -> tuple[FloatArray, FloatArray]: ...
-    def interval(self, coverage: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Central prediction interval: equal probability on either side is left out.
-
-        Parameters
-        ----------
-        coverage : float or array-like
-            Probability of the interval, in [0, 1].
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows,) or (*coverage.shape, n_rows)
-        """
-        inside = np.asarray(coverage, dtype=np.float64)
-        if not ((inside >= 0.0) & (inside <= 1.0)).all():
-            raise ValueError(f"coverage must lie in [0, 1], found {coverage!r}")
-        return self.quantile(0.5 * (1.0 - inside)), self.quantile(0.5 * (1.0 + inside))
-
     def sample(
         self,
         n: int = 1,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> FloatArray:
-        """Independent draws for every row.
+        """Draw independent values for every row.
 
         Parameters
         ----------
         n : int, default=1
-            Draws for each row.
+            Number of draws for each row.
         random_state : int, RandomState, Generator or None, default=None
+            Seed or generator.
 
         Returns
         -------
         ndarray of shape (n, n_rows)
+
+        Raises
+        ------
+        ValueError
+            If `n` is negative or not an integer.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise ValueError(f"n must be an integer >= 0, found {n!r}")
-        shape = (int(n), len(self))
-        generator: Any = (
-            random_state
-            if isinstance(random_state, np.random.Generator)
-            else check_random_state(random_state)
-        )
+        shape = (_validation.check_draws(n), len(self))
+        generator = _validation.check_generator(random_state)
         level = generator.uniform(size=shape)
-        noise = generator.standard_normal(size=shape)
+        away = generator.standard_normal(size=shape)
         out = np.empty(shape)
         for block in self._blocks():
-            # One search serves all rows: the rows' cumulative weights, laid end to end, rise.
+            # One search serves all rows, because the cumulative weights increase from row to row.
             ends = np.cumsum(block.weights)
             last = block.starts + block.counts - 1
             before = np.concatenate(([0.0], ends[last[:-1]]))
             target = before + level[:, block.rows] * (ends[last] - before)
             pick = np.clip(np.searchsorted(ends, target, side="right"), block.starts, last)
-            out[:, block.rows] = block.means[pick] + noise[:, block.rows] * block.scales[pick]
+            out[:, block.rows] = block.means[pick] + away[:, block.rows] * block.scales[pick]
         return out
 
     def _blocks(self) -> Iterator[_Block]:
@@ -383,7 +375,7 @@ class _Block:
         self.scales = np.sqrt(mixture.variances[part])
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """One value a row becomes one value a component."""
+        """Repeat one value per row for each of its components."""
         return np.repeat(values, self.counts)
 
     def keep(self, rows: NDArray[np.bool_]) -> _Block:
@@ -401,7 +393,7 @@ class _Block:
 
 def _block_logpdf(y: FloatArray, block: _Block) -> FloatArray:
     with np.errstate(divide="ignore", over="ignore"):
-        # Subnormal scales overflow the quotient; the density there is zero, as it should be.
+        # With subnormal scales the quotient overflows; the density is then zero, which is right.
         z = (block.spread(y) - block.means) / block.scales
         term = np.log(block.weights) - np.log(block.scales) - 0.5 * z * z
         top = np.maximum.reduceat(term, block.starts)
@@ -417,16 +409,16 @@ def _block_cdf(y: FloatArray, block: _Block) -> FloatArray:
 
 
 def _block_quantile(q: float, block: _Block) -> FloatArray:
-    """Solve cdf(x) = q for every row: Newton's steps, kept inside a shrinking bracket."""
+    """Solve cdf(x) = q for every row by Newton steps inside a shrinking bracket."""
     if q in (0.0, 1.0):
         return np.full(len(block.counts), math.inf if q else -math.inf)
-    # A mixture's quantile lies between the least and the greatest of its components' quantiles.
+    # A mixture's quantile lies between the least and the greatest of its components'.
     each = block.means + ndtri(q) * block.scales
     low = np.minimum.reduceat(each, block.starts)
     high = np.maximum.reduceat(each, block.starts)
     out = np.clip(np.add.reduceat(block.weights * each, block.starts), low, high)
 
-    row = np.arange(len(out))  # the rows of `out` that are still open, in the order of x
+    row = np.arange(len(out))  # the rows of `out` that have not converged, in the order of x
     x = out.copy()
     last_step = high - low
     finest = np.minimum.reduceat(block.scales, block.starts)
@@ -441,7 +433,7 @@ def _block_quantile(q: float, block: _Block) -> FloatArray:
         low = np.where(excess < 0.0, x, low)
         high = np.where(excess > 0.0, x, high)
         newton = x - step
-        # Between two modes the density vanishes and Newton's step is useless: halve the bracket.
+        # Between two modes the density vanishes and Newton's step is useless; halve the bracket.
         halve = ~((newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step))
         following = np.where(halve, low + 0.5 * (high - low), newton)
         last_step = np.abs(following - x)

@@ -1,4 +1,4 @@
-"""What the two Mondrian forests share: everything but labels and their distributions."""
+"""Base of the Mondrian forests: everything but targets and their distributions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
-from boscage._estimator import KeptModel
+from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
-from boscage.mondrian.feature_rates.classification import LearnedWeights
-from boscage.trees.mondrian import MondrianTree
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
 
-# Values of parameters that leave a choice to the forest.
+# Values of parameters that leave a choice to the forest. Files keep them.
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "discount": ("loo",),
     "feature_range": (None,),
@@ -29,14 +29,14 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(KeptModel):
-    """Base of the Mondrian forests; not for direct use."""
+class MondrianForest(Estimator):
+    """Base of the Mondrian forests. Not for direct use."""
 
-    _learned: LearnedWeights | None
-    # The parameters the trees were grown with.
+    _learned: LearnedRates | None
+    # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
 
-    # Parameters that may change between calls of partial_fit; all others need a new fit.
+    # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
         {"predictive", "window_size", "n_jobs", "verbose", "random_state"}
     )
@@ -51,15 +51,15 @@ class MondrianForest(KeptModel):
     random_state: Any
     verbose: int | bool
 
-    # -- what the subclasses say ------------------------------------------------------------------
+    # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
-        """Checked keyword arguments of the model, but for the seed."""
+        """Checked keyword arguments of the compiled model, without the seed."""
 
     @abstractmethod
     def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
-        """An empty model."""
+        """An empty compiled model."""
 
     @abstractmethod
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
@@ -69,46 +69,84 @@ class MondrianForest(KeptModel):
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A checked target as positional and keyword arguments of the model's ``fit``.
+        """A checked target as positional and keyword arguments of the compiled ``fit``.
 
-        `model` is the one that is to take it in, None for a new one.
+        `model` is the one to add the rows to; None for a new one.
         """
 
     @abstractmethod
-    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
-        """What the labels say of the features' rates; `y` is encoded."""
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        """Feature rates learned from encoded targets."""
 
-    def _tune(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
-        """Choose what is chosen when the trees are there."""
+    def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
+        """Choose the discount of a new classification forest from its trees."""
 
-    def _adjust(self, model: Any) -> None:
-        """Follow parameters that were changed since and do not shape the trees.
+    def _apply_changes(self, model: Any) -> None:
+        """Pass changed parameters that do not shape the trees, already checked, to the model.
 
-        They are checked already. What the model has decides: an earlier change may have been
-        interrupted.
+        Compares with the model and not with earlier parameters, since an earlier change may have
+        been interrupted.
         """
         if model.predictive != self.predictive:
             model.set_predictive(self.predictive)
 
     def _export(self, model: Any) -> list[dict[str, Any]]:
-        """The model's trees."""
+        """The trees of the model as dictionaries of arrays."""
         trees: list[dict[str, Any]] = model.trees()
         return trees
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def forget(self: Self, ids: ArrayLike) -> Self:
-        """Remove rows, as if they had never been seen.
+    def fit(self: Self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
+        """Grow a new forest.
 
-        For given reference ranges and rates the forest is then, bit for bit, the one that
-        was never shown these rows. Ranges, rates and maps that were learned from the data at the
-        first fit stay as they are: pass ``feature_range`` if deletion must be provable. Trees let
-        the rows go when they are next asked for, or by `settle`.
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
+            regressor finite numbers.
+        ids : array-like of int of shape (n_samples,), default=None
+            Row numbers, which `forget` takes. None numbers the rows from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; if `X` or `y` holds values that are not finite numbers,
+            has a wrong shape, or is empty; or if `ids` holds a negative number or a number twice.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        with self._unchanged_on_error():
+            self._fit_new(X, y, ids)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        with self._unchanged_on_error():
+            if self.__sklearn_is_fitted__():
+                self._update(X, y, ids, classes)
+            else:
+                self._fit_new(X, y, ids, classes)
+
+    def forget(self: Self, ids: ArrayLike) -> Self:
+        """Remove rows from the forest, as if it had never seen them.
+
+        For the same reference ranges and feature rates the forest is then, bit for bit, the one
+        fitted to the other rows. Ranges, rates and maps that were learned from the data at the
+        first fit do not change: give ``feature_range`` if deletion must be provable. Removals are
+        lazy: they are applied to the trees by the next read, or by `flush`.
 
         Parameters
         ----------
         ids : int or array-like of int
-            Numbers of rows, see ``ids_``.
+            Row numbers; see ``ids_``.
 
         Returns
         -------
@@ -117,29 +155,46 @@ class MondrianForest(KeptModel):
         Raises
         ------
         KeyError
-            If there is no row of that number; nothing is forgotten then.
+            If there is no row of that number. No row is removed then.
+        TypeError
+            If a number is not an integer.
+        ValueError
+            If a number is negative, or occurs twice.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
         """
         model = self._require_model()
         model.forget(_validation.check_ids(ids))
         return self
 
     def merge(self: Self, other: Self) -> Self:
-        """Take in another forest's rows.
+        """Add the rows of another forest.
 
-        The result is the forest of both sets of rows, bit for bit, so that training can be split
-        between machines. Both forests need the same ``random_state`` (an integer), the same
-        parameters and reference ranges (``feature_range``) and the same feature weights and maps:
-        where these are learned, shards start from copies of one forest that has forgotten its rows,
-        or are given what one forest has learned (``feature_weights_``, ``feature_maps_``).
+        The result is, bit for bit, the forest fitted to both sets of rows, so training can be
+        distributed over machines. Both forests need the same ``random_state`` (an integer),
+        parameters, reference ranges (``feature_range``), feature weights and feature maps. If
+        weights or maps are to be learned, start all shards from copies of one fitted forest that
+        has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
+        all shards.
 
         Parameters
         ----------
         other : forest of the same class
-            It is not changed. None of its row numbers may occur here.
+            The other forest; it does not change. The two have no row number in common.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        TypeError
+            If `other` is of another class.
+        ValueError
+            If the forests differ in what must be the same, or share a row number. This forest does
+            not change then.
+        sklearn.exceptions.NotFittedError
+            If either forest is not fitted.
         """
         model = self._require_model()
         if type(other) is not type(self):
@@ -158,15 +213,15 @@ class MondrianForest(KeptModel):
         try:
             model.merge(theirs)
         finally:
-            self._slide(window)
+            self._enforce_window(window)
         return self
 
-    def settle(self: Self) -> Self:
-        """Let the trees take in the rows that wait for them, and let go those that left.
+    def flush(self: Self) -> Self:
+        """Apply pending insertions and removals of rows to the trees.
 
-        `partial_fit`, `merge` and `forget` only take note of rows, and the next prediction would
-        have to wait for the trees: call this first where predictions have to be quick. Nothing
-        else depends on it.
+        `partial_fit`, `merge` and `forget` only record rows; the next prediction applies them to
+        the trees first. Call this method beforehand if predictions must be fast. Results do not
+        depend on it.
 
         Returns
         -------
@@ -174,19 +229,21 @@ class MondrianForest(KeptModel):
 
         Raises
         ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
         KeyboardInterrupt
-            If interrupted; some rows go on waiting then, and none is lost.
+            If interrupted. Some rows are then still pending; none is lost.
         """
-        self._settled()
+        self._flushed()
         return self
 
     def __add__(self: Self, other: Self) -> Self:
-        """The merged forest; both operands stay as they are."""
+        """The merged forest; neither operand changes."""
         if type(other) is not type(self):
             return NotImplemented
         return self.copy().merge(other)
 
-    def _start(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+    def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         """Grow a new forest."""
         settings = self._settings()
         window = self._window()
@@ -197,14 +254,14 @@ class MondrianForest(KeptModel):
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         seed = _validation.draw_seed(self.random_state)
         if window is not None and len(rows) > window:
-            # Ranges and rates are those of the rows that stay: the others leave no trace.
+            # Only rows inside the window determine ranges and rates.
             if numbers is None:
                 numbers = np.arange(len(rows), dtype=np.uint64)
             rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
         encoded, extra = self._encode(target, classes, None)
         learned, weights = None, None
         if isinstance(self.feature_weights, str) and self.feature_weights == "learned":
-            learned = self._learn_weights(
+            learned = self._learn_rates(
                 rows,
                 encoded[0],
                 min_samples_split=settings["min_samples_split"],
@@ -231,35 +288,35 @@ class MondrianForest(KeptModel):
                 n_threads=n_threads,
                 progress=progress,
             )
-        self._tune(model, encoded, n_threads)
+        self._select_discount(model, encoded, n_threads)
         self._model = model
         self._learned = learned
         self._grown_with = self.get_params(deep=False)
 
-    def _extend(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
-        """Add rows to the forest there is."""
+    def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        """Add rows to the existing forest."""
         model = self._model
         changed = self._changed()
         if changed:
-            self._settings()  # refuses what is out of its domain
+            self._settings()  # checks the changed parameters
         window = self._window()
-        self._n_threads()  # as does this
+        self._n_threads()  # checks n_jobs
         rows = _validation.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _validation.check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
         try:
             model.partial_fit(rows, *encoded, ids=numbers)
-        finally:  # an interrupt that came meanwhile is raised when all rows are in
-            self._slide(window)
-        self._adjust(model)
+        finally:  # an interrupt is raised only after all rows were recorded
+            self._enforce_window(window)
+        self._apply_changes(model)
         if changed:
             self._grown_with = self.get_params(deep=False)
 
     def _changed(self) -> bool:
-        """Whether parameters are others than those that the trees have been grown with.
+        """Whether parameters changed since the trees were grown.
 
-        Those that shape the trees must not be.
+        Raises an error if one changed that shapes the trees.
         """
         changed = False
         for name, before in self._grown_with.items():
@@ -270,7 +327,7 @@ class MondrianForest(KeptModel):
             if name not in self._FREE and not _same(before, now):
                 raise ValueError(
                     f"{name} was {before!r} when the forest was grown and is {now!r} now; "
-                    "call fit to grow a new forest, or set it back to go on with this one"
+                    "call fit to grow a new forest, or set it back to continue with this one"
                 )
         return changed
 
@@ -279,7 +336,7 @@ class MondrianForest(KeptModel):
             return None
         return _validation.check_count("window_size", self.window_size, 1)
 
-    def _slide(self, window: int | None) -> None:
+    def _enforce_window(self, window: int | None) -> None:
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
 
@@ -290,37 +347,33 @@ class MondrianForest(KeptModel):
         if model.n_rows == 0:
             raise NotFittedError(
                 f"This {type(self).__name__} has forgotten all its rows; "
-                "call partial_fit with new ones before predicting"
+                "call partial_fit with new ones before you predict"
             )
         return model
 
-    def _settled(self) -> Any:
-        """The model, its trees with all rows."""
+    def _flushed(self) -> Any:
+        """The model after its pending rows were applied to the trees."""
         model = self._require_model()
-        self._settle(model)
+        self._flush(model)
         return model
 
-    def _settle(self, model: Any) -> None:
+    def _flush(self, model: Any) -> None:
         if not model.is_settled:
-            with self._progress("settling") as progress:
+            with self._progress("updating trees") as progress:
                 model.settle(n_threads=self._n_threads(), progress=progress)
 
-    def _query(self, X: Any) -> tuple[Any, Rows]:
-        """The model and checked rows to predict for."""
-        model = self._require_rows()
-        rows = _validation.check_rows(self, X, reset=False)
-        self._settle(model)
-        return model, rows
-
-    def _n_threads(self) -> int:
-        return _validation.n_threads(self.n_jobs)
+    def _query(self, X: Any) -> tuple[Any, Rows, int]:
+        self._require_rows()
+        model, rows, n_threads = super()._query(X)
+        self._flush(model)
+        return model, rows, n_threads
 
     @contextmanager
     def _progress(self, description: str) -> Iterator[Progress | None]:
         with progress_bar(description, self.verbose) as progress:
             yield progress
 
-    # -- what has been learned --------------------------------------------------------------------
+    # -- what was learned -------------------------------------------------------------------------
 
     @property
     def n_rows_(self) -> int:
@@ -329,56 +382,67 @@ class MondrianForest(KeptModel):
 
     @property
     def ids_(self) -> Ids:
-        """The numbers of the training rows, in order of arrival."""
+        """The row numbers of the training rows, in order of arrival."""
         ids: Ids = self._require_model().ids
         return ids
 
     @property
     def trees_(self) -> list[MondrianTree]:
-        """Every tree as arrays; see `MondrianTree`. They are built anew at each access."""
-        return [MondrianTree(**arrays) for arrays in self._export(self._settled())]
+        """All trees as arrays; see `MondrianTree`. They are built anew at each access."""
+        model = self._flushed()
+        features, classes = self._names(), getattr(self, "classes_", None)
+        return [
+            MondrianTree(**arrays, feature_names=features, class_names=classes)
+            for arrays in self._export(model)
+        ]
 
     @property
     def feature_range_(self) -> tuple[FloatArray, FloatArray]:
-        """The reference ranges (low, high), given or those of the rows at the first fit."""
+        """The reference ranges (low, high): given, or those of the rows at the first fit."""
         model = self._require_model()
         return model.low, model.high
 
     @property
     def feature_weights_(self) -> FloatArray:
-        """The rate of each feature in units of one over its reference range."""
+        """The rate of cuts in each feature, in units of one over its reference range."""
         weights: FloatArray = self._require_model().weights
         return weights
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much each feature matters, summing to one; with ``feature_weights="learned"``."""
+        """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
         self._require_model()
         if self._learned is None:
             raise AttributeError(
-                "feature_importances_ is there for feature_weights='learned' only: the cuts of a "
-                "Mondrian forest do not look at labels, so that they say nothing about importance"
+                "feature_importances_ exists for feature_weights='learned' only: the cuts of a "
+                "Mondrian forest do not depend on targets, so they say nothing about importance"
             )
         importances: FloatArray = self._learned.importances.copy()
         return importances
 
     def digest(self) -> str:
-        """A hexadecimal hash of the settings, the rows' contents and the trees.
+        """Return a hash of the settings, the rows' contents and the trees.
 
-        Two forests have the same digest exactly when they predict alike everywhere and will go on
-        to, whatever the order in which they saw their rows, whichever rows they forgot since, and
-        whatever the rows' numbers.
+        Two forests have the same digest if and only if their predictions are equal everywhere, and
+        remain equal after equal updates. The digest does not depend on the order in which rows
+        arrived, on rows that were forgotten, nor on row numbers.
 
         Returns
         -------
         str
+            Hexadecimal digits.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
         """
-        return str(self._settled().digest())
+        return str(self._flushed().digest())
 
     # -- copies and files -------------------------------------------------------------------------
 
     def copy(self: Self) -> Self:
-        """An independent forest with the same rows, trees and parameters.
+        """Return an independent forest with the same rows, trees and parameters.
 
         Returns
         -------
@@ -393,23 +457,25 @@ class MondrianForest(KeptModel):
     @classmethod
     @abstractmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
-        """Those parameters of a model that only this class has."""
+        """The parameters of this class alone, read off a compiled model."""
 
-    def _notes(self) -> dict[str, Any]:
-        notes: dict[str, Any] = {
+    def _metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = {
             name: choice
             for name, choices in _CHOICES.items()
             for choice in choices
             if _same(self._grown_with.get(name, ""), choice)
         }
-        notes["window_size"] = None if self.window_size is None else int(self.window_size)
+        metadata["window_size"] = None if self.window_size is None else int(self.window_size)
         if self._learned is not None:
-            notes["importances"] = self._learned.importances.tolist()
-            notes["power"] = self._learned.power
-        return notes
+            metadata["importances"] = self._learned.importances.tolist()
+            metadata["power"] = self._learned.power
+        return metadata
 
     @classmethod
-    def _around(cls: type[Self], model: Any, notes: dict[str, Any], n_jobs: int | None) -> Self:
+    def _from_model(
+        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> Self:
         params = cls._params_of(model) | {
             "n_estimators": model.n_estimators,
             "lifetime": model.lifetime,
@@ -420,22 +486,23 @@ class MondrianForest(KeptModel):
             "feature_weights": model.weights,
             "n_jobs": n_jobs,
         }
-        # What the user left to the forest to choose, it chooses again at the next fit.
+        # The next fit makes anew the choices that the user left to the forest.
         for name, choices in _CHOICES.items():
-            if name in params and name in notes and notes[name] in choices:
-                params[name] = notes[name]
-        if "feature_maps" in params and notes.get("feature_weights") == "learned":
+            if name in params and name in metadata and metadata[name] in choices:
+                params[name] = metadata[name]
+        if "feature_maps" in params and metadata.get("feature_weights") == "learned":
             params["feature_maps"] = None
-        window = notes.get("window_size")
+        window = metadata.get("window_size")
         if isinstance(window, int) and window >= 1:
             params["window_size"] = window
         forest = cls(**params)
-        forest._learned = _learned_from(notes, model)
+        forest._learned = _learned_from(metadata, model)
         forest._grown_with = forest.get_params(deep=False)
         return forest
 
 
 def _same(before: Any, now: Any) -> bool:
+    """Whether two values of a parameter, possibly arrays, are equal."""
     if before is now:
         return True
     if isinstance(before, (str, type(None))) or isinstance(now, (str, type(None))):
@@ -448,12 +515,13 @@ def _same(before: Any, now: Any) -> bool:
         )
 
 
-def _learned_from(notes: dict[str, Any], model: Any) -> LearnedWeights | None:
+def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:
+    """What was learned of the features, from a file's metadata, which is not to be trusted."""
     try:
-        importances = np.asarray(notes["importances"], dtype=np.float64)
-        power = float(notes["power"])
+        importances = np.asarray(metadata["importances"], dtype=np.float64)
+        power = float(metadata["power"])
     except (KeyError, TypeError, ValueError):
         return None
     if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
         return None
-    return LearnedWeights(importances, power, model.weights, getattr(model, "maps", None))
+    return LearnedRates(importances, power, model.weights, getattr(model, "maps", None))

@@ -1,4 +1,4 @@
-"""Mondrian forests for classification, chapter 5 of the thesis."""
+"""Mondrian forests for classification: chapter 5 of the thesis."""
 
 from __future__ import annotations
 
@@ -7,80 +7,87 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 
-from boscage import _boscage, _validation
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._base import MondrianForest
-from boscage.mondrian.feature_rates.classification import LearnedWeights, learn_weights
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates.classification import learn_rates
 
 _DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""What ``discount="loo"`` chooses from."""
+"""The candidates of ``discount="loo"``."""
 _DEFAULT_DISCOUNT = 10.0
-_LEFT_OUT = 1000
-"""Rows (at most) that ``discount="loo"`` leaves out, one at a time."""
+_MAX_LEFT_OUT = 1000
+"""The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
-class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore[misc]
+@persistence.register("classifier", _boscage.MondrianClassifier)
+class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     """A Mondrian forest for classification, in batch and online.
 
-    The trees are restrictions of Mondrian processes to the training rows, with a hierarchy of
-    normalised stable processes over the labels (chapter 5 of the thesis). They do not depend on
-    the order in which rows come, nor on their grouping into calls: `fit` and any sequence of
-    `partial_fit`, `forget` and `merge` that ends with the same rows give the same forest, bit for
-    bit, for the same seed, reference ranges and feature weights.
+    Each tree is the restriction of a Mondrian process to the training rows, with a hierarchy of
+    normalised stable processes over the labels (chapter 5 of the thesis). The forest is a function
+    of its set of rows: `fit` and any sequence of `partial_fit`, `forget` and `merge` that ends with
+    the same rows give the same forest, bit for bit, for the same seed, reference ranges and feature
+    weights.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     lifetime : float, default=inf
-        Cuts after this time are not made; smaller means smaller trees.
+        Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
     min_samples_split : int, default=2
-        A node with fewer rows is not split. Nodes with equal labels never are.
+        A node with fewer rows is not split. A node whose labels are all equal is never split.
     discount : float or "loo", default=10.0
-        How fast a node's distribution forgets its parent's with time: gamma is ``discount`` times
-        the number of features. "loo" chooses it by the leave-one-out log loss on up to 1000 rows
-        at the first fit; ``discount_`` is the choice.
+        How fast the distributions of a node and its parent become independent with time: the
+        parameter gamma of the thesis is ``discount`` times the number of features. "loo" chooses
+        it at the first fit, by the leave-one-out log loss on up to 1000 rows; ``discount_`` is the
+        choice.
     predictive : {"averaged", "realised"}, default="averaged"
-        "averaged" takes the mean over all the places where a new row might branch off
-        (Algorithm 5.8); "realised" follows each tree's own cuts, in much less memory.
+        "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
+        "realised" follows each tree's own cuts and needs much less memory.
     feature_range : (low, high), default=None
-        Reference ranges: two numbers, or two arrays with one value a feature. By default those of
-        the rows at the first fit. They set the scale of the features; rows outside are welcome.
-        Give them where forests are to be merged or deletion is to be provable.
+        Reference ranges, which set the scale of the features: two numbers, or two arrays with one
+        value per feature. None takes the ranges of the rows at the first fit. Later rows may lie
+        outside. Give ranges if forests are to be merged or deletion must be provable.
     feature_weights : array-like of shape (n_features,), "learned" or None, default=None
-        Rate of cuts in each feature, in units of one over its range; 0 switches a feature off.
-        "learned" estimates them from the labels at the first fit and then keeps them.
+        Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
+        means equal rates.
+        "learned" estimates them from the labels at the first fit, and keeps them.
     window_size : int, default=None
-        Keep this many newest rows and forget the others.
+        Keep this many of the newest rows and forget the others; None keeps all.
     random_state : int, RandomState, Generator or None, default=None
-        An integer gives the same forest each time, here and in Rust, for any ``n_jobs``.
+        An integer gives the same forest each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
-        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
     verbose : int, default=0
         If positive, show a progress bar on a terminal.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels that were declared or of which there are rows, sorted.
+        The class labels, declared or present in the training rows, sorted.
+    n_classes_ : int
+        Number of classes.
     discount_ : float
         The discount in use.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if they came with names that are all strings.
+        Names of the features, if `X` had column names that are all strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        With ``feature_weights="learned"``: how much each feature matters.
+        With ``feature_weights="learned"``: importance of each feature; they sum to one.
     feature_range_ : tuple of two ndarray of shape (n_features_in_,)
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        The weights in use.
+        The rates of cuts in use.
     n_rows_ : int
-        Number of rows in the forest.
+        Number of training rows.
     ids_ : ndarray of shape (n_rows_,)
-        Their numbers, in order of arrival.
+        Row numbers of the training rows, in order of arrival.
     trees_ : list of MondrianTree
         The trees as arrays.
 
@@ -91,6 +98,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from boscage import MondrianForestClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = MondrianForestClassifier(random_state=0).fit(X[::2], y[::2])
     >>> bool(forest.score(X[1::2], y[1::2]) > 0.9)
@@ -134,28 +142,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(
-        self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None
-    ) -> MondrianForestClassifier:
-        """Grow a new forest.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-            Finite numbers. Row-major float32 and float64 arrays are not copied.
-        y : array-like of shape (n_samples,)
-            Labels: integers, strings, booleans, or whole floats.
-        ids : array-like of int of shape (n_samples,), default=None
-            Numbers by which rows can be forgotten. By default they are numbered from 0 on.
-
-        Returns
-        -------
-        self
-        """
-        with self._unchanged_on_error():
-            self._start(X, y, ids)
-        return self
-
     def partial_fit(
         self,
         X: Any,
@@ -164,33 +150,41 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         *,
         ids: ArrayLike | None = None,
     ) -> MondrianForestClassifier:
-        """Add rows to the forest, one or many; the first call grows it.
+        """Add one or more rows to the forest; the first call grows it.
 
         The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
-        Rows of later calls wait for the next prediction, or whatever else asks for the trees:
-        these are the same whenever they take rows in, and many at once cost less. `settle` does it
-        when you choose.
+        Updates are lazy: later calls only record rows, and the next read, or `flush`, applies them
+        to the trees. The forest does not depend on when this happens, and many rows at once cost
+        less than one by one.
 
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
+            New rows; finite numbers.
         y : array-like of shape (n_samples,)
-            Labels; new ones may come at any call.
+            Labels; new classes may appear at any call.
         classes : array-like, default=None
             Labels known in advance, at the first call. They have columns in `predict_proba` from
             the start.
         ids : array-like of int of shape (n_samples,), default=None
-            Numbers by which rows can be forgotten. By default the count goes on.
+            Row numbers, which `forget` takes. None continues after the greatest one so far.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y`, `classes` or `ids` is refused (see `fit`), a row number is in use, or a
+            parameter changed that needs a new `fit`.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. The first call then leaves the estimator as it was; a later call has
+            recorded all rows.
         """
-        with self._unchanged_on_error():
-            if self.__sklearn_is_fitted__():
-                self._extend(X, y, ids, classes)
-            else:
-                self._start(X, y, ids, classes)
+        self._partial_fit(X, y, ids, classes)
         return self
 
     def _settings(self) -> dict[str, Any]:
@@ -215,15 +209,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         return _boscage.MondrianClassifier(**settings, seed=seed)
 
     @classmethod
-    def _model_class(cls) -> type[_boscage.MondrianClassifier]:
-        return _boscage.MondrianClassifier
-
-    @classmethod
     def _params_of(cls, model: _boscage.MondrianClassifier) -> dict[str, Any]:
         return {"discount": model.discount}
-
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _validation.check_labels(self, y, n_rows)
 
     def _encode(
         self, y: AnyArray, classes: Any, model: _boscage.MondrianClassifier | None
@@ -236,23 +223,23 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
                 new = [label for label in declared if label not in known]
                 raise ValueError(
                     f"classes holds {new}, which were not declared at the first call; labels "
-                    "may appear in y at any call, but can be declared at the first one only"
+                    "may appear in y at any call, but can be declared only at the first one"
                 )
         return _validation.encode(y, known or declared or []), {"declared": declared}
 
-    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
-        return learn_weights(X, y, **options)
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        return learn_rates(X, y, **options)
 
-    def _tune(
+    def _select_discount(
         self, model: _boscage.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int
     ) -> None:
-        """``discount="loo"``: the candidate with the least leave-one-out log loss."""
+        """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
         if self.discount != "loo" or model.n_rows < 2:
             return
         codes, labels = encoded
         ids = model.ids
         rng = np.random.Generator(np.random.PCG64(0))
-        rows = np.sort(rng.permutation(len(ids))[:_LEFT_OUT])
+        rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
         classes = model.classes()
         column = np.array([classes.index(label) for label in labels])[codes[rows]]
         with self._progress("choosing the discount") as progress:
@@ -263,8 +250,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
         model.set_discount(_DISCOUNTS[int(np.argmax(score))])
 
-    def _adjust(self, model: _boscage.MondrianClassifier) -> None:
-        super()._adjust(model)
+    def _apply_changes(self, model: _boscage.MondrianClassifier) -> None:
+        super()._apply_changes(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)
 
@@ -272,75 +259,47 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
         changed = super()._changed()
         if self.discount == "loo" != self._grown_with["discount"]:
             raise ValueError(
-                "discount='loo' is chosen when the forest is grown; call fit, or give a number"
+                "discount='loo' chooses when the forest is grown; call fit, or give a number"
             )
         return changed
 
     # -- prediction -------------------------------------------------------------------------------
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; each row sums to one.
-        """
-        model, rows = self._query(X)
-        proba: FloatArray = model.predict_proba(rows, n_threads=self._n_threads())
+    def _predict_proba(self, X: Any) -> FloatArray:
+        model, rows, n_threads = self._query(X)
+        proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
         return proba
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> AnyArray:
-        """The most probable class; of equals the first.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        labels: AnyArray = self.classes_[proba.argmax(axis=1)]
-        return labels
 
     def loo_predict_proba(
         self, ids: ArrayLike | None = None, *, discounts: ArrayLike | None = None
     ) -> FloatArray:
-        """Leave-one-out predictions: for each training row by the forest that never saw it.
+        """Predict training rows by leave-one-out: each by the forest without that row.
 
-        They take the place of a validation set. Each costs about as much as a prediction; the
+        The predictions replace a validation set. Each costs about as much as a prediction, and the
         forest does not change.
 
         Parameters
         ----------
         ids : array-like of int, default=None
-            Numbers of the rows to predict. By default all, in the order of ``ids_``.
+            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
         discounts : array-like of float of shape (n_discounts,), default=None
-            Other discounts to predict with, all from the same trees.
+            Discounts to predict with, instead of ``discount_``.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes) or (n_discounts, n_rows, n_classes)
+            Probabilities of the classes, in the order of ``classes_``.
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number.
+        ValueError
+            If a discount is not positive.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        KeyboardInterrupt
+            If interrupted. The forest does not change.
         """
         model = self._require_rows()
         rows = None if ids is None else _validation.check_ids(ids)
@@ -350,23 +309,13 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):  # type: ignore
                 _validation.check_positive("discounts", value)
                 for value in np.atleast_1d(np.asarray(discounts)).tolist()
             ]
-        with self._progress("leaving out") as progress:
+        with self._progress("leave-one-out") as progress:
             proba = model.loo_proba(
                 rows, candidates, n_threads=self._n_threads(), progress=progress
             )
         return np.asarray(proba if discounts is not None else proba[0])
 
-    # -- what has been learned --------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> AnyArray:
-        """The labels that were declared or of which there are rows, sorted."""
-        return np.array(self._require_model().classes())
-
-    @property
-    def n_classes_(self) -> int:
-        """The number of classes."""
-        return len(self._require_model().classes())
+    # -- what was learned -------------------------------------------------------------------------
 
     @property
     def discount_(self) -> float:

@@ -1,75 +1,79 @@
-"""Mondrian forests for regression, chapter 6 of the thesis."""
+"""Mondrian forests for regression: chapter 6 of the thesis."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
-from boscage import _boscage, _validation
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
-from boscage.distributions.gaussian import GaussianMixture
+from boscage.distributions import GaussianMixture
 from boscage.mondrian._base import MondrianForest
-from boscage.mondrian.feature_rates.classification import LearnedWeights
-from boscage.mondrian.feature_rates.regression import learn_axes
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 
-class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[misc]
+@persistence.register("regressor", _boscage.MondrianRegressor)
+class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     """A Mondrian forest for regression, in batch and online, that predicts distributions.
 
-    The trees are restrictions of Mondrian processes to the training rows, with a Gaussian
-    hierarchy over the means of their nodes (chapter 6 of the thesis). They do not depend on the
-    order in which rows come, nor on their grouping into calls: `fit` and any sequence of
-    `partial_fit`, `forget` and `merge` that ends with the same rows give the same forest, bit for
-    bit, for the same seed, reference ranges and feature weights.
+    Each tree is the restriction of a Mondrian process to the training rows, with a Gaussian
+    hierarchy over the means of its nodes (chapter 6 of the thesis). The forest is a function of its
+    set of rows: `fit` and any sequence of `partial_fit`, `forget` and `merge` that ends with the
+    same rows give the same forest, bit for bit, for the same seed, reference ranges and feature
+    weights.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     lifetime : float, default=inf
-        Cuts after this time are not made; smaller means smaller trees.
+        Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
     min_samples_split : int, default=2
         A node with fewer rows is not split.
     posterior : {"exact", "fast", "joint"}, default="exact"
-        "exact" is Gaussian belief propagation in each tree (section 6.3.1); "fast" takes each
+        "exact" is Gaussian belief propagation in each tree (section 6.3.1). "fast" takes each
         node's empirical mean and variance instead (section 6.3.3). "joint" fits the sum of all
-        trees to the targets and takes the trees' spread from "exact": more accurate, above all
-        for smooth targets and few rows, but slower to fit.
+        trees to the targets and takes the variance within trees from "exact"; it is more accurate,
+        especially for smooth targets and few rows, but slower to fit.
     hyperparameters : {"loo", "ml", "heuristic"}, default="loo"
-        How the scales of the hierarchy are chosen: by how well the forest predicts rows that it
-        leaves out, by maximising the trees' marginal likelihood, or by the heuristic of section
-        6.3.2. The first judges all trees together, as they predict, and is the most accurate.
+        How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
+        "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
+        judges all trees together, as they predict, and is the most accurate.
     noise : {"global", "local"}, default="global"
-        One noise level for all rows, or each node's own, smoothed down the tree as the means are.
-        "local" scales all of a node's variance, so that means stay as they are. With
-        ``hyperparameters="loo"`` its tails are learned, too: some rows have a wider noise than
-        the others, how many and by how much being what makes rows that are left out likeliest.
+        Whether the noise variance is one number for all rows, or one for each node, smoothed down
+        the tree like the means. "local" scales the whole variance of a node and does not change
+        means. With ``hyperparameters="loo"`` it also has heavier tails: a share of the rows has a
+        greater noise variance; leave-one-out predictions choose the share and the variance.
     noise_variance : float, default=None
-        The variance of the noise if it is known.
+        Variance of the noise if it is known; None estimates it.
     predictive : {"averaged", "realised"}, default="averaged"
-        "averaged" takes the mean over all the places where a new row might branch off
-        (Algorithm 6.5); "realised" follows each tree's own cuts, in much less memory.
+        "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
+        "realised" follows each tree's own cuts and needs much less memory.
     feature_range : (low, high), default=None
-        Reference ranges: two numbers, or two arrays with one value a feature. By default those of
-        the rows at the first fit. They set the scale of the features; rows outside are welcome.
-        Give them where forests are to be merged or deletion is to be provable.
+        Reference ranges, which set the scale of the features: two numbers, or two arrays with one
+        value per feature. None takes the ranges of the rows at the first fit. Later rows may lie
+        outside. Give ranges if forests are to be merged or deletion must be provable.
     feature_weights : array-like of shape (n_features,), "learned" or None, default=None
-        Rate of cuts in each feature, in units of one over its range; 0 switches a feature off.
-        "learned" estimates them from the targets at the first fit, and where along each feature
-        to cut (``feature_maps_``), and then keeps them.
+        Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
+        means equal rates.
+        "learned" estimates the rates and the feature maps (``feature_maps_``) from the targets at
+        the first fit, and keeps them.
     feature_maps : list of (knots, shares), default=None
-        Where along each feature to cut, as in ``feature_maps_``, say that of another forest, with
-        its ``feature_weights_`` and ``feature_range_``. Not together with "learned".
+        How the rate of each feature is distributed along its range, for example another forest's
+        ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
+        evenly. Not possible with ``feature_weights="learned"``.
     window_size : int, default=None
-        Keep this many newest rows and forget the others.
+        Keep this many of the newest rows and forget the others; None keeps all.
     random_state : int, RandomState, Generator or None, default=None
-        An integer gives the same forest each time, here and in Rust, for any ``n_jobs``.
+        An integer gives the same forest each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
-        Threads; None means 1 unless in a `joblib.parallel_config`, -1 means all processors.
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
     verbose : int, default=0
         If positive, show a progress bar on a terminal.
 
@@ -80,30 +84,31 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if they came with names that are all strings.
+        Names of the features, if `X` had column names that are all strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        With ``feature_weights="learned"``: how much each feature matters.
+        With ``feature_weights="learned"``: importance of each feature; they sum to one.
     feature_range_ : tuple of two ndarray of shape (n_features_in_,)
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        The weights in use.
+        The rates of cuts in use.
     feature_maps_ : list of (knots, shares) or None
-        Where along each feature cuts are frequent, if this was learned or given.
+        How the rate of each feature is distributed along its range, if learned or given.
     n_rows_ : int
-        Number of rows in the forest.
+        Number of training rows.
     ids_ : ndarray of shape (n_rows_,)
-        Their numbers, in order of arrival.
+        Row numbers of the training rows, in order of arrival.
     trees_ : list of MondrianTree
         The trees as arrays.
 
     See Also
     --------
-    MondrianForestClassifier : The same for labels.
-    GaussianMixture : What `predict_dist` gives.
+    MondrianForestClassifier : The same for classes.
+    GaussianMixture : What `predict_dist` returns.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
+    >>> from boscage import MondrianForestRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> forest = MondrianForestRegressor(random_state=0).fit(X[::2], y[::2])
     >>> mean, std = forest.predict(X[1::2], return_std=True)
@@ -151,52 +156,41 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> MondrianForestRegressor:
-        """Grow a new forest.
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-            Finite numbers. Row-major float32 and float64 arrays are not copied.
-        y : array-like of shape (n_samples,)
-            Finite numbers.
-        ids : array-like of int of shape (n_samples,), default=None
-            Numbers by which rows can be forgotten. By default they are numbered from 0 on.
-
-        Returns
-        -------
-        self
-        """
-        with self._unchanged_on_error():
-            self._start(X, y, ids)
-        return self
-
     def partial_fit(
         self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None
     ) -> MondrianForestRegressor:
-        """Add rows to the forest, one or many; the first call grows it.
+        """Add one or more rows to the forest; the first call grows it.
 
         The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
-        Rows of later calls wait for the next prediction, or whatever else asks for the trees:
-        these are the same whenever they take rows in, and many at once cost less. `settle` does it
-        when you choose.
+        Updates are lazy: later calls only record rows, and the next read, or `flush`, applies them
+        to the trees. The forest does not depend on when this happens, and many rows at once cost
+        less than one by one.
 
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
+            New rows; finite numbers.
         y : array-like of shape (n_samples,)
+            Targets; finite numbers.
         ids : array-like of int of shape (n_samples,), default=None
-            Numbers by which rows can be forgotten. By default the count goes on.
+            Row numbers, which `forget` takes. None continues after the greatest one so far.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y` or `ids` is refused (see `fit`), a row number is in use, or a parameter
+            changed that needs a new `fit`.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. The first call then leaves the estimator as it was; a later call has
+            recorded all rows.
         """
-        with self._unchanged_on_error():
-            if self.__sklearn_is_fitted__():
-                self._extend(X, y, ids)
-            else:
-                self._start(X, y, ids)
+        self._partial_fit(X, y, ids)
         return self
 
     def _settings(self) -> dict[str, Any]:
@@ -226,10 +220,6 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
         return _boscage.MondrianRegressor(**settings, seed=seed)
 
     @classmethod
-    def _model_class(cls) -> type[_boscage.MondrianRegressor]:
-        return _boscage.MondrianRegressor
-
-    @classmethod
     def _params_of(cls, model: _boscage.MondrianRegressor) -> dict[str, Any]:
         return {
             "posterior": model.posterior,
@@ -239,9 +229,6 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             "feature_maps": model.maps,
         }
 
-    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _validation.check_numbers(self, y, n_rows)
-
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -249,92 +236,96 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
             return (y,), {}
         if isinstance(self.feature_weights, str):
             raise ValueError(
-                "feature_maps goes with given feature_weights: 'learned' finds maps of its own"
+                "feature_maps cannot be given with feature_weights='learned', which learns maps"
             )
         return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
 
-    def _learn_weights(self, X: Rows, y: AnyArray, **options: Any) -> LearnedWeights:
-        return learn_axes(X, y, **options)
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        return learn_rates_and_maps(X, y, **options)
 
     def _export(self, model: _boscage.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())
 
     # -- prediction -------------------------------------------------------------------------------
 
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
-    def predict(
-        self, X: Any, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """The predictive mean, and its standard deviation if wanted.
+    def _predict_mean(self, X: Any) -> FloatArray:
+        model, rows, n_threads = self._query(X)
+        return np.asarray(model.predict(rows, n_threads=n_threads)[0])
 
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features)
-        return_std : bool, default=False
-            Whether to give the standard deviation of the predictive distribution, noise included.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-        std : ndarray of shape (n_samples,)
-            Only with ``return_std=True``.
-        """
-        model, rows = self._query(X)
-        mean, variance = model.predict(rows, n_threads=self._n_threads())
-        if return_std:
-            return mean, np.sqrt(variance)
-        return np.asarray(mean)
+    def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        model, rows, n_threads = self._query(X)
+        mean, variance = model.predict(rows, n_threads=n_threads)
+        return mean, np.sqrt(variance)
 
     def predict_dist(self, X: Any) -> GaussianMixture:
-        """The whole predictive distribution, equation (6.5).
+        """Predict the whole distribution of the target: a mixture over the trees (equation 6.5).
 
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         GaussianMixture
-            One mixture for each row, with a component for every place of every tree where the row
-            may end up: some thousands of numbers a row. Predict in parts where rows are many.
+            One mixture per row, with one Gaussian component for every place in every tree where the
+            row may branch off. These are thousands per row; predict many rows in parts.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        ValueError
+            If `X` is refused; see `predict`.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
         """
-        model, rows = self._query(X)
-        return _mixture(model.predict_dist(rows, n_threads=self._n_threads()))
+        model, rows, n_threads = self._query(X)
+        return GaussianMixture(*model.predict_dist(rows, n_threads=n_threads))
 
     def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
-        """Leave-one-out predictions: for each training row by the forest that never saw it.
+        """Predict training rows by leave-one-out: each by the forest without that row.
 
-        They take the place of a validation set. Each costs about as much as a prediction, or with
-        ``posterior="joint"`` as much as fitting the trees together; the forest does not change.
-        Trees are those of a forest without the row, hyperparameters and learned rates those of all
-        rows: `forget` would choose them anew. Noise is the global one, and Gaussian.
+        The predictions replace a validation set. Each costs about as much as a prediction, or with
+        ``posterior="joint"`` as much as fitting the trees together, and the forest does not change.
+        The trees are those without the row. Hyperparameters and learned rates are those of all
+        rows, although a forest without the row might choose others. The noise is global and
+        Gaussian, also with ``noise="local"``.
 
         Parameters
         ----------
         ids : array-like of int, default=None
-            Numbers of the rows to predict. By default all, in the order of ``ids_``.
+            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
 
         Returns
         -------
         GaussianMixture
+            One mixture per row.
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        KeyboardInterrupt
+            If interrupted. The forest does not change.
         """
         model = self._require_rows()
         rows = None if ids is None else _validation.check_ids(ids)
-        with self._progress("leaving out") as progress:
-            return _mixture(model.loo_dist(rows, n_threads=self._n_threads(), progress=progress))
+        with self._progress("leave-one-out") as progress:
+            parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)
+        return GaussianMixture(*parts)
 
-    # -- what has been learned --------------------------------------------------------------------
+    # -- what was learned -------------------------------------------------------------------------
 
     @property
     def feature_maps_(self) -> Maps | None:
-        """Where along the features cuts are frequent, if this was learned or given.
+        """How the rate of each feature is distributed along its range, if learned or given.
 
-        For each feature the pair (knots, shares): the share of the feature's rate that lies below
-        each knot, linear in between. A feature without knots is cut alike all along its range, and
-        so are all where this is None.
+        For each feature the pair (knots, shares), where ``shares`` are the shares of the feature's
+        rate below each knot, with linear interpolation in between. Without knots the rate is
+        uniform over the feature's range; None means so for all features.
         """
         maps: Maps | None = self._require_model().maps
         return maps
@@ -342,19 +333,21 @@ class MondrianForestRegressor(RegressorMixin, MondrianForest):  # type: ignore[m
     @property
     def hyperparameters_(self) -> dict[str, float]:
         """``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use (section 6.3)."""
-        model = self._settled()
+        model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
         return chosen
 
     def log_marginal_likelihood(self) -> float:
-        """Logarithm of the marginal likelihood of the targets, averaged over the trees.
+        """Compute the logarithm of the marginal likelihood of the targets, averaged over trees.
 
         Returns
         -------
         float
+            Natural logarithm.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
         """
-        return float(self._settled().log_marginal_likelihood(n_threads=self._n_threads()))
-
-
-def _mixture(arrays: tuple[AnyArray, FloatArray, FloatArray, FloatArray]) -> GaussianMixture:
-    return GaussianMixture(*arrays)
+        return float(self._flushed().log_marginal_likelihood(n_threads=self._n_threads()))

@@ -1,4 +1,4 @@
-"""Fitted trees as NumPy arrays, one class for each room of the package."""
+"""Fitted trees as NumPy arrays, which anybody can check, plot or convert."""
 
 from boscage.trees.drawn import DrawnTree
 from boscage.trees.mondrian import MondrianTree

@@ -1,10 +1,11 @@
-"""One tree of a fitted forest, as arrays that anybody can check or plot."""
+"""A tree of a Mondrian forest as arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from boscage._names import Names
 from boscage._types import FloatArray, IntArray
 from boscage.trees._base import ArrayTree
 
@@ -14,27 +15,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MondrianTree(ArrayTree):
-    """A Mondrian tree. Nodes are numbered in preorder, the root is node 0.
+    """A tree of a Mondrian forest. Nodes are numbered in preorder; the root is node 0.
 
     Attributes
     ----------
     children_left, children_right, parent : ndarray of int32, shape (n_nodes,)
         Numbers of nodes; -1 where there is none.
     feature : ndarray of int32, shape (n_nodes,)
-        The feature that a node cuts; -1 at a leaf.
+        The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
         Rows with ``x[feature] <= threshold`` go left.
     time : ndarray of float64, shape (n_nodes,)
-        When the node splits; the forest's lifetime at a leaf.
+        The time of the node's split; at a leaf the forest's lifetime.
     lower, upper : ndarray of float64, shape (n_nodes, n_features)
-        The smallest box around the node's rows.
+        The bounding box of the node's rows.
     n_rows : ndarray of int64, shape (n_nodes,)
-        The training rows in the node.
+        Number of training rows in the node.
     counts : ndarray of int64, shape (n_nodes, n_classes), or None
-        Of a classification tree: the customers c_jk of Algorithm 5.3, in the order of the
-        forest's ``classes_``.
+        Of a classification tree: the customers c_jk of Algorithm 5.3, by class.
     mean, variance : ndarray of float64, shape (n_nodes,), or None
-        Of a regression tree: the posterior of the node's mean.
+        Of a regression tree: the posterior mean and variance of the node's mean.
+    feature_names : sequence of str or None
+        Names of the features, if the model was fitted on named columns.
+    class_names : sequence or None
+        Of a classification tree: the class labels.
     """
 
     time: FloatArray
@@ -44,20 +48,21 @@ class MondrianTree(ArrayTree):
     counts: IntArray | None = None
     mean: FloatArray | None = None
     variance: FloatArray | None = None
+    class_names: Names | None = None
 
     def plot(self, **options: Any) -> Axes:
-        """Draw the tree; see `boscage.plots.plot_tree`.
+        """Draw the tree with `boscage.plots.plot_tree`.
 
         Parameters
         ----------
         **options
-            Passed on.
+            Passed to `boscage.plots.plot_tree`.
 
         Returns
         -------
         matplotlib.axes.Axes
         """
-        from boscage.plots import plot_tree
+        from boscage.plots.trees import plot_tree
 
         return plot_tree(self, **options)
 

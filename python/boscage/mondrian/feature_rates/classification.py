@@ -1,51 +1,33 @@
-"""Feature rates learned from classes: ``feature_weights="learned"`` in classification.
+"""Feature rates learned from classes.
 
-A Mondrian process cuts without looking at labels, so that irrelevant features cost it dearly. Its
-rates are free to choose, however. Here a pilot forest, whose cuts do look at labels, says how much
-each feature matters, and under which rates a Mondrian process would most likely have cut as the
-pilot did. The rates are one or the other to some power, whichever predicts rows best that a small
-trial forest leaves out (its leave-one-out predictive, which costs no validation set). They are then
-frozen: everything else about the process stays as it was.
+A pilot forest, whose cuts depend on the labels, gives two candidates: the importance of each
+feature, and the rates under which a Mondrian process would most probably have made the pilot's
+cuts. Each is tried with several powers, and so are equal rates.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from boscage import _boscage
-from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Label, Rows
+from boscage.mondrian.feature_rates._shared import (
+    PILOT_STREAM,
+    PILOT_TREES,
+    TRIAL_ROWS,
+    TRIAL_STREAM,
+    TRIAL_TREES,
+    LearnedRates,
+    sharpen,
+)
 
-PILOT_TREES = 30
-"""Trees of the pilot."""
-TRIAL_TREES = 20
-"""Trees of the forest that tries a power."""
-TRIAL_ROWS = 2000
-"""Rows (at most) of the trial forests."""
 SCORED_ROWS = 1000
-"""Rows (at most) that are left out, one at a time."""
+"""The greatest number of rows left out, one at a time."""
 POWERS = (0.5, 1.0, 1.5, 2.0, 3.0)
-"""Candidates, beside 0: equal rates for all features."""
-
-# The pilot's and the trials' randomness must not be that of the forest's own trees.
-PILOT_STREAM = 0x9E3779B97F4A7C15
-TRIAL_STREAM = 0xD1B54A32D192ED03
+"""Powers of the candidates."""
 
 
-@dataclass(frozen=True)
-class LearnedWeights:
-    """What the pilot found and what was made of it."""
-
-    importances: FloatArray
-    """How much each feature matters; they sum to one."""
-    power: float
-    weights: FloatArray
-    """Importances or rates, to that power, scaled to sum to the number of features."""
-    maps: Maps | None = None
-
-
-def learn_weights(
+def learn_rates(
     X: Rows,
     y: AnyArray,
     *,
@@ -54,8 +36,8 @@ def learn_weights(
     high: FloatArray | None,
     seed: int,
     n_threads: int,
-) -> LearnedWeights:
-    """Rates for the features of ``X``; ``y`` holds class codes."""
+) -> LearnedRates:
+    """Rates of the features of ``X``; ``y`` holds class codes."""
     importances, rates = _boscage.pilot_rates(
         X,
         np.ascontiguousarray(y, dtype=np.float64),
@@ -71,13 +53,13 @@ def learn_weights(
 
     best, best_power, best_score = np.ones(X.shape[1]), 0.0, -np.inf
     candidates = [(best, 0.0)]
-    # With one row, or with equal importances, there is nothing to choose between.
+    # With one row, or with equal importances, there is nothing to choose.
     if len(rows) > 1 and np.ptp(importances) > 0.0:
         candidates += [
             (sharpen(base, power), power) for base in (importances, rates) for power in POWERS
         ]
     else:
-        return LearnedWeights(importances, best_power, best)
+        return LearnedRates(importances, best_power, best)
     for weights, power in candidates:
         score = _trial(
             rows,
@@ -92,14 +74,7 @@ def learn_weights(
         )
         if score > best_score:
             best, best_power, best_score = weights, power, score
-    return LearnedWeights(importances, best_power, best)
-
-
-def sharpen(importances: FloatArray, power: float) -> FloatArray:
-    """Importances or rates to a power, with the mean one that equal rates have."""
-    # Relative to the greatest, so that no power underflows them all.
-    raised = (importances / importances.max()) ** power
-    return np.asarray(raised * (len(raised) / raised.sum()))
+    return LearnedRates(importances, best_power, best)
 
 
 def _trial(
@@ -114,17 +89,17 @@ def _trial(
     seed: int,
     n_threads: int,
 ) -> float:
-    """How well a small forest with these rates predicts rows that it leaves out.
+    """The leave-one-out score of a small forest with these rates.
 
-    The mean log predictive density and the accuracy: the density alone follows the discount as
-    much as the rates, and would sharpen them beyond what accuracy bears.
+    It is the mean log predictive probability plus the accuracy. The probability alone depends on
+    the discount as much as on the rates, and favours rates too unequal for the best accuracy.
     """
     classes, codes = np.unique(y, return_inverse=True)
     labels: list[Label] = [int(value) for value in classes]
     forest = _boscage.MondrianClassifier(
         n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
     )
-    # Declared, so that a class keeps its column while its only row is left out.
+    # Classes are declared, so that one keeps its column while its only row is left out.
     forest.fit(
         X,
         codes.astype(np.uint32),

@@ -1,10 +1,8 @@
-"""Feature rates and maps learned from numbers: ``feature_weights="learned"`` in regression.
+"""Feature rates and feature maps learned from numbers.
 
-A Mondrian process cuts without looking at labels, but how often it cuts in each feature, and where
-along it, is free to choose: any measure on each axis will do. What to try comes from the core: the
-rates of pilots whose cuts do look at labels, and a metric in which near rows have near labels. Of
-these, to some power, the one is taken under which a small trial forest best predicts rows that it
-leaves out, and of which pilots and metric have seen nothing. It is then frozen.
+The compiled module proposes candidates: rates and maps of pilot forests, whose cuts depend on the
+targets, and a metric in which rows with similar targets are close. Each is tried with several
+powers, and so are equal rates. The trial forests predict rows that no candidate was learned from.
 """
 
 from __future__ import annotations
@@ -13,30 +11,30 @@ import numpy as np
 
 from boscage import _boscage
 from boscage._types import FloatArray, IntArray, Maps, Rows
-from boscage.distributions.gaussian import GaussianMixture
-from boscage.mondrian.feature_rates.classification import (
+from boscage.distributions import GaussianMixture
+from boscage.mondrian.feature_rates._shared import (
     PILOT_STREAM,
     PILOT_TREES,
     TRIAL_ROWS,
     TRIAL_STREAM,
     TRIAL_TREES,
-    LearnedWeights,
+    LearnedRates,
     sharpen,
 )
 
 HELD_OUT = 600
-"""Rows (at most, and no more than half of all) by which the candidates are judged."""
+"""The greatest number of rows, at most half of all, that judge the candidates."""
 LEARN_AGAIN = 4000
-"""With fewer rows, those held out are learned from too once the choice is made."""
+"""With fewer rows than this, the chosen candidate is learned again from all rows."""
 CANDIDATES = (
     *((kind, power) for kind in ("importances", "rates") for power in (0.5, 1.0, 1.5)),
     ("likeliest", 1.0),
     *(("metric", power) for power in (0.7, 1.0, 1.4)),
 )
-"""Which of the core's suggestions, and its power; beside equal rates without maps."""
+"""Which of the compiled module's proposals, and its power."""
 
 
-def learn_axes(
+def learn_rates_and_maps(
     X: Rows,
     y: FloatArray,
     *,
@@ -45,15 +43,15 @@ def learn_axes(
     high: FloatArray | None,
     seed: int,
     n_threads: int,
-) -> LearnedWeights:
-    """Rates and maps for the features of ``X``."""
+) -> LearnedRates:
+    """Rates and maps of the features of ``X``."""
     if low is None or high is None:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     rng = np.random.Generator(np.random.PCG64(seed ^ TRIAL_STREAM))
     order = rng.permutation(len(X))
     n_held = min(HELD_OUT, len(X) // 2)
 
-    def suggestions(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
+    def proposals(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
         return _boscage.learn_axes(
             X[rows],
             y[rows],
@@ -64,9 +62,9 @@ def learn_axes(
             n_threads=n_threads,
         )
 
-    found = suggestions(order[n_held:])
+    found = proposals(order[n_held:])
     kind, power, best = "", 0.0, -np.inf
-    # With one row, or with equal importances, there is nothing to choose between.
+    # With one row, or with equal importances, there is nothing to choose.
     hopeless = n_held == 0 or np.ptp(found["importances"][0]) == 0.0
     for other, exponent in () if hopeless else (("", 0.0), *CANDIDATES):
         weights, maps = found[other] if other else (np.ones(X.shape[1]), None)
@@ -85,12 +83,12 @@ def learn_axes(
         if score > best:
             kind, power, best = other, exponent, score
     if len(X) < LEARN_AGAIN and not hopeless:
-        found = suggestions(order)
+        found = proposals(order)
     importances = found["importances"][0]
     if not kind:
-        return LearnedWeights(importances, power, np.ones(X.shape[1]))
+        return LearnedRates(importances, power, np.ones(X.shape[1]))
     weights, maps = found[kind]
-    return LearnedWeights(importances, power, sharpen(weights, power), maps)
+    return LearnedRates(importances, power, sharpen(weights, power), maps)
 
 
 def _trial(
@@ -106,10 +104,11 @@ def _trial(
     seed: int,
     n_threads: int,
 ) -> float:
-    """How well a small forest predicts its first `n_held` rows, each left out.
+    """The leave-one-out score of a small forest on its first `n_held` rows.
 
-    The mean log predictive density less the logarithm of the error: the density alone has several
-    modes, some of them with far worse means. With global noise, as rows that are left out have it.
+    It is the mean log predictive density minus the logarithm of the root mean squared error. The
+    density alone has several modes, some of them with far worse means. The noise is global, as that
+    of leave-one-out predictions always is.
     """
     forest = _boscage.MondrianRegressor(
         n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
