@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import boscage
-from boscage import metrics, plots
-from boscage.bayes import evidence
+from boscage import diagnostics, evidence, metrics, plots
 
 PAGE = Path(__file__).with_name("api.md")
 CLASSES = [
@@ -17,8 +16,12 @@ CLASSES = [
     "MondrianForestRegressor",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
+    "SMC",
+    "MCMC",
     "BARTClassifier",
     "BARTRegressor",
+    "Kernels",
+    "PredictiveDistribution",
     "GaussianMixture",
     "StudentMixture",
     "MondrianTree",
@@ -38,7 +41,7 @@ def page() -> str:
     ]
     for name in CLASSES:
         parts += ["## boscage." + name, *class_(name, getattr(boscage, name))]
-    for module in (evidence, metrics, plots):
+    for module in (diagnostics, evidence, metrics, plots):
         parts += [f"## {module.__name__}"]
         for name in sorted(module.__all__):
             thing = getattr(module, name)
@@ -80,6 +83,8 @@ def entry(name: str, function: Any) -> list[str]:
 
 def signature(thing: Any) -> str:
     """Return a signature without annotations, one line if it is short."""
+    if inspect.isclass(thing) and issubclass(thing, dict):
+        return "()"
     found = inspect.signature(thing)
     parameters = [
         each.replace(annotation=inspect.Parameter.empty)

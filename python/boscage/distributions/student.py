@@ -13,7 +13,7 @@ from boscage import _validation
 from boscage._types import FloatArray
 from boscage.distributions._base import PredictiveDistribution
 
-_MAX_HALVINGS = 200
+_MAX_STEPS = 250
 
 
 class StudentMixture(PredictiveDistribution):
@@ -112,19 +112,24 @@ class StudentMixture(PredictiveDistribution):
         ValueError
             If the last axis of `y` has another length than there are rows.
         """
+        constant = self._log_normaliser()
+
+        def density(z: FloatArray) -> FloatArray:
+            each = constant - 0.5 * (self.df + 1.0) * np.log1p(z * z / self.df)
+            return np.asarray(logsumexp(each, axis=1, b=self.weights))
+
+        return self._evaluate(density, y)
+
+    def _log_normaliser(self) -> FloatArray:
+        """Logarithm of the density of each component at its location."""
         df = self.df
-        constant = (
+        constant: FloatArray = (
             gammaln(0.5 * (df + 1.0))
             - gammaln(0.5 * df)
             - 0.5 * np.log(df * np.pi)
             - np.log(self.scale)
         )
-
-        def density(z: FloatArray) -> FloatArray:
-            each = constant - 0.5 * (df + 1.0) * np.log1p(z * z / df)
-            return np.asarray(logsumexp(each, axis=1, b=self.weights))
-
-        return self._evaluate(density, y)
+        return constant
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Evaluate the probability that the target is at most ``y``.
@@ -143,7 +148,7 @@ class StudentMixture(PredictiveDistribution):
         ValueError
             If the last axis of `y` has another length than there are rows.
         """
-        return self._evaluate(lambda z: stdtr(self.df, z) @ self.weights, y)
+        return np.minimum(self._evaluate(lambda z: stdtr(self.df, z) @ self.weights, y), 1.0)
 
     def _evaluate(self, function: Callable[[FloatArray], FloatArray], y: ArrayLike) -> FloatArray:
         """A function of the standardised values, of shape (n_rows, n_components), at ``y``."""
@@ -185,14 +190,26 @@ class StudentMixture(PredictiveDistribution):
         each = self.location + self.scale * stdtrit(self.df, q)
         # A mixture's quantile lies between the least and the greatest of its components'.
         low, high = each.min(axis=1), each.max(axis=1)
-        for _ in range(_MAX_HALVINGS):
-            middle = 0.5 * (low + high)
-            if ((middle == low) | (middle == high)).all():
+        x: FloatArray = np.clip(each @ self.weights, low, high)
+        last_step = high - low
+        constant = self._log_normaliser()
+        for _ in range(_MAX_STEPS):
+            z = (x[:, None] - self.location) / self.scale
+            excess = stdtr(self.df, z) @ self.weights - q
+            density = np.exp(constant - 0.5 * (self.df + 1.0) * np.log1p(z * z / self.df))
+            low, high = np.where(excess < 0.0, x, low), np.where(excess > 0.0, x, high)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                step = excess / (density @ self.weights)
+            newton = x - step
+            # Where a Newton step leaves the bracket or hardly shrinks, halve the bracket instead.
+            use = (newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step)
+            following = np.where(use, newton, low + 0.5 * (high - low))
+            following = np.where(excess == 0.0, x, following)
+            last_step = np.abs(following - x)
+            x = following
+            if (last_step <= 2.0 * np.finfo(np.float64).eps * np.abs(x)).all():
                 break
-            below = self.cdf(middle) < q
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        found: FloatArray = 0.5 * (low + high)
-        return found
+        return x
 
     def sample(
         self,
