@@ -708,14 +708,14 @@ def test_a_change_of_parameters_that_was_interrupted_is_made_up_for(monkeypatch:
         patch.setattr(model, "_enforce_window", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[:1], Y[:1])
-    adjust = MondrianForestClassifier._adjust
+    adjust = MondrianForestClassifier._apply_changes
 
     def adjust_and_interrupt(*args: Any) -> None:
         adjust(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(MondrianForestClassifier, "_adjust", adjust_and_interrupt)
+        patch.setattr(MondrianForestClassifier, "_apply_changes", adjust_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[1:2], Y[1:2])
     model.set_params(predictive="realised").partial_fit(X[2:3], Y[2:3])

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from boscage import _validation
 from boscage._types import AnyArray, FloatArray
+from boscage.distributions import PredictiveDistribution
 
 
 class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
@@ -131,6 +132,10 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
     @abstractmethod
     def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Predictive means and standard deviations."""
+
+    @abstractmethod
+    def predict_dist(self, X: Any) -> PredictiveDistribution:
+        """Predict the whole distribution of the target."""
 
     # -- prediction -------------------------------------------------------------------------------
 
