@@ -193,15 +193,13 @@ def test_crps_is_its_integral(dist: PredictiveDistribution, q: float) -> None:
 
 @each
 def test_draws_follow_the_distribution(dist: PredictiveDistribution) -> None:
-    draws = dist.sample(20_000, random_state=0)
-    for row in range(N):
-        own = dist[row]
-        test = stats.kstest(draws[:, row], lambda y, own=own: own.cdf(y[:, None])[:, 0])
-        assert test.pvalue > 1e-3
-    np.testing.assert_allclose(draws.mean(axis=0), dist.mean, atol=5.0 * dist.std.max() / 140.0)
+    draws = dist.sample(10_000, random_state=0)
+    for below in dist.cdf(draws).T:
+        assert stats.kstest(below, "uniform").pvalue > 1e-3
+    np.testing.assert_allclose(draws.mean(axis=0), dist.mean, atol=5.0 * dist.std.max() / 100.0)
     # With df near two the variance of draws converges too slowly.
     light = np.array([np.min(getattr(dist[i], "df", np.inf)) > 4.5 for i in range(N)])
-    np.testing.assert_allclose(draws.var(axis=0)[light], dist.var[light], rtol=0.06)
+    np.testing.assert_allclose(draws.var(axis=0)[light], dist.var[light], rtol=0.08)
     assert abs(np.corrcoef(draws[:, 0], draws[:, 1])[0, 1]) < 0.03
 
 

@@ -14,6 +14,8 @@ from boscage._types import FloatArray
 from boscage.distributions._base import PredictiveDistribution
 
 _MAX_STEPS = 250
+# Values are processed in blocks of about this many components, which bounds temporary arrays.
+_BLOCK = 1 << 17
 
 
 class StudentMixture(PredictiveDistribution):
@@ -116,7 +118,7 @@ class StudentMixture(PredictiveDistribution):
 
         def density(z: FloatArray) -> FloatArray:
             each = constant - 0.5 * (self.df + 1.0) * np.log1p(z * z / self.df)
-            return np.asarray(logsumexp(each, axis=1, b=self.weights))
+            return np.asarray(logsumexp(each, axis=-1, b=self.weights))
 
         return self._evaluate(density, y)
 
@@ -151,11 +153,12 @@ class StudentMixture(PredictiveDistribution):
         return np.minimum(self._evaluate(lambda z: stdtr(self.df, z) @ self.weights, y), 1.0)
 
     def _evaluate(self, function: Callable[[FloatArray], FloatArray], y: ArrayLike) -> FloatArray:
-        """A function of the standardised values, of shape (n_rows, n_components), at ``y``."""
+        """A function of the standardised values, of shape (..., n_rows, n_components), at ``y``."""
         lines, shape = self._lines(y)
         out = np.empty(lines.shape)
-        for i, line in enumerate(lines):
-            out[i] = function((line[:, None] - self.location) / self.scale)
+        n = max(1, _BLOCK // max(1, self.df.size))
+        for part in (slice(i, i + n) for i in range(0, len(lines), n)):
+            out[part] = function((lines[part, :, None] - self.location) / self.scale)
         return out.reshape(shape)
 
     # -- quantiles and draws ----------------------------------------------------------------------
