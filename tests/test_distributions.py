@@ -197,9 +197,11 @@ def test_draws_follow_the_distribution(dist: PredictiveDistribution) -> None:
     for below in dist.cdf(draws).T:
         assert stats.kstest(below, "uniform").pvalue > 1e-3
     np.testing.assert_allclose(draws.mean(axis=0), dist.mean, atol=5.0 * dist.std.max() / 100.0)
-    # With df near two the variance of draws converges too slowly.
+    # The variance of draws has a standard error only where the fourth moment is finite.
     light = np.array([np.min(getattr(dist[i], "df", np.inf)) > 4.5 for i in range(N)])
-    np.testing.assert_allclose(draws.var(axis=0)[light], dist.var[light], rtol=0.08)
+    squares = (draws - dist.mean) ** 2
+    away = np.abs(squares.mean(axis=0) - dist.var)[light]
+    assert (away < 5.0 * squares.std(axis=0)[light] / 100.0).all()
     assert abs(np.corrcoef(draws[:, 0], draws[:, 1])[0, 1]) < 0.03
 
 
