@@ -23,11 +23,11 @@ from sklearn.exceptions import ConvergenceWarning
 from _bart_peers import ALIKE, DBARTS, PEERS, Draws, Fit, Run
 from _common import Array, Table, alone, arguments, load, new_peak, status, verdict
 from boscage import BARTRegressor, GaussianMixture
-from boscage._mixing import effective_size, r_hat, spectral_size
+from boscage.diagnostics import effective_size, r_hat, spectral_size
 from boscage.metrics import interval_coverage, nlpd
 from paper_hypercube import BETA_S, hypercube
 
-SAMPLERS: dict[str, str | Mapping[str, float]] = {
+KERNELS: dict[str, str | Mapping[str, float]] = {
     "auto": "auto",
     "growprune": "growprune",
     "cgm": "cgm",
@@ -55,11 +55,11 @@ def processor_seconds(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def ours(sampler: str | Mapping[str, float], run: Run, **prior: Any) -> Draws:
+def ours(kernels: str | Mapping[str, float], run: Run, **prior: Any) -> Draws:
     """Fit as a peer does."""
     model = BARTRegressor(
         run.n_trees,
-        sampler=sampler,
+        kernels=kernels,
         n_chains=1,
         n_burn=run.n_burn,
         n_draws=run.n_draws,
@@ -69,9 +69,9 @@ def ours(sampler: str | Mapping[str, float], run: Run, **prior: Any) -> Draws:
     return Draws(model.sigma_.ravel(), model.predict_draws)
 
 
-def fits(samplers: list[str]) -> dict[str, Fit]:
+def fits(kernels: list[str]) -> dict[str, Fit]:
     """Return ours and those of peers by name."""
-    own = {name: (lambda run, s=SAMPLERS[name]: ours(s, run)) for name in samplers}
+    own = {name: (lambda run, k=KERNELS[name]: ours(k, run)) for name in kernels}
     return own | PEERS
 
 
@@ -95,7 +95,7 @@ def sweep_seconds(fit: Fit, x: Array, y: Array, n_trees: int, n: int) -> float:
 
 def speed(n_trees: int, work: int) -> None:
     """Print seconds of 1000 sweeps, beside peers."""
-    all_fits = fits(list(SAMPLERS))
+    all_fits = fits(list(KERNELS))
     names = [*all_fits, "dbarts (once)"]
     table = Table(f"Seconds of 1000 sweeps, {n_trees} trees", ["rows x features", *names], 15)
     for n, p in [(1000, 10), (10_000, 10), (100_000, 10), (1000, 1000), (10_000, 1000)]:
@@ -113,7 +113,7 @@ def speed(n_trees: int, work: int) -> None:
         if n_trees == N_TREES and (n, p) in DBARTS:
             figures["dbarts (once)"] = DBARTS[n, p]
         table.add(f"{n} x {p}", *(figures.get(name, "-") for name in names))
-        peers = [seconds for name, seconds in figures.items() if name not in SAMPLERS]
+        peers = [seconds for name, seconds in figures.items() if name not in KERNELS]
         if peers:
             for name in ("auto", "growprune"):
                 verdict(f"{name} over the fastest peer", figures[name] / min(peers), 0.6)
@@ -128,7 +128,7 @@ def one_tree(sweeps: int, seeds: int) -> None:
     """
     for d, seconds in AUTHORS.items():
         x, y, _ = hypercube(d, 0)
-        model = BARTRegressor(1, sampler="pg", beta_s=BETA_S[d], n_chains=1, n_burn=0)
+        model = BARTRegressor(1, kernels="pg", beta_s=BETA_S[d], n_chains=1, n_burn=0)
         model.set_params(n_draws=sweeps)
         rows = []
         for seed in range(seeds):
@@ -164,7 +164,7 @@ def quality(n_trees: int, sweeps: int, seeds: int) -> None:
     for n in (1000, 10_000):
         x_test, y_test, _ = friedman(2000, 10, 1)
         data[f"Friedman, {n} rows"] = (*friedman(n, 10, 0)[:2], x_test, y_test)
-    columns = ["sampler", "seconds", "RMSE", "cover 90", "log density"]
+    columns = ["kernels", "seconds", "RMSE", "cover 90", "log density"]
     for title, (x, y, x_test, y_test) in data.items():
         table = Table(f"{title}: {sweeps} + {sweeps} sweeps, means of {seeds} seeds", columns)
         found = {}
@@ -199,7 +199,7 @@ def log_likelihoods(draws: Draws, x: Array, y: Array) -> Array:
 
 def mixing(n_trees: int, sweeps: int, chains: int) -> None:
     """Print how many effective draws a second chains give."""
-    columns = ["sampler", "seconds", "R-hat", "bulk/s", "CODA/s", "sigma CODA/s"]
+    columns = ["kernels", "seconds", "R-hat", "bulk/s", "CODA/s", "sigma CODA/s"]
     title = f"1000 rows, {chains} chains of {sweeps} + {4 * sweeps} sweeps, {n_trees} trees"
     table = Table(f"Log-likelihood and sigma: {title}", columns)
     x, y, _ = friedman(1000, 10, 0)

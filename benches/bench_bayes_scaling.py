@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from _common import Split, Table, arguments, new_peak, seconds, status, verdict
-from boscage import BayesianTreeClassifier
+from boscage import SMC, BayesianTreeClassifier
 
 PROPOSALS: dict[str, dict[str, Any]] = {
     "prior": {"proposal": "prior"},
     "empirical": {"proposal": "empirical"},
     "optimal": {},
-    "subset of 4": {"n_dimensions": 4},
+    "subset of 4": {"max_features": 4},
 }
 
 
@@ -28,7 +28,8 @@ def rows(n: int) -> Split:
 
 
 def smc(n_particles: int, n_islands: int = 1, **options: Any) -> BayesianTreeClassifier:
-    return BayesianTreeClassifier(n_particles, n_islands=n_islands, random_state=0, **options)
+    sampler = SMC(n_particles=n_particles, n_islands=n_islands, **options)
+    return BayesianTreeClassifier(sampler, random_state=0)
 
 
 def fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
@@ -84,7 +85,7 @@ def over_particles(n: int, repeats: int) -> None:
 
 def over_threads(n: int, repeats: int) -> None:
     data = rows(n)
-    calls = {n: lambda n=n: smc(4, 4, n_jobs=n).fit(data.X, data.y) for n in (1, 2)}
+    calls = {n: lambda n=n: smc(4, 4).set_params(n_jobs=n).fit(data.X, data.y) for n in (1, 2)}
     took = seconds({str(n): call for n, call in calls.items()}, repeats)
     verdict("speed-up by two threads", took["1"] / took["2"], 1.7, most=False)
 

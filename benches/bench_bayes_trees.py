@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from _common import Split, Table, arguments, load, seconds, verdict
-from boscage import BayesianTreeClassifier
+from boscage import MCMC, SMC, BayesianTreeClassifier
 
 ALPHA = 5.0
 # What the thesis' section 3.4.4 and dynaTree reach, and what is to be reached in a second.
@@ -48,18 +48,14 @@ SEEDS = range(3)
 
 
 def smc(n_particles: int, n_islands: int, **options: Any) -> BayesianTreeClassifier:
-    return BayesianTreeClassifier(n_particles, n_islands=n_islands, alpha=ALPHA, **options)
+    sampler = SMC(n_particles=n_particles, n_islands=n_islands, **options)
+    return BayesianTreeClassifier(sampler, alpha=ALPHA)
 
 
 def mcmc(n_steps: int) -> BayesianTreeClassifier:
-    return BayesianTreeClassifier(
-        sampler="mcmc",
-        n_chains=1,
-        n_draws=100,
-        thin=max(1, n_steps // 200),
-        n_burn_in=n_steps // 2,
-        alpha=ALPHA,
-    )
+    thin = max(1, n_steps // 200)
+    sampler = MCMC(n_chains=1, n_burn=n_steps // 2, n_draws=100, thin=thin)
+    return BayesianTreeClassifier(sampler, alpha=ALPHA)
 
 
 def models(name: str, quick: bool) -> dict[str, Any]:
@@ -67,14 +63,14 @@ def models(name: str, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "CART gini": Cart("gini"),
         "CART entropy": Cart("entropy"),
-        "subset of 4, 1 x 3": smc(1, 3, n_dimensions=4),
+        "subset of 4, 1 x 3": smc(1, 3, max_features=4),
         "optimal, 1 x 5": smc(1, 5),
         "prior, 100 x 5": smc(100, 5, proposal="prior"),
     }
     if not quick:
         found |= {
-            f"subset of 4, {10 * few} x 5": smc(10 * few, 5, n_dimensions=4),
-            f"subset of 4, {10 * few} x 20": smc(10 * few, 20, n_dimensions=4),
+            f"subset of 4, {10 * few} x 5": smc(10 * few, 5, max_features=4),
+            f"subset of 4, {10 * few} x 20": smc(10 * few, 20, max_features=4),
             "optimal, 10 x 1": smc(10, 1),
             "optimal, 10 x 5": smc(10, 5),
             "MCMC, 20,000 steps": mcmc(20_000),

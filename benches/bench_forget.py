@@ -70,11 +70,11 @@ def once(model, X, y, groups):  # type: ignore[no-untyped-def]
     start = time.perf_counter()
     for ids in groups:
         model.forget(ids)
-        model.settle()
+        model.flush()
     middle = time.perf_counter()
     for ids in groups:
         model.partial_fit(X[ids], y[ids], ids=ids)
-        model.settle()
+        model.flush()
     return time.perf_counter() - middle, middle - start
 
 
@@ -84,7 +84,7 @@ def window(trees, size, X, y, n_batches=BATCHES):  # type: ignore[no-untyped-def
     model = MondrianForestClassifier(trees, window_size=size, feature_range=span, random_state=0)
     for rows in np.array_split(np.arange(len(X)), n_batches):
         model.partial_fit(X[rows], y[rows])
-    model.settle()
+    model.flush()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def stream(
     for rows in np.array_split(np.arange(len(data.X)), n_batches):
         model.partial_fit(data.X[rows], data.y[rows])
         if asked:
-            model.settle()
+            model.flush()
     model.predict_proba(data.X_test[:1])
 
 

@@ -1,8 +1,8 @@
-"""Hypercube-D (section 4.4.1): one deep tree, and which samplers find and explore its posterior.
+"""Hypercube-D (section 4.4.1): one deep tree, and which kernels find and explore its posterior.
 
 From dispersed starts: the first chain from a stump, the others from draws of the prior. An
 effective sample size counts only for chains that agree with each other (rank R-hat) and with the
-best plateau that any sampler found on the same data. "exact" and "true" count the data sets whose
+best plateau that any kernel found on the same data. "exact" and "true" count the data sets whose
 first chain was so at some sweep (`first_sweeps`).
 """
 
@@ -19,18 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from _common import Array, Table, arguments
 from boscage import BARTRegressor
-from boscage._mixing import effective_size, r_hat
+from boscage.diagnostics import effective_size, r_hat
 
 # Of the thesis' footnote 6: about 2^D leaves are expected.
 BETA_S = {2: 1.0, 3: 0.5, 4: 0.4, 5: 0.3, 7: 0.25}
-SAMPLERS = ["auto", "edit", "regrow", "local", "growprune", "cgm", "pg"]
+KERNELS = ["auto", "edit", "regrow", "local", "growprune", "cgm", "pg"]
 # Chains that are further from the best plateau (in standard deviations of the log-likelihood there)
 # have not found it.
 NEAR = 2.0
 
 
 class Run(NamedTuple):
-    """What a sampler did with a data set."""
+    """What a kernel did with a data set."""
 
     seconds: float
     log_likelihood: Array
@@ -62,11 +62,11 @@ def first_sweeps(sums: Array, y: Array, which: Array) -> dict[str, int]:
     return {name: int(np.argmax(is_so)) + 1 if is_so.any() else 0 for name, is_so in first.items()}
 
 
-def sample(sampler: str, d: int, seed: int, sweeps: int) -> Run:
+def sample(kernels: str, d: int, seed: int, sweeps: int) -> Run:
     """Run four chains, without burn-in."""
     x, y, which = hypercube(d, seed)
     model = BARTRegressor(
-        1, sampler=sampler, beta_s=BETA_S[d], n_burn=0, n_draws=sweeps, random_state=seed
+        1, kernels=kernels, beta_s=BETA_S[d], n_burn=0, n_draws=sweeps, random_state=seed
     )
     start = time.perf_counter()
     model.fit(x, y)
@@ -137,17 +137,17 @@ def figure(d: int, runs: dict[str, Run], folder: Path) -> None:
 
 
 def main() -> None:
-    args = arguments(__doc__, seeds=10, sweeps=2000, dimensions="2,3,4,5,7", samplers="all")
+    args = arguments(__doc__, seeds=10, sweeps=2000, dimensions="2,3,4,5,7", kernels="all")
     warnings.simplefilter("ignore", ConvergenceWarning)
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)
-    samplers = SAMPLERS if args.samplers == "all" else args.samplers.split(",")
+    kernels = KERNELS if args.kernels == "all" else args.kernels.split(",")
     seeds, sweeps = (2, 300) if args.quick else (args.seeds, args.sweeps)
-    columns = ["sampler", "s/1000", "log lik.", "leaves", "MSE", "R-hat", "agree", "ESS", "ESS/s"]
+    columns = ["kernels", "s/1000", "log lik.", "leaves", "MSE", "R-hat", "agree", "ESS", "ESS/s"]
     for d in map(int, ["2", "3"] if args.quick else args.dimensions.split(",")):
         title = f"hypercube-{d}: medians of {seeds} data sets, 4 chains of {sweeps} sweeps"
         table = Table(title, [*columns, "exact", "true", "at sweep"], 10)
-        runs = {name: [sample(name, d, seed, sweeps) for seed in range(seeds)] for name in samplers}
+        runs = {name: [sample(name, d, seed, sweeps) for seed in range(seeds)] for name in kernels}
         best = [max(plateau(own[seed]) for own in runs.values()) for seed in range(seeds)]
         for name, own in runs.items():
             report(table, name, own, best)

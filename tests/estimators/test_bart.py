@@ -17,8 +17,8 @@ from sklearn.inspection import partial_dependence
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import BARTClassifier, BARTRegressor, _boscage, _inputs
-from boscage._mixing import effective_size, r_hat, spectral_size
+from boscage import BARTClassifier, BARTRegressor, Kernels, _boscage, _validation
+from boscage.diagnostics import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -34,7 +34,7 @@ SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_stat
         BARTClassifier(30, n_chains=2, n_burn=100, n_draws=99),
         BARTRegressor(30, n_chains=2, n_burn=100, n_draws=99),
         BARTRegressor(
-            10, sampler={"growprune": 0.8, "cgm": 0.1, "pg": 0.1}, n_burn=100, n_draws=99
+            10, kernels={"growprune": 0.8, "cgm": 0.1, "pg": 0.1}, n_burn=100, n_draws=99
         ),
     ]
 )
@@ -46,25 +46,36 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
-    here = inspect.signature(kind).parameters
+    here = inspect.signature(Kernels).parameters | inspect.signature(kind).parameters
     there = inspect.signature(_boscage.BartSettings).parameters
-    shared = set(here) & set(there)
+    shared = set(here) & set(there) - {"kernels"}
     assert shared >= {"n_trees", "n_chains", "n_burn", "n_draws", "alpha_s", "beta_s", "k"}
+    assert shared >= {"n_particles", "proposal"}
     assert {name: here[name].default for name in shared} == {
         name: there[name].default for name in shared
     }
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    ["auto", "local", "growprune", "cgm", "pg", "regrow", "edit", {"growprune": 0.5, "cgm": 0.5}],
+    "kernels",
+    [
+        "auto",
+        "local",
+        "growprune",
+        "cgm",
+        "pg",
+        "regrow",
+        "edit",
+        {"growprune": 0.5, "cgm": 0.5},
+        Kernels({"pg": 1}, n_particles=3),
+    ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_the_same_draws_for_any_threads_and_after_files(
-    kind: Any, y: Any, sampler: Any, tmp_path: Path
+    kind: Any, y: Any, kernels: Any, tmp_path: Path
 ) -> None:
     few = SHORT | {"n_trees": 6, "n_burn": 10, "n_draws": 10}
-    model = kind(sampler=sampler, **few).fit(X, y)
+    model = kind(kernels=kernels, **few).fit(X, y)
     expected = model.predict_draws(X)
     assert expected.shape[:2] == (20, 150)
     assert not np.array_equal(expected[:10], expected[10:])
@@ -90,7 +101,7 @@ def test_the_same_draws_for_any_threads_and_after_files(
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_a_damaged_file_is_an_error(kind: Any, y: Any) -> None:
     data = kind(**(SHORT | {"n_trees": 2, "n_draws": 2})).fit(X, y)._model.to_bytes()
-    load = kind._model_class().from_bytes
+    load = kind._kind.model.from_bytes
     assert load(data).to_bytes() == data
     for cut in range(0, len(data), max(1, len(data) // 50)):
         with pytest.raises(ValueError, match="not a valid boscage model"):
@@ -199,10 +210,11 @@ def test_chains_that_disagree_are_reported() -> None:
     assert "r_hat" in str(model.summary())
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", {}, {"pg": 0.0}, {"pg": -1.0}, {"all": 1.0}, None])
-def test_samplers_are_checked(sampler: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="sampler"):
-        BARTRegressor(sampler=sampler).fit(X, N)
+@pytest.mark.parametrize("kernels", ["gibbs", {}, {"pg": 0.0}, {"pg": -1.0}, {"all": 1.0}, None])
+def test_kernels_are_checked(kernels: Any) -> None:
+    for value in (kernels, Kernels(kernels)):
+        with pytest.raises((TypeError, ValueError), match="kernels"):
+            BARTRegressor(kernels=value).fit(X, N)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +280,9 @@ def test_a_fit_goes_on_with_the_same_features_and_classes_only() -> None:
     model.set_params(n_draws=40)
     with pytest.raises(ValueError, match="feature names should match"):
         model.fit(named.rename(columns={"a": "x"}), Y)
-    with pytest.raises(ValueError, match=r"the same classes, \['no', 'yes'\], found \['n', 'y'\]"):
+    with pytest.raises(
+        ValueError, match=r"with the same classes, \['no', 'yes'\], found \['n', 'y'\]"
+    ):
         model.fit(named, np.array(["n", "y"])[(Y == "yes").astype(int)])
     assert list(model.classes_) == ["no", "yes"]
     np.testing.assert_array_equal(model.predict_proba(named[:5]), before)
@@ -375,7 +389,7 @@ def test_draws_of_classes_go_to_arviz(y: Any) -> None:
     drawn = tree["posterior_predictive"]["y"].to_numpy()
     shares = np.stack([(drawn == code).mean() for code in range(len(model.classes_))])
     np.testing.assert_allclose(shares, model.predict_proba(X).mean(axis=0), atol=0.03)
-    with pytest.raises(ValueError, match="not among classes_"):
+    with pytest.raises(ValueError, match="not in classes_"):
         model.to_arviz(X, np.full(150, "other"))
 
 
@@ -432,7 +446,7 @@ def test_chains_go_on_as_if_they_had_not_stopped(
     model.save(tmp_path / "half.boscage")
     once = kind(**params | {"n_draws": 50})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_inputs, "draw_seed", lambda _: seed)
+        patch.setattr(_validation, "draw_seed", lambda _: seed)
         once.fit(X, y)
     for half in (model, boscage.load(tmp_path / "half.boscage"), pickle.loads(pickle.dumps(model))):
         half.set_params(n_draws=50, n_jobs=2).fit(X, y)
@@ -522,7 +536,7 @@ def test_effects_are_predictions_of_changed_rows(kind: Any, y: Any) -> None:
         ({"n_chains": 10**4, "n_draws": 10**4}, r"n_chains \* n_draws must be"),
         ({"n_draws": 10**5, "n_trees": 10**5}, r"n_chains \* n_draws \* n_trees must be"),
         ({"n_draws": 10**5, "thin": 10**6}, r"n_chains \* n_draws \* thin must be"),
-        ({"n_particles": 10**14}, "n_particles must be"),
+        ({"kernels": Kernels(n_particles=10**14)}, "n_particles must be"),
     ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
@@ -541,9 +555,11 @@ def test_targets_whose_squares_are_too_large_are_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"sampler": {"local": 0.0}}, "sampler's probabilities are all zero"),
-        ({"sampler": "pg", "n_particles": 1}, "n_particles must be at least 2"),
-        ({"n_particles": 1}, "n_particles must be at least 2"),
+        ({"kernels": {"local": 0.0}}, "kernels' shares are all zero"),
+        ({"kernels": Kernels("pg", n_particles=1)}, "n_particles must be at least 2"),
+        ({"kernels": Kernels(n_particles=1)}, "n_particles must be at least 2"),
+        ({"kernels": Kernels(n_particles=0)}, "n_particles must be >= 1"),
+        ({"kernels": Kernels(proposal="best")}, "proposal must be one of"),
         ({"k": 1e-200}, "k must be from"),
         ({"sigma": 1e200}, "sigma must be from 1e-9 to 1e9 times the range of y"),
         ({"sigma_estimate": 1e-160}, "sigma_estimate must be from"),
@@ -554,9 +570,9 @@ def test_settings_that_would_say_nothing_are_named(params: dict[str, Any], messa
         BARTRegressor(**params).fit(X, N)
 
 
-def test_shares_of_a_sampler_are_relative() -> None:
+def test_shares_of_kernels_are_relative() -> None:
     small, large = (
-        BARTRegressor(**SHORT, sampler={"local": share, "cgm": share}).fit(X, N).sigma_
+        BARTRegressor(**SHORT, kernels={"local": share, "cgm": share}).fit(X, N).sigma_
         for share in (0.5, 1e308)
     )
     np.testing.assert_array_equal(small, large)

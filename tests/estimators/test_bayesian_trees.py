@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import io
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import BayesianTreeClassifier, BayesianTreeRegressor, _boscage
-from boscage.evidence import compare_features, compare_parameters
+from boscage import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, _boscage
+from boscage.bayes.evidence import compare_features, compare_parameters
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -29,13 +30,20 @@ N = X[:, 0] + 0.1 * RNG.normal(size=150)
 KINDS = [(BayesianTreeClassifier, Y), (BayesianTreeRegressor, N)]
 
 
+def brief(sampler: str) -> Any:
+    """A sampler that is soon done."""
+    return MCMC(n_draws=20, n_burn=500) if sampler == "mcmc" else sampler
+
+
 @parametrize_with_checks(
     [
         BayesianTreeClassifier(),
-        BayesianTreeClassifier(20, n_dimensions=1, expansion="layer", resampling="residual"),
-        BayesianTreeClassifier(sampler="mcmc", n_draws=50, n_burn_in=1000),
+        BayesianTreeClassifier(
+            SMC(n_particles=20, max_features=1, expansion="layer", resampling="residual")
+        ),
+        BayesianTreeClassifier(MCMC(n_draws=50, n_burn=1000)),
         BayesianTreeRegressor(),
-        BayesianTreeRegressor(sampler="mcmc", n_draws=50, n_burn_in=1000),
+        BayesianTreeRegressor(MCMC(n_draws=50, n_burn=1000)),
     ]
 )
 @pytest.mark.filterwarnings("default")
@@ -45,15 +53,23 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
-    here = inspect.signature(kind).parameters
+    # Names at the border that are not yet those of the surface.
+    surface = {"n_dimensions": "max_features", "n_burn_in": "n_burn", "noise": "noise_share"}
     compared = set()
-    for there in (_boscage.SmcSettings, _boscage.McmcSettings, kind._model_class().fit):
-        for name, parameter in inspect.signature(there).parameters.items():
+    for ours, there in (
+        (SMC, _boscage.SmcSettings),
+        (MCMC, _boscage.McmcSettings),
+        (kind, kind._kind.model.fit),
+    ):
+        here = inspect.signature(ours).parameters
+        for border, parameter in inspect.signature(there).parameters.items():
+            name = surface.get(border, border)
             if name in here and parameter.default not in (inspect.Parameter.empty, ...):
                 compared.add(name)
                 assert here[name].default == parameter.default, name
-    assert here["moves"].default == _boscage.McmcSettings().moves
-    assert compared >= {"n_particles", "n_islands", "proposal", "n_draws", "alpha_s"}
+    assert MCMC().moves == _boscage.McmcSettings().moves
+    assert compared >= {*SMC().get_params(), *MCMC().get_params(), "alpha_s"} - {"moves"}
+    assert ("alpha" in compared) != ("noise_share" in compared)
 
 
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
@@ -61,7 +77,7 @@ def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
 def test_the_same_trees_for_any_threads_and_after_files(
     kind: Any, y: Any, sampler: str, tmp_path: Path
 ) -> None:
-    model = kind(sampler=sampler, n_draws=20, n_burn_in=500, random_state=5).fit(X, y)
+    model = kind(brief(sampler), random_state=5).fit(X, y)
     expected = model.predict(X)
     twin = clone(model).set_params(n_jobs=2).fit(X, y)
     assert twin.predict(X).tobytes() == expected.tobytes()
@@ -83,7 +99,7 @@ def test_the_same_trees_for_any_threads_and_after_files(
 
 
 def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
-    model = BayesianTreeClassifier(2, n_islands=1, random_state=0).fit(X, Y)
+    model = BayesianTreeClassifier(SMC(n_particles=2, n_islands=1), random_state=0).fit(X, Y)
     file = io.BytesIO()
     model.save(file)
     data = file.getvalue()
@@ -108,16 +124,21 @@ def test_more_threads_than_any_machine_has(n_jobs: int) -> None:
 
 
 def test_islands_do_not_see_each_other() -> None:
-    options = {"ess_threshold": 1.0, "resampling": "multinomial", "random_state": 0}
-    alone = BayesianTreeClassifier(5, n_islands=1, **options).fit(X, Y)
-    among = BayesianTreeClassifier(5, n_islands=6, **options).fit(X, Y)
+    alone, among = (
+        BayesianTreeClassifier(
+            SMC(n_particles=5, n_islands=n, ess_threshold=1.0, resampling="multinomial"),
+            random_state=0,
+        ).fit(X, Y)
+        for n in (1, 6)
+    )
     assert (alone.ess_[0] == among.ess_[0]).all()
     np.testing.assert_array_equal(alone.ancestry_[0], among.ancestry_[0])
     assert alone.island_log_marginal_likelihood_[0] == among.island_log_marginal_likelihood_[0]
 
 
 def test_results_of_smc() -> None:
-    model = BayesianTreeClassifier(8, n_islands=3, ess_threshold=0.9, random_state=0).fit(X, Y)
+    sampler = SMC(n_particles=8, n_islands=3, ess_threshold=0.9)
+    model = BayesianTreeClassifier(sampler, random_state=0).fit(X, Y)
     assert model.weights_.sum() == pytest.approx(1.0)
     assert len(model.trees_) == len(model.weights_) <= 24
     logs = model.island_log_marginal_likelihood_
@@ -141,7 +162,7 @@ def test_results_of_smc() -> None:
 
 
 def test_results_of_mcmc() -> None:
-    model = BayesianTreeRegressor(sampler="mcmc", n_chains=3, n_draws=40, random_state=0)
+    model = BayesianTreeRegressor(MCMC(n_chains=3, n_draws=40), random_state=0)
     model.fit(X, N)
     assert np.ptp(model.weights_) == 0.0
     trace = model.trace_
@@ -159,21 +180,21 @@ def test_results_of_mcmc() -> None:
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_the_best_tree_is_the_most_probable_in_any_units(kind: Any, y: Any, sampler: str) -> None:
-    params = {"sampler": sampler, "n_draws": 30, "random_state": 0}
-    model = kind(10, **params).fit(X, y)
+    params = {"sampler": MCMC(n_draws=30) if sampler == "mcmc" else sampler, "random_state": 0}
+    model = kind(**params).fit(X, y)
     logs = model.log_posterior_
     best = int(logs.argmax())
     assert model.best_tree_.rules() == model.trees_[best].rules()
     # Powers of two, so that the same trees are drawn.
     units = np.array([2.0**-40, 1.0, 2.0**60])
-    other = kind(10, **params).fit(X * units, y)
+    other = kind(**params).fit(X * units, y)
     np.testing.assert_allclose(other.log_posterior_, logs, rtol=1e-12)
     assert other.best_tree_.n_rows.tolist() == model.best_tree_.n_rows.tolist()
 
 
 def test_arviz() -> None:
     pytest.importorskip("arviz_base")
-    model = BayesianTreeRegressor(sampler="mcmc", n_chains=2, n_draws=10, random_state=0)
+    model = BayesianTreeRegressor(MCMC(n_chains=2, n_draws=10), random_state=0)
     tree = model.fit(X, N).to_arviz()
     assert tree["posterior"]["n_leaves"].shape == (2, 10)
     assert tree["posterior"]["cut_share"].dims == ("chain", "draw", "feature")
@@ -184,27 +205,27 @@ def test_arviz() -> None:
 def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
     bad: dict[str, Any] = {
         "sampler": "nuts",
-        "n_particles": 0,
-        "proposal": "best",
-        "n_dimensions": 0,
-        "expansion": "all",
-        "resampling": "none",
-        "ess_threshold": 1.5,
+        "sampler__n_particles": 0,
+        "sampler__proposal": "best",
+        "sampler__max_features": 0,
+        "sampler__expansion": "all",
+        "sampler__resampling": "none",
+        "sampler__ess_threshold": 1.5,
         "alpha_s": 1.0,
         "beta_s": -1.0,
-        "island_weights": "none",
+        "sampler__island_weights": "none",
     }
     for name, value in bad.items():
-        model = kind(**{name: value})
-        with pytest.raises(ValueError, match=name):
+        model = kind().set_params(**{name: value})
+        with pytest.raises(ValueError, match=name.removeprefix("sampler__")):
             model.fit(X, y)
         assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="n_dimensions"):
-        kind(proposal="prior", n_dimensions=2).fit(X, y)
+    with pytest.raises(ValueError, match="max_features needs proposal='optimal'"):
+        kind(SMC(proposal="prior", max_features=2)).fit(X, y)
     # Without both of grow and prune a chain does not come to trees of all sizes.
     for moves in ((0.5, 0.5, 0.5, 0.5), (0.0, 0.0, 0.5, 0.5), (0.5, 0.0, 0.5, 0.0)):
         with pytest.raises(ValueError, match="moves"):
-            kind(sampler="mcmc", moves=moves).fit(X, y)
+            kind(MCMC(moves=moves)).fit(X, y)
     with pytest.raises(NotFittedError):
         _ = kind().weights_
 
@@ -212,14 +233,17 @@ def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        {"proposal": None},
-        {"expansion": 1},
-        {"candidate_order": b"breadth_first"},
-        {"resampling": ["residual"]},
-        {"island_weights": True},
+        {"sampler": None},
+        {"sampler": SMC},
+        {"sampler__proposal": None},
+        {"sampler__expansion": 1},
+        {"sampler__candidate_order": b"breadth_first"},
+        {"sampler__resampling": ["residual"]},
+        {"sampler__island_weights": True},
         {"n_jobs": "a"},
         {"n_jobs": 1.0},
-        {"sampler": "mcmc", "moves": None},
+        {"sampler": "mcmc", "sampler__moves": None},
+        {"sampler": "mcmc", "sampler__n_burn": 1.0},
     ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
@@ -227,45 +251,49 @@ def test_parameters_of_a_wrong_type_are_named_and_shown(
     kind: Any, y: Any, params: dict[str, Any]
 ) -> None:
     name, value = list(params.items())[-1]
+    name = name.removeprefix("sampler__")
     with pytest.raises(
-        (TypeError, ValueError), match=f"{name} must be .*found {value!r}".replace("[", r"\[")
+        (TypeError, ValueError), match=f"{name} must be .*found {re.escape(repr(value))}"
     ):
-        kind(**params).fit(X, y)
+        kind().set_params(**params).fit(X, y)
 
 
 def test_moves_of_any_kind_come_back_from_files(tmp_path: Path) -> None:
     for moves in (np.array([0.5, 0.5, 0.0, 0.0]), [0.5, 0.5, 0.0, 0.0]):
-        model = BayesianTreeRegressor(
-            sampler="mcmc", n_draws=3, n_burn_in=10, moves=moves, kappa=np.float64(0.3)
-        )
+        sampler = MCMC(n_draws=3, n_burn=10, moves=moves)
+        model = BayesianTreeRegressor(sampler, kappa=np.float64(0.3))
         model.fit(X, N).save(tmp_path / "trees")
         again = boscage.load(tmp_path / "trees")
         assert isinstance(again, BayesianTreeRegressor)
-        assert again.moves == (0.5, 0.5, 0.0, 0.0)
-        assert again.get_params() == model.get_params() | {"moves": again.moves}
+        assert isinstance(again.sampler, MCMC)
+        assert again.sampler.moves == (0.5, 0.5, 0.0, 0.0)
+        mine, theirs = again.get_params(), model.get_params()
+        assert mine.pop("sampler__moves") == (0.5, 0.5, 0.0, 0.0)
+        assert list(theirs.pop("sampler__moves")) == [0.5, 0.5, 0.0, 0.0]
+        assert mine == theirs
         again.fit(X, N)
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("sampler", "message"),
     [
-        ({"n_particles": 10**14}, "n_particles must be from 1 to 1000000"),
-        ({"n_islands": 2**62}, "n_islands must be"),
-        ({"max_stages": 2**64}, r"max_stages must be below 2\*\*64"),
-        ({"n_particles": 10**6, "n_islands": 1000}, r"n_particles \* n_islands must be"),
-        ({"sampler": "mcmc", "n_chains": 2**62}, "n_chains must be"),
-        ({"sampler": "mcmc", "n_draws": 2**62}, "n_draws must be"),
-        ({"sampler": "mcmc", "n_chains": 10**4, "n_draws": 10**4}, r"n_chains \* n_draws must be"),
-        ({"sampler": "mcmc", "thin": 2**63}, "thin must be"),
-        ({"sampler": "mcmc", "n_burn_in": 2**64 - 1}, "n_burn_in must be at most"),
+        (SMC(n_particles=10**14), "n_particles must be from 1 to 1000000"),
+        (SMC(n_islands=2**62), "n_islands must be"),
+        (SMC(max_stages=2**64), r"max_stages must be below 2\*\*64"),
+        (SMC(n_particles=10**6, n_islands=1000), r"n_particles \* n_islands must be"),
+        (MCMC(n_chains=2**62), "n_chains must be"),
+        (MCMC(n_draws=2**62), "n_draws must be"),
+        (MCMC(n_chains=10**4, n_draws=10**4), r"n_chains \* n_draws must be"),
+        (MCMC(thin=2**63), "thin must be"),
+        (MCMC(n_burn=2**64 - 1), "n_burn.* must be at most"),
     ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_settings_beyond_all_bounds_are_named(
-    kind: Any, y: Any, params: dict[str, Any], message: str
+    kind: Any, y: Any, sampler: Any, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        kind(**params).fit(X, y)
+        kind(sampler).fit(X, y)
 
 
 @pytest.mark.parametrize("params", [{}, {"prior_mean": 0.0, "scale": 1.0}])
@@ -283,7 +311,7 @@ def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float
         (BayesianTreeClassifier, Y, "alpha", ("1e-100", "1e100")),
         (BayesianTreeRegressor, N, "kappa", ("1e-100", "1e100")),
         (BayesianTreeRegressor, N, "shape", ("1e-9", "1e9")),
-        (BayesianTreeRegressor, N, "noise", ("1e-9", "1e9")),
+        (BayesianTreeRegressor, N, "noise_share", ("1e-9", "1e9")),
         (BayesianTreeRegressor, N, "scale", ("1e-290", "1e290")),
     ],
 )
@@ -291,7 +319,10 @@ def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float
 def test_priors_beyond_arithmetic_are_named(
     kind: Any, y: Any, name: str, ends: tuple[str, str], sampler: str
 ) -> None:
-    params = {"sampler": sampler, "n_draws": 5, "n_burn_in": 100, "random_state": 0}
+    own = MCMC(n_draws=5, n_burn=100) if sampler == "mcmc" else sampler
+    params = {"sampler": own, "random_state": 0}
+    # The border says noise.
+    said = name.removesuffix("_share")
     low, high = (float(end) for end in ends)
     for end in (low, high):
         model = kind(**params, **{name: end}).fit(X, y)
@@ -304,7 +335,9 @@ def test_priors_beyond_arithmetic_are_named(
         else:
             np.testing.assert_allclose(again.predict_proba(X).sum(axis=1), 1.0)
     for value in (5e-324, 0.5 * low, 2.0 * high, 1.7e308):
-        with pytest.raises(ValueError, match=f"{name} must be from {ends[0]} to {ends[1]}, found"):
+        with pytest.raises(
+            ValueError, match=f"{said}.* must be from {ends[0]} to {ends[1]}, found"
+        ):
             kind(**params, **{name: value}).fit(X, y)
 
 
@@ -342,8 +375,9 @@ def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> N
     # Three steps ask for more than one layer of cuts.
     y = (x[:, 0] // 5000) % 2
     for sampler in ("smc", "mcmc"):
-        options = {"sampler": sampler, "n_draws": 5, "n_burn_in": 500, "random_state": 0}
-        model = BayesianTreeClassifier(1, alpha_s=alpha_s, beta_s=beta_s, **options).fit(x, y)
+        own = SMC(n_particles=1) if sampler == "smc" else MCMC(n_draws=5, n_burn=500)
+        model = BayesianTreeClassifier(own, alpha_s=alpha_s, beta_s=beta_s, random_state=0)
+        model.fit(x, y)
         assert np.isfinite(model.log_posterior_).all()
         if sampler == "smc":
             # At the second layer the prior says exp(-0.69 beta_s), the data exp(2600).
@@ -381,7 +415,8 @@ def test_the_unit_of_targets_is_the_unit_of_results(unit: float) -> None:
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_mutated_files_are_refused_or_hold_whole_trees(kind: Any, y: Any, sampler: str) -> None:
     """With their checksum put right, so that all that is read is met."""
-    model = kind(3, n_islands=2, sampler=sampler, n_chains=2, n_draws=3, random_state=0).fit(X, y)
+    samplers = {"smc": SMC(n_particles=3, n_islands=2), "mcmc": MCMC(n_chains=2, n_draws=3)}
+    model = kind(samplers[sampler], random_state=0).fit(X, y)
     content = model._model.to_bytes()[:-32]
     rng = np.random.default_rng(0)
     refused = 0
@@ -407,7 +442,7 @@ def test_mutated_files_are_refused_or_hold_whole_trees(kind: Any, y: Any, sample
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_files_do_not_claim_more_features_than_they_hold(kind: Any, y: Any) -> None:
-    content = kind(3, random_state=0).fit(X, y)._model.to_bytes()[:-32]
+    content = kind(SMC(n_particles=3), random_state=0).fit(X, y)._model.to_bytes()[:-32]
     low = np.float64(X[:, 0].min()).tobytes()
     count = (3).to_bytes(8, "little") + low
     assert content.count(count) == 1
@@ -419,7 +454,7 @@ def test_files_do_not_claim_more_features_than_they_hold(kind: Any, y: Any) -> N
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_a_model_whose_prior_only_rust_knows_is_read(kind: Any, y: Any) -> None:
-    content = kind(3, random_state=0).fit(X, y)._model.to_bytes()[:-32]
+    content = kind(SMC(n_particles=3), random_state=0).fit(X, y)._model.to_bytes()[:-32]
     numbers = (2).to_bytes(8, "little") + np.array([0.95, 0.5]).tobytes()
     assert content.count(numbers) == 1
     own = content.replace(numbers, bytes(8))
@@ -429,8 +464,8 @@ def test_a_model_whose_prior_only_rust_knows_is_read(kind: Any, y: Any) -> None:
 
 
 def test_ancestry_is_that_of_the_fitted_model() -> None:
-    model = BayesianTreeClassifier(8, ess_threshold=0.0, random_state=0).fit(X, Y)
-    model.set_params(n_particles=3)
+    model = BayesianTreeClassifier(SMC(n_particles=8, ess_threshold=0.0), random_state=0).fit(X, Y)
+    model.set_params(sampler__n_particles=3)
     again = pickle.loads(pickle.dumps(model))
     for ancestry in [*model.ancestry_, *again.ancestry_]:
         assert {steps.shape for steps in ancestry} == {(8,)}
@@ -439,7 +474,7 @@ def test_ancestry_is_that_of_the_fitted_model() -> None:
 
 
 def test_compared_models_have_seeds_of_their_own() -> None:
-    model = BayesianTreeClassifier(5, random_state=7)
+    model = BayesianTreeClassifier(SMC(n_particles=5), random_state=7)
     table = compare_features(model, X, Y, {"one": [0, 1], "same": [0, 1]})
     assert table.log_evidence[0] != table.log_evidence[1]
     again = compare_features(model, X, Y, {"one": [0, 1], "same": [0, 1]})
@@ -448,7 +483,7 @@ def test_compared_models_have_seeds_of_their_own() -> None:
 
 def test_features_are_compared_by_number_or_by_name() -> None:
     pd = pytest.importorskip("pandas")
-    model = BayesianTreeClassifier(5, random_state=7)
+    model = BayesianTreeClassifier(SMC(n_particles=5), random_state=7)
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     by_name = compare_features(model, table, Y, {"two": ["c", "a"], "mixed": [1, "a"]})
     by_number = compare_features(model, X, Y, {"two": [2, 0], "mixed": [1, 0]})
@@ -471,9 +506,12 @@ def test_rows_that_cannot_be_split() -> None:
 
 
 def test_max_stages_cuts_trees_short_and_says_so() -> None:
-    model = BayesianTreeClassifier(max_stages=1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="max_stages=1 cut the trees of"):
+    model = BayesianTreeClassifier(SMC(max_stages=1), random_state=0)
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_stages cut the trees of \d+ .*\(of 10 .*each of 5 islands"
+    ) as found:
         model.fit(X, Y)
+    assert found[0].filename == __file__
     assert {tree.n_leaves for tree in model.trees_} <= {1, 2}
     again = pickle.loads(pickle.dumps(model))
     for one in (model, again):
@@ -488,7 +526,7 @@ def test_works_inside_scikit_learn() -> None:
 
 
 def test_evidence_prefers_what_made_the_data() -> None:
-    model = BayesianTreeClassifier(50, n_islands=5, alpha=1.0, random_state=0)
+    model = BayesianTreeClassifier(SMC(n_particles=50), alpha=1.0, random_state=0)
     table = compare_parameters(model, X, Y, {"alpha_s": [0.01, 0.95], "alpha": [1.0]})
     assert table.models[0] == {"alpha": 1.0, "alpha_s": 0.95}
     assert table.log_bayes_factor[0] == 0.0
@@ -524,7 +562,9 @@ def routed(rules: str, row: Any) -> int:
 def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
     # Values that differ in the tenth digit only.
     x = (1.0 + 1e-10 * X).astype(np.float64) if dtype is np.float64 else (1e6 + X).astype(dtype)
-    model = BayesianTreeClassifier(1, n_islands=3, alpha=0.1, random_state=0).fit(x, Y)
+    model = BayesianTreeClassifier(SMC(n_particles=1, n_islands=3), alpha=0.1, random_state=0).fit(
+        x, Y
+    )
     for tree in model.trees_:
         assert tree.n_leaves > 2
         number = np.cumsum(tree.is_leaf) - 1
@@ -541,7 +581,7 @@ def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
 
 
 def test_nodes_tell_the_moments_of_their_rows() -> None:
-    model = BayesianTreeRegressor(2, n_islands=2, random_state=0).fit(X, N)
+    model = BayesianTreeRegressor(SMC(n_particles=2, n_islands=2), random_state=0).fit(X, N)
     for tree in model.trees_:
         leaf = tree.apply(X)
         for node in range(tree.n_nodes):
@@ -555,7 +595,7 @@ def test_nodes_tell_the_moments_of_their_rows() -> None:
             assert inside.sum() == tree.n_rows[node]
             assert tree.target_mean[node] == pytest.approx(N[inside].mean())
             assert tree.target_variance[node] == pytest.approx(N[inside].var(), abs=1e-12)
-    assert BayesianTreeClassifier(1).fit(X, Y).best_tree_.target_mean is None
+    assert BayesianTreeClassifier(SMC(n_particles=1)).fit(X, Y).best_tree_.target_mean is None
 
 
 @pytest.mark.parametrize("shape", [0.01, 1.5])
@@ -605,7 +645,7 @@ def test_root_cuts_of_many_trees_do_not_hide_their_disagreement() -> None:
 
     from boscage.plots import plot_disagreement
 
-    model = BayesianTreeClassifier(sampler="mcmc", n_draws=100, random_state=0).fit(X, Y)
+    model = BayesianTreeClassifier(MCMC(n_draws=100), random_state=0).fit(X, Y)
     lines = plot_disagreement(model, X, resolution=10).lines
     assert len(lines) > 300
     np.testing.assert_allclose([line.get_alpha() for line in lines], 25.0 / 400.0)
@@ -613,11 +653,12 @@ def test_root_cuts_of_many_trees_do_not_hide_their_disagreement() -> None:
 
 
 def test_probabilities_of_a_distribution_are_checked() -> None:
-    dist = BayesianTreeRegressor(2, n_islands=2, random_state=0).fit(X, N).predict_dist(X[:3])
-    for bad in (0.0, 1.0, 1.5, -0.1):
-        with pytest.raises(ValueError, match="q must be between 0 and 1"):
+    sampler = SMC(n_particles=2, n_islands=2)
+    dist = BayesianTreeRegressor(sampler, random_state=0).fit(X, N).predict_dist(X[:3])
+    for bad in (np.nan, 1.5, -0.1):
+        with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]"):
             dist.quantile(bad)
-        with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
+        with pytest.raises(ValueError, match=r"coverage must lie in \[0, 1\]"):
             dist.interval(bad)
     with pytest.raises(TypeError, match="q must be a number"):
         dist.quantile("half")  # type: ignore[arg-type]

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from boscage import (
+    MCMC,
+    SMC,
     BARTRegressor,
     BayesianTreeClassifier,
+    Kernels,
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
@@ -128,7 +131,7 @@ def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there()
     model = MondrianForestClassifier(n_trees, **settings).fit(x[:n_first], y[:n_first])
     # so few come and leave that trees are not drawn anew but follow one after the other
     model.forget(np.arange(1500)).partial_fit(x[n_first:19_000], y[n_first:19_000])
-    assert interrupted(model.settle) < WITHIN
+    assert interrupted(model.flush) < WITHIN
     # rows that all, some or no trees have
     model.forget(np.r_[1500:2000, n_first : n_first + 200, 18_900:19_000])
     model.partial_fit(x[19_000:20_000], y[19_000:20_000])
@@ -163,11 +166,13 @@ def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> N
 @pytest.mark.parametrize(
     "after", [0.2, *(pytest.param(after, marks=pytest.mark.slow) for after in (0.7, 2.0))]
 )
-@pytest.mark.parametrize(("sampler", "n_rows"), [("smc", 1_000_000), ("mcmc", 300_000)])
+@pytest.mark.parametrize(
+    ("sampler", "n_rows"), [(SMC(n_particles=100), 1_000_000), (MCMC(), 300_000)]
+)
 def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> None:
     """While columns are sorted, while nodes are opened, and while they are weighed."""
     x, y = data(n_rows, 10)
-    model = BayesianTreeClassifier(100, sampler=sampler, random_state=0).fit(x[:50], y[:50])
+    model = BayesianTreeClassifier(sampler, random_state=0).fit(x[:50], y[:50])
     before = model._model.to_bytes()
     assert interrupted(lambda: model.fit(x, y), after=after) < WITHIN
     assert model._model.to_bytes() == before
@@ -175,16 +180,16 @@ def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> 
 
 def test_interrupted_sums_of_trees_with_many_particles() -> None:
     x, _ = data(50_000, 5)
-    model = BARTRegressor(10, sampler="pg", n_particles=30_000, random_state=0)
+    model = BARTRegressor(10, kernels=Kernels("pg", n_particles=30_000), random_state=0)
     assert interrupted(lambda: model.fit(x, x[:, 0]), after=1.5) < WITHIN
 
 
-@pytest.mark.parametrize("sampler", ["cgm", "pg"])
-def test_interrupted_sums_of_trees(sampler: str) -> None:
+@pytest.mark.parametrize("kernels", ["cgm", "pg"])
+def test_interrupted_sums_of_trees(kernels: str) -> None:
     """In the midst of a sweep, or of the trees that a chain starts from: either takes seconds."""
     x, _ = data(10_000, 1000)
     for after in (1.5, 3.0):
-        model = BARTRegressor(200, sampler=sampler, n_burn=1000, random_state=0)
+        model = BARTRegressor(200, kernels=kernels, n_burn=1000, random_state=0)
         assert interrupted(lambda model=model: model.fit(x, x[:, 0]), after=after) < WITHIN
 
 

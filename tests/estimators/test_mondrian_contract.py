@@ -64,13 +64,13 @@ def test_tags(kind: Any) -> None:
 def test_defaults_are_those_of_the_compiled_model(kind: Any) -> None:
     """They live once, in Rust; Python's signature repeats them for its readers."""
     here = inspect.signature(kind).parameters
-    there = inspect.signature(kind._model_class()).parameters
+    there = inspect.signature(kind._kind.model).parameters
     shared = set(here) & set(there)
     assert shared >= {"n_estimators", "lifetime", "min_samples_split", "predictive"}
     assert {name: here[name].default for name in shared} == {
         name: there[name].default if name != "lifetime" else np.inf for name in shared
     }
-    assert float(kind._model_class()().lifetime) == np.inf
+    assert float(kind._kind.model().lifetime) == np.inf
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,7 +26,7 @@ def test_rows_wait_until_the_trees_are_asked_for(kind: Any, tmp_path: Path) -> N
     assert model.n_rows_ == 90
     assert not model._model.is_settled
     for name, twin in copies(model, tmp_path).items():
-        assert twin.settle() is twin
+        assert twin.flush() is twin
         assert twin._model.is_settled, name
         assert twin.digest() == once.digest(), name
     assert not model._model.is_settled, "a copy is not asked for the trees of the original"
@@ -72,7 +72,7 @@ def test_python_goes_on_while_another_thread_waits_for_trees() -> None:
     model.partial_fit(x[100:], y[100:])
     with ThreadPoolExecutor(4) as pool:
         asked = [
-            pool.submit(ask) for ask in (model.settle, lambda: model.predict(x[:1]), model.copy)
+            pool.submit(ask) for ask in (model.flush, lambda: model.predict(x[:1]), model.copy)
         ]
         gaps, last = [0.0], time.perf_counter()
         while not all(each.done() for each in asked):
@@ -353,14 +353,14 @@ def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
     with pytest.raises(ValueError, match="0"):
         model.partial_fit(X[:1], ["refused"], ids=[0])
     assert model._model.to_bytes() == before
-    model.partial_fit(X[:1], ["secret"], ids=[1000]).settle()
+    model.partial_fit(X[:1], ["secret"], ids=[1000]).flush()
     model.forget(1000)
     assert b"secret" not in model._model.to_bytes()
     assert list(model.classes_) == ["a", "b"]
     # labels that come and leave for ever are no more than those that are there
     sizes = []
     for i in range(400):
-        model.partial_fit(X[:1], [f"label {i}"], ids=[2000 + i]).settle()
+        model.partial_fit(X[:1], [f"label {i}"], ids=[2000 + i]).flush()
         model.forget(2000 + i)
         sizes.append(model._model.nbytes)
     assert max(sizes[200:]) < 1.1 * max(sizes[:200])
@@ -377,9 +377,9 @@ def test_a_row_of_more_digits_that_left_leaves_files_as_they_were(kind: Any) -> 
     narrow = X.astype(np.float32)
     model = make(kind).fit(narrow, Y)
     kept = model.copy()
-    model.partial_fit([[0.1, 0.2, 0.3]], Y[:1], ids=[100]).settle()
+    model.partial_fit([[0.1, 0.2, 0.3]], Y[:1], ids=[100]).flush()
     wide = model._model.to_bytes()
-    model.forget(100).settle()
+    model.forget(100).flush()
     kept.partial_fit(narrow[:1], Y[:1], ids=[100]).forget(100)
     assert model._model.to_bytes() == kept._model.to_bytes()
     assert len(wide) > len(kept._model.to_bytes()) + 4 * X.size
@@ -395,17 +395,17 @@ def test_a_change_of_parameters_that_was_interrupted_is_made_up_for(monkeypatch:
 
     model.set_params(predictive="averaged")
     with monkeypatch.context() as patch:
-        patch.setattr(model, "_slide", interrupt)
+        patch.setattr(model, "_enforce_window", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[:1], Y[:1])
-    adjust = MondrianForestClassifier._adjust
+    adjust = MondrianForestClassifier._apply_changes
 
     def adjust_and_interrupt(*args: Any) -> None:
         adjust(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(MondrianForestClassifier, "_adjust", adjust_and_interrupt)
+        patch.setattr(MondrianForestClassifier, "_apply_changes", adjust_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[1:2], Y[1:2])
     model.set_params(predictive="realised").partial_fit(X[2:3], Y[2:3])

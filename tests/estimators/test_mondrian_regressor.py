@@ -366,7 +366,7 @@ def test_shards_share_frozen_maps() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"feature_weights": "learned", "feature_maps": [([], [])] * 2}, "maps of its own"),
+        ({"feature_weights": "learned", "feature_maps": [([], [])] * 2}, "which learns maps"),
         ({"feature_maps": 3}, "a pair"),
         ({"feature_maps": [([], [])]}, "each of the 2 features"),
         ({"feature_maps": [([0.0, 1.0], [0.0, 0.5])] * 2}, "shares from 0 to 1"),

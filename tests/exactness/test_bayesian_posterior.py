@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import BayesianTreeClassifier, BayesianTreeRegressor
+from boscage import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor
 from reference.bayes_recursion import Posterior, dirichlet, normal, trees
 
 slow = pytest.mark.slow
@@ -56,12 +56,12 @@ def leaves(model: Any) -> float:
     return float(np.average([tree.n_leaves for tree in model.trees_], weights=model.weights_))
 
 
-SMC: list[dict[str, Any]] = [
+OPTIONS: list[dict[str, Any]] = [
     {"proposal": "optimal"},
-    {"proposal": "optimal", "n_dimensions": 1, "resampling": "multinomial"},
+    {"proposal": "optimal", "max_features": 1, "resampling": "multinomial"},
     {"proposal": "optimal", "expansion": "layer", "resampling": "residual"},
     {"proposal": "exploring", "ess_threshold": 0.5},
-    {"proposal": "exploring", "n_dimensions": 1, "expansion": "layer"},
+    {"proposal": "exploring", "max_features": 1, "expansion": "layer"},
     {"proposal": "prior", "resampling": "stratified", "ess_threshold": 0.5},
     {"proposal": "empirical", "candidate_order": "marginal_likelihood"},
     {"proposal": "optimal", "resampling": "multinomial", "ess_threshold": 1.0},
@@ -69,14 +69,14 @@ SMC: list[dict[str, Any]] = [
 
 
 @slow
-@pytest.mark.parametrize("options", SMC, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(("n", "d"), [(24, 1), (14, 2), (12, 3)])
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
     # Islands that count by their evidence are one large population, which is consistent.
-    common = {"n_islands": 20, "island_weights": "evidence", "alpha": 2.0, "random_state": 1}
-    model = BayesianTreeClassifier(2000, **common, **PRIOR, **options)
+    sampler = SMC(n_particles=2000, n_islands=20, island_weights="evidence", **options)
+    model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=1, **PRIOR)
     model.fit(X, y)
     error = model.log_marginal_likelihood_error_
     assert error < 0.05
@@ -91,7 +91,7 @@ def test_mcmc_finds_the_exact_posterior() -> None:
     X, y = classes(14, 2)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
     model = BayesianTreeClassifier(
-        sampler="mcmc", n_draws=5000, thin=20, alpha=2.0, random_state=0, **PRIOR
+        MCMC(n_draws=5000, thin=20), alpha=2.0, random_state=0, **PRIOR
     ).fit(X, y)
     assert leaves(model) == pytest.approx(posterior.n_leaves(), rel=0.03)
     shares = root_shares(model, posterior)
@@ -103,16 +103,13 @@ def test_mcmc_finds_the_exact_posterior() -> None:
 def test_numbers(sampler: Any) -> None:
     X, _ = classes(14, 2)
     y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))
-    model = BayesianTreeRegressor(
-        1000,
-        n_islands=20,
-        island_weights="evidence",
-        sampler=sampler,
-        n_draws=5000,
-        noise=0.5,
-        random_state=0,
-        **PRIOR,
-    ).fit(X, y)
+    samplers = {
+        "smc": SMC(n_particles=1000, n_islands=20, island_weights="evidence"),
+        "mcmc": MCMC(n_draws=5000),
+    }
+    model = BayesianTreeRegressor(samplers[sampler], noise_share=0.5, random_state=0, **PRIOR).fit(
+        X, y
+    )
     posterior = Posterior(X, normal(y, **model.leaf_prior_), **PRIOR)
     if sampler == "smc":
         error = model.log_marginal_likelihood_error_
@@ -158,15 +155,15 @@ def test_student_predictives() -> None:
 
 @slow
 @pytest.mark.parametrize(
-    "options",
+    "sampler",
     [
-        {"sampler": "mcmc", "n_draws": 20_000, "thin": 5},
-        {"n_particles": 3000, "n_islands": 20, "island_weights": "evidence"},
+        MCMC(n_draws=20_000, thin=5),
+        SMC(n_particles=3000, n_islands=20, island_weights="evidence"),
     ],
     ids=["mcmc", "smc"],
 )
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
-def test_trees_weigh_what_their_probabilities_say(kind: Any, options: dict[str, Any]) -> None:
+def test_trees_weigh_what_their_probabilities_say(kind: Any, sampler: Any) -> None:
     """And all trees together have probability one, with the exact evidence."""
     X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [2.5, 1e9]])
     if kind is BayesianTreeClassifier:
@@ -176,7 +173,7 @@ def test_trees_weigh_what_their_probabilities_say(kind: Any, options: dict[str, 
         y = np.array([0.2, 1.1, 1.3, 0.1])
         own = {"prior_mean": 0.5, "kappa": 0.4, "shape": 1.5, "scale": 0.3}
         posterior = Posterior(X, normal(y, 0.5, 0.4, 1.5, 0.3), **PRIOR)
-    model = kind(random_state=0, **own, **options, **PRIOR).fit(X, y)
+    model = kind(sampler, random_state=0, **own, **PRIOR).fit(X, y)
     found: dict[str, tuple[float, float]] = {}
     for tree, weight, log in zip(model.trees_, model.weights_, model.log_posterior_, strict=True):
         name = f"{tree.feature.tolist()} {tree.apply(X).tolist()}"

@@ -56,7 +56,7 @@ class Step:
     pick: int
 
 
-WHAT = ["add", "add", "add one", "settle", "settle", "settle", "forget", "forget"]
+WHAT = ["add", "add", "add one", "flush", "flush", "flush", "forget", "forget"]
 WHAT += ["merge", "plus", "file", "pickle", "copy"]
 steps = st.lists(
     st.builds(
@@ -144,8 +144,8 @@ def survivors_after(
                 else:
                     model = model + other
                 left += new
-        elif step.what == "settle":
-            model.settle()
+        elif step.what == "flush":
+            model.flush()
         elif step.what == "file":
             model = through_file(model)
         elif step.what == "pickle":

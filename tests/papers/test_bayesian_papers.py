@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from boscage import BayesianTreeClassifier
+from boscage import SMC, BayesianTreeClassifier
 from papers import DATA, load
 from reference.arrays import Array
 
@@ -47,15 +47,15 @@ def cart(criterion: Any, X: Array, y: Array, X_test: Array, y_test: Array) -> tu
 
 def smc(data: tuple[Array, Array, Array, Array], **options: Any) -> tuple[float, float]:
     X, y, X_test, y_test = data
-    model = BayesianTreeClassifier(alpha=ALPHA, random_state=0, **options).fit(X, y)
+    model = BayesianTreeClassifier(SMC(**options), alpha=ALPHA, random_state=0).fit(X, y)
     return scores(model.predict_proba(X_test), y_test)
 
 
-@pytest.mark.parametrize("n_dimensions", [None, 4])
+@pytest.mark.parametrize("max_features", [None, 4])
 @pytest.mark.parametrize(("name", "least"), [("pendigits", -0.36), ("magic04", -0.385)])
-def test_smc_predicts_as_well_as_cart(name: str, least: float, n_dimensions: int | None) -> None:
+def test_smc_predicts_as_well_as_cart(name: str, least: float, max_features: int | None) -> None:
     data = split(name)
-    accuracy, log_p = smc(data, n_particles=10, n_dimensions=n_dimensions)
+    accuracy, log_p = smc(data, n_particles=10, max_features=max_features)
     for criterion in ("gini", "entropy"):
         theirs = cart(criterion, *data)
         assert accuracy >= theirs[0] - 0.01

@@ -147,5 +147,7 @@ def test_bad_arguments_are_refused(call: Any, message: str) -> None:
 
 
 def test_a_prediction_of_another_type_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"GaussianMixture or a pair \(mean, std\), found ndarray"):
+    with pytest.raises(
+        TypeError, match=r"PredictiveDistribution or a pair \(mean, std\), found ndarray"
+    ):
         nlpd(Y, MEAN)  # type: ignore[arg-type]

@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from boscage import (
     BARTClassifier,
     BARTRegressor,
+    BayesianTreeClassifier,
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
 from boscage.metrics import calibration_table, reliability_bins
 from boscage.plots import (
     plot_calibration,
+    plot_disagreement,
     plot_effect,
     plot_partition,
+    plot_posterior_tree,
     plot_reliability,
     plot_tree,
 )
@@ -193,3 +197,48 @@ def test_effects_show_means_and_bands() -> None:
         assert ax.get_ylabel() == "probability of a"
     with pytest.raises(ValueError, match="level must be"):
         plot_effect(model, x, 0, level=1.0)
+
+
+def test_trees_know_the_names_of_columns_and_classes(tmp_path: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(X, columns=["width", "height"])
+    labels = np.array(["no", "yes"])[Y]
+    model = BayesianTreeClassifier(random_state=0).fit(rows, labels)
+    model.save(tmp_path / "model")
+    for fitted in (model, BayesianTreeClassifier.load(tmp_path / "model")):
+        tree = fitted.best_tree_
+        assert tree.rules().startswith("width <= ")
+        assert "|   yes (" in tree.rules()
+        assert tree.rules(feature_names=["a", "b"], class_names=["n", "y"]).startswith("a <= ")
+        assert any(text.startswith("width ≤") for text in texts(drawn(tree.plot())))
+        assert any(text.startswith("yes\n(") for text in texts(drawn(tree.plot())))
+    forest = MondrianForestClassifier(2, random_state=0).fit(rows, labels)
+    shown = texts(drawn(forest.trees_[0].plot(max_depth=1)))
+    assert any(text.startswith(("width ≤", "height ≤")) for text in shown)
+    assert any(text.endswith(("\nno", "\nyes")) for text in shown)
+    sums = BARTRegressor(2, n_chains=1, n_burn=1, n_draws=1).fit(rows, X[:, 0])
+    assert list(sums.trees_[0][0].feature_names) == ["width", "height"]
+    plain = BayesianTreeClassifier(random_state=0).fit(X, labels).best_tree_
+    assert plain.feature_names is None
+    assert plain.rules().startswith("x0 <= ")
+
+
+def test_plots_say_which_models_they_are_for() -> None:
+    bart = BARTRegressor(2, n_chains=1, n_burn=1, n_draws=1).fit(X, X[:, 0])
+    trees = BayesianTreeClassifier(random_state=0).fit(X, Y)
+    forests = "MondrianForestClassifier and MondrianForestRegressor"
+    with pytest.raises(TypeError, match=f"plot_partition draws {forests}, found BARTRegressor"):
+        plot_partition(bart)
+    with pytest.raises(TypeError, match=r"plot_effect draws BART.*, found MondrianForestRegressor"):
+        plot_effect(NUMBERS, X, 0)
+    with pytest.raises(TypeError, match=r"plot_disagreement draws Bayesian.*, found BARTRegressor"):
+        plot_disagreement(bart, X)
+    with pytest.raises(TypeError, match="plot_tree draws MondrianTree, found PosteriorTree"):
+        plot_tree(trees.best_tree_)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="plot_posterior_tree draws PosteriorTree, found Mondrian"):
+        plot_posterior_tree(LABELS.trees_[0])  # type: ignore[arg-type]
+    with pytest.raises(NotFittedError):
+        plot_partition(MondrianForestClassifier())
+    classes = BARTClassifier(2, n_chains=1, n_burn=1, n_draws=2).fit(X, Y)
+    with pytest.raises(ValueError, match=r"target must be one of \[.*\], found 'other'"):
+        plot_effect(classes, X, 0, target="other")

@@ -1,0 +1,317 @@
+"""One interface of predictive distributions: each against SciPy, integration and its own draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import beta
+
+from boscage import (
+    MCMC,
+    BARTRegressor,
+    BayesianTreeRegressor,
+    GaussianMixture,
+    MondrianForestRegressor,
+    PredictiveDistribution,
+    StudentMixture,
+    metrics,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(120, 2))
+Y = np.sin(6.0 * X[:, 0]) + 0.2 * RNG.normal(size=120)
+N = 4
+
+
+class Own(PredictiveDistribution):
+    """What a user might write: logistic distributions by SciPy, with nothing but what is asked."""
+
+    def __init__(self, location: Any, scale: Any) -> None:
+        self.location, self.scale = np.asarray(location), np.asarray(scale)
+        self.dist = stats.logistic(self.location, self.scale)
+
+    def __len__(self) -> int:
+        return len(self.location)
+
+    def __getitem__(self, rows: Any) -> Own:
+        return Own(np.atleast_1d(self.location[rows]), np.atleast_1d(self.scale[rows]))
+
+    @property
+    def mean(self) -> Any:
+        return self.dist.mean()
+
+    @property
+    def var(self) -> Any:
+        return self.dist.var()
+
+    def logpdf(self, y: Any) -> Any:
+        return self.dist.logpdf(y)
+
+    def cdf(self, y: Any) -> Any:
+        return self.dist.cdf(y)
+
+    def quantile(self, q: Any) -> Any:
+        return self.dist.ppf(np.asarray(q)[..., None])
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        return self.dist.rvs((n, len(self)), random_state=random_state)
+
+
+def gaussian() -> GaussianMixture:
+    weights = [1.0, 0.5, 0.5, 0.2, 0.3, 0.5, 0.9, 0.1]
+    means = [0.0, -3.0, 3.0, 0.0, 5.0, 5.5, 1e3, 1e3 + 1.0]
+    variances = [1.0, 0.01, 1.0, 1e-4, 1.0, 4.0, 0.01, 0.02]
+    return GaussianMixture([0, 1, 3, 6, 8], weights, means, variances)
+
+
+def student() -> StudentMixture:
+    df = [[3.0, 5.0, 30.0], [2.5, 4.0, 400.0], [9.0, 9.0, 9.0], [6.0, 3.5, 8.0]]
+    location = [[0.0, 0.0, 0.0], [-3.0, 0.0, 3.0], [5.0, 5.1, 5.2], [1e3, 1e3, 1e3 + 1.0]]
+    scale = [[1.0, 1.0, 1.0], [0.1, 1.0, 0.5], [1e-3, 1.0, 2.0], [0.1, 0.2, 0.1]]
+    return StudentMixture([0.5, 0.2, 0.3], df, location, scale)
+
+
+DISTRIBUTIONS: dict[str, PredictiveDistribution] = {
+    "GaussianMixture": gaussian(),
+    "StudentMixture": student(),
+    "Own": Own([0.0, 1.0, -5.0, 1e3], [1.0, 0.1, 10.0, 0.5]),
+    "MondrianForestRegressor": MondrianForestRegressor(3, random_state=0)
+    .fit(X, Y)
+    .predict_dist(X[:N] + 0.1),
+    "BayesianTreeRegressor": BayesianTreeRegressor(random_state=0).fit(X, Y).predict_dist(X[:N]),
+    "BayesianTreeRegressor MCMC": BayesianTreeRegressor(
+        MCMC(n_chains=2, n_draws=10, n_burn=100), random_state=0
+    )
+    .fit(X, Y)
+    .predict_dist(X[:N]),
+    "BARTRegressor": BARTRegressor(5, n_chains=1, n_burn=20, n_draws=20, random_state=0)
+    .fit(X, Y)
+    .predict_dist(X[:N]),
+}
+each = pytest.mark.parametrize("dist", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
+
+
+def breaks(dist: PredictiveDistribution) -> Any:
+    """Points between which densities are smooth enough for quadrature, of shape (..., N)."""
+    q = np.concatenate((np.logspace(-12.0, -2.1, 31), np.linspace(0.01, 0.5, 30)))
+    points = [list(row) for row in dist.quantile(np.concatenate((q, 1.0 - q))).T]
+    for row, found in enumerate(points):
+        if isinstance(dist, GaussianMixture):
+            _, centre, variance = dist.components(row)
+            scale = np.sqrt(variance)
+        elif isinstance(dist, StudentMixture):
+            centre, scale = dist.location[row], dist.scale[row]
+        else:
+            continue
+        if len(centre) <= 3:
+            found += list((centre + np.sinh(np.linspace(-4.0, 4.0, 41))[:, None] * scale).ravel())
+    # Rows with fewer points repeat their last: intervals of no width.
+    most = max(map(len, points))
+    return np.array([sorted(row) + [max(row)] * (most - len(row)) for row in points]).T
+
+
+def integrals(function: Any, points: Any) -> Any:
+    """Gauss-Legendre between neighbouring points, for each row; of shape (len(points) - 1, N)."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    half = 0.5 * np.diff(points, axis=0)[:, None]
+    at = points[:-1, None] + half * (nodes[:, None] + 1.0)
+    return (half * weights[:, None] * function(at)).sum(axis=1)
+
+
+@each
+def test_all_have_the_same_interface(dist: PredictiveDistribution) -> None:
+    assert isinstance(dist, PredictiveDistribution)
+    assert len(dist) == N
+    assert dist.mean.shape == dist.var.shape == dist.std.shape == (N,)
+    np.testing.assert_allclose(dist.std, np.sqrt(dist.var))
+    for function in (dist.pdf, dist.logpdf, dist.cdf):
+        assert function(0.3).shape == (N,)
+        assert function(np.zeros(N)).shape == (N,)
+        assert function(np.zeros((5, 2, N))).shape == (5, 2, N)
+        grid = np.linspace(-1.0, 1.0, 3)[:, None]
+        np.testing.assert_array_equal(function(grid)[1], function(0.0))
+    np.testing.assert_allclose(dist.pdf(dist.mean), np.exp(dist.logpdf(dist.mean)))
+    assert dist.quantile(0.5).shape == (N,)
+    assert dist.quantile([[0.1, 0.2, 0.3]]).shape == (1, 3, N)
+    np.testing.assert_array_equal(dist.quantile([0.1, 0.7])[1], dist.quantile(0.7))
+    assert (dist.quantile([0.0, 1.0]) == [[-np.inf], [np.inf]]).all()
+    for ends in (dist.interval(0.9), dist.interval([[0.5], [0.9]])):
+        assert ends[0].shape == ends[1].shape in {(N,), (2, 1, N)}
+        assert (ends[0] < ends[1]).all()
+    assert dist.sample().shape == (1, N)
+    assert dist.sample(7).shape == (7, N)
+    assert dist.sample(0).shape == (0, N)
+    for seed in (3, np.random.RandomState(3), np.random.default_rng(3)):
+        assert np.isfinite(dist.sample(2, seed)).all()
+    np.testing.assert_array_equal(dist.sample(2, 3), dist.sample(2, random_state=3))
+    assert dist.crps(np.zeros(N)).shape == (N,)
+    assert [len(dist[rows]) for rows in (0, slice(1, 3), [3, 0, 0], dist.mean > -1e9)] == [
+        1,
+        2,
+        3,
+        N,
+    ]
+    np.testing.assert_allclose(dist[[2, 2, 0]].mean, dist.mean[[2, 2, 0]], rtol=1e-12)
+
+
+@each
+def test_the_distribution_function_is_the_integral_of_the_density(
+    dist: PredictiveDistribution,
+) -> None:
+    points = breaks(dist)
+    parts = integrals(dist.pdf, points)
+    np.testing.assert_allclose(np.diff(dist.cdf(points), axis=0), parts, rtol=1e-5, atol=1e-10)
+    np.testing.assert_allclose(parts.sum(axis=0), 1.0, atol=1e-8)
+    mean = integrals(lambda y: y * dist.pdf(y), points).sum(axis=0)
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-5, atol=1e-5)
+
+
+@each
+@pytest.mark.parametrize("q", [1e-9, 0.003, 0.25, 0.5, 0.9, 0.9999])
+def test_the_quantile_inverts_the_distribution_function(
+    dist: PredictiveDistribution, q: float
+) -> None:
+    np.testing.assert_allclose(dist.cdf(dist.quantile(q)), q, rtol=1e-7)
+    low, high = dist.interval(q)
+    np.testing.assert_allclose(dist.cdf(high) - dist.cdf(low), q, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(dist.cdf(low), 0.5 * (1.0 - q), rtol=1e-6)
+
+
+@each
+@pytest.mark.parametrize("q", [0.001, 0.25, 0.4, 0.9])
+def test_crps_is_its_integral(dist: PredictiveDistribution, q: float) -> None:
+    y = dist.quantile(q)
+    points = np.sort(np.vstack((breaks(dist), y)), axis=0)
+    expected = integrals(lambda t: (dist.cdf(t) - (t >= y)) ** 2, points).sum(axis=0)
+    np.testing.assert_allclose(dist.crps(y), expected, rtol=1e-6)
+    far = y + 1e4 * dist.std
+    np.testing.assert_allclose(dist.crps(far), far - dist.mean, rtol=1e-3)
+
+
+@each
+def test_draws_follow_the_distribution(dist: PredictiveDistribution) -> None:
+    draws = dist.sample(10_000, random_state=0)
+    for below in dist.cdf(draws).T:
+        assert stats.kstest(below, "uniform").pvalue > 1e-3
+    np.testing.assert_allclose(draws.mean(axis=0), dist.mean, atol=5.0 * dist.std.max() / 100.0)
+    # The variance of draws has a standard error only where the fourth moment is finite.
+    light = np.array([np.min(getattr(dist[i], "df", np.inf)) > 4.5 for i in range(N)])
+    squares = (draws - dist.mean) ** 2
+    away = np.abs(squares.mean(axis=0) - dist.var)[light]
+    assert (away < 5.0 * squares.std(axis=0)[light] / 100.0).all()
+    assert abs(np.corrcoef(draws[:, 0], draws[:, 1])[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("df", [1.02, 2.0, 2.5, 7.0, 1e6])
+def test_one_component_is_scipys_student_distribution(df: float) -> None:
+    location, scale = np.array([0.5, -2.0]), np.array([1.0, 0.3])
+    dist = StudentMixture([1.0], np.full((2, 1), df), location[:, None], scale[:, None])
+    theirs = stats.t(df, location, scale)
+    y = RNG.normal(size=(3, 2))
+    np.testing.assert_allclose(dist.logpdf(y), theirs.logpdf(y), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(dist.cdf(y), theirs.cdf(y), rtol=1e-9)
+    np.testing.assert_allclose(dist.mean, location)
+    np.testing.assert_allclose(dist.var, theirs.var())
+    for q in (0.01, 0.5, 0.9):
+        np.testing.assert_allclose(dist.quantile(q), theirs.ppf(q), rtol=1e-8)
+    # The closed form of Jordan, Krueger and Lerch (2019).
+    z = (y[0] - location) / scale
+    standard = stats.t(df)
+    closed = z * (2.0 * standard.cdf(z) - 1.0)
+    closed += 2.0 * standard.pdf(z) * (df + z**2) / (df - 1.0)
+    spread = beta(0.5, df - 0.5) / beta(0.5, 0.5 * df) ** 2
+    closed -= 2.0 * np.sqrt(df) / (df - 1.0) * spread
+    np.testing.assert_allclose(dist.crps(y[0]), scale * closed, rtol=1e-6)
+
+
+def test_students_of_many_degrees_of_freedom_are_gaussians() -> None:
+    mixture = gaussian()[[0, 0]]
+    dist = StudentMixture([1.0], [[1e9], [1e9]], mixture.means[:, None], [[1.0], [1.0]])
+    y = np.array([-0.4, 2.0])
+    np.testing.assert_allclose(dist.crps(y), mixture.crps(y), rtol=1e-6)
+    np.testing.assert_allclose(dist.quantile(0.2), mixture.quantile(0.2), rtol=1e-6)
+
+
+def test_the_generic_score_is_the_closed_form_of_gaussian_mixtures() -> None:
+    """`PredictiveDistribution.crps` knows only the distribution function."""
+    dist = gaussian()
+    for y in (dist.mean, dist.mean + 5.0, dist.quantile(0.01)):
+        generic = PredictiveDistribution.crps(dist, y)
+        np.testing.assert_allclose(generic, dist.crps(y), rtol=1e-7)
+    many = dist[np.tile(np.arange(N), 300)]
+    np.testing.assert_allclose(
+        PredictiveDistribution.crps(many, many.mean), np.tile(dist.crps(dist.mean), 300), rtol=1e-7
+    )
+    assert PredictiveDistribution.crps(dist[:0], []).shape == (0,)
+
+
+@each
+def test_bad_arguments_are_refused(dist: PredictiveDistribution) -> None:
+    if isinstance(dist, Own):
+        return
+    with pytest.raises(ValueError, match=r"last axis must have one entry for each of the 4 rows"):
+        dist.cdf(np.zeros(3))
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), expected \(4,\)"):
+        dist.crps(np.zeros(3))
+    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]"):
+        dist.quantile([0.5, 1.5])
+    with pytest.raises(TypeError, match="q must be a number"):
+        dist.quantile("half")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"coverage must lie in \[0, 1\]"):
+        dist.interval(90)
+    for n in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="n must be an integer >= 0"):
+            dist.sample(n)  # type: ignore[arg-type]
+
+
+def test_what_is_missing_in_a_distribution_is_named() -> None:
+    class Half(PredictiveDistribution):
+        def __len__(self) -> int:
+            return 1
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()  # type: ignore[abstract]
+
+
+@each
+def test_every_metric_takes_every_distribution(dist: PredictiveDistribution) -> None:
+    y = dist.sample(1, random_state=0)[0]
+    assert metrics.nlpd(y, dist) == pytest.approx(-np.log(dist.pdf(y)).mean())
+    assert metrics.crps(y, dist) == pytest.approx(dist.crps(y).mean())
+    levels = [0.2, 0.5, 0.95]
+    table = metrics.calibration_table(y, dist, levels=levels, quantiles="exact")
+    expected = [metrics.interval_coverage(y, *dist.interval(level)) for level in levels]
+    np.testing.assert_allclose(table.observed, expected)
+    normal = metrics.calibration_table(y, dist, levels=levels)
+    by_hand = metrics.calibration_table(y, (dist.mean, dist.std), levels=levels)
+    np.testing.assert_allclose(normal.observed, by_hand.observed)
+
+
+@each
+def test_every_plot_of_numbers_takes_every_distribution(dist: PredictiveDistribution) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from boscage.plots import plot_calibration
+
+    y = dist.sample(1, random_state=1)[0]
+    for quantiles in ("exact", "gaussian"):
+        ax = plot_calibration(y, dist, quantiles=quantiles)  # type: ignore[arg-type]
+        table = metrics.calibration_table(y, dist, quantiles=quantiles)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(ax.lines[1].get_ydata(), table.observed)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", ["MondrianForestRegressor", "BayesianTreeRegressor"])
+def test_moments_are_those_of_predict(name: str) -> None:
+    model = {"MondrianForestRegressor": MondrianForestRegressor(3, random_state=0)}.get(
+        name, BayesianTreeRegressor(random_state=0)
+    )
+    rows = X[:N] + 0.1 * (name == "MondrianForestRegressor")
+    mean, std = model.fit(X, Y).predict(rows, return_std=True)
+    np.testing.assert_allclose(DISTRIBUTIONS[name].mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(DISTRIBUTIONS[name].std, std, rtol=1e-9)
