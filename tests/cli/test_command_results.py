@@ -29,7 +29,7 @@ import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli import tables
 from boscage._cli.main import main
-from boscage._cli.tables import Source
+from boscage._cli.sources import Source
 
 COMMAND = [sys.executable, "-m", "boscage"]
 FEW = ["--n-estimators", "5", "--n-jobs", "1"]

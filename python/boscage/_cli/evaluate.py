@@ -15,7 +15,7 @@ from boscage._cli import models
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.labels import Kind
 from boscage._cli.predict import SLICE
-from boscage._cli.tables import Source
+from boscage._cli.sources import Source
 from boscage._cli.terminal import print_table, progress
 from boscage.metrics import expected_calibration_error
 

@@ -24,7 +24,8 @@ from boscage._cli import models
 from boscage._cli.arguments import CLASSIFICATION, MOST_CLASSES, ONLY_FOR, REGRESSION
 from boscage._cli.errors import UserError, require_folder
 from boscage._cli.labels import Kind
-from boscage._cli.tables import Chunk, Source
+from boscage._cli.sources import Source
+from boscage._cli.tables import Chunk
 from boscage._cli.terminal import progress, remark
 
 

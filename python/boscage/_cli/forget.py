@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from boscage._cli import models
 from boscage._cli.errors import UserError, blaming, require_folder
-from boscage._cli.tables import Source
+from boscage._cli.sources import Source
 from boscage._cli.terminal import remark
 
 

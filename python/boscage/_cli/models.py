@@ -9,7 +9,8 @@ import numpy as np
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.tables import Chunk, Source
+from boscage._cli.sources import Source
+from boscage._cli.tables import Chunk
 
 Model: TypeAlias = "MondrianForestClassifier | MondrianForestRegressor"
 

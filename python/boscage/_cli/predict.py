@@ -12,7 +12,8 @@ import pyarrow as pa
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli import models
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.tables import Sink, Source
+from boscage._cli.sinks import Sink
+from boscage._cli.sources import Source
 from boscage._cli.terminal import progress
 
 #: Rows that are predicted at a time: a regressor's mixtures have thousands of components a row.

@@ -8,7 +8,7 @@ from boscage import MondrianForestClassifier
 from boscage._cli import models
 from boscage._cli.errors import require_folder
 from boscage._cli.labels import Kind
-from boscage._cli.tables import Source
+from boscage._cli.sources import Source
 from boscage._cli.terminal import progress, remark
 
 
