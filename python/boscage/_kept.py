@@ -80,16 +80,26 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         file : path-like or binary file
             A file of that name is replaced when all is written, and left as it was if that fails.
         """
+        self._save_annotated(file, {})
+
+    def _save_annotated(
+        self, file: str | os.PathLike[str] | BinaryIO, sections: dict[str, Any]
+    ) -> None:
+        """Write a file with further sections beside our own; JSON knows what they hold."""
         model = self._require_model()
         notes = self._notes()
         if hasattr(self, "feature_names_in_"):
             notes["feature_names_in_"] = self.feature_names_in_.tolist()
-        # JSON: no code, and readable anywhere.
-        annotation = json.dumps({_ANNOTATION: notes})
+        # JSON: no code, and readable anywhere. Sections that others wrote are kept.
+        annotation = json.dumps(self._annotations() | sections | {_ANNOTATION: notes})
         if isinstance(file, (str, os.PathLike)):
             model.save(os.fspath(file), annotation=annotation)
         else:
             file.write(model.to_bytes(annotation=annotation))
+
+    def _annotations(self) -> dict[str, Any]:
+        """All sections of the annotation in the file that the model came from, if there was one."""
+        return _read_annotations(self._require_model().annotation)
 
     @classmethod
     def load(
@@ -132,7 +142,8 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
     def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
         """The estimator around a model that was read from a file."""
         model = cls._model_class().from_bytes(data, n_threads=_inputs.n_threads(n_jobs))
-        notes = _read_annotation(model.annotation)
+        found = _read_annotations(model.annotation).get(_ANNOTATION)
+        notes = found if isinstance(found, dict) else {}
         estimator = cls._around(model, notes, n_jobs)
         estimator._model = model
         estimator.n_features_in_ = int(model.n_features)
@@ -146,11 +157,10 @@ class KeptModel(BaseEstimator):  # type: ignore[misc]
         return estimator
 
 
-def _read_annotation(text: str) -> dict[str, Any]:
-    """The notes that `KeptModel.save` wrote; a file from elsewhere has none."""
+def _read_annotations(text: str) -> dict[str, Any]:
+    """The sections of an annotation; a file from elsewhere may hold any text."""
     try:
-        notes = json.loads(text)
+        sections = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    inner = notes.get(_ANNOTATION) if isinstance(notes, dict) else None
-    return inner if isinstance(inner, dict) else {}
+    return sections if isinstance(sections, dict) else {}

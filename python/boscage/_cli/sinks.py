@@ -1,21 +1,24 @@
-"""Tables as they are written: CSV and Parquet, whole or not at all."""
+"""Tables as they are written: CSV and Parquet, to a file whole or not at all."""
 
 from __future__ import annotations
 
 import csv
+import io
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boscage._cli.errors import require_folder
+from boscage._cli.outputs import STDOUT, naming, replacing
 from boscage._cli.sources import STDIN
 
 
 class Sink:
-    """A table that is written in chunks: to standard output, or whole to a file or not at all.
+    """A table that is written in chunks, to standard output or to a file.
 
     Parameters
     ----------
@@ -24,46 +27,43 @@ class Sink:
     """
 
     def __init__(self, path: str | None) -> None:
-        self._path = Path(path) if path and path != STDIN else None
-        self._part = self._path and self._path.with_name(f".{self._path.name}.part")
-        self._file: IO[Any] | None = None
-        self._parquet: Any = None
-        self._csv: Any = None
+        self._path = None if path in (None, STDIN) else path
+        self._stack = ExitStack()
+        self._append: Callable[[pa.Table], None] | None = None
 
     def __enter__(self) -> Sink:
-        if self._path is not None:
-            require_folder(str(self._path))
-        if self._path is None or self._part is None:
-            self._csv = csv.writer(sys.stdout, lineterminator="\n")
-        elif self._path.suffix in {".parquet", ".pq"}:
-            self._file = open(self._part, "wb")
-        else:
-            self._file = open(self._part, "w", encoding="utf-8", newline="")
-            delimiter = "\t" if self._path.suffix == ".tsv" else ","
-            self._csv = csv.writer(self._file, delimiter=delimiter, lineterminator="\n")
-        self._is_new = True
+        self._stack.__enter__()
         return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
 
     def write(self, table: pa.Table) -> None:
         """Append rows."""
-        if self._csv is not None:
-            if self._is_new:
-                self._csv.writerow(table.column_names)
-            # A float is written with all its digits.
-            self._csv.writerows(zip(*(c.to_pylist() for c in table.columns), strict=True))
-        else:
-            if self._is_new:
-                self._parquet = pq.ParquetWriter(self._file, table.schema)
-            self._parquet.write_table(table)
-        self._is_new = False
+        if self._append is None:
+            self._append = self._start(table)
+        self._append(table)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
-        if self._file is None or self._path is None or self._part is None:
-            return
-        self._file.close()
-        if kind is None:
-            self._part.replace(self._path)
-        else:
-            self._part.unlink()
+    def _start(self, table: pa.Table) -> Callable[[pa.Table], None]:
+        """Open the output and write what comes before the rows; return what writes rows."""
+        if self._path is None:
+            self._stack.enter_context(naming(STDOUT))
+            return self._csv(sys.stdout, ",", table)
+        suffix = Path(self._path).suffix
+        file = self._stack.enter_context(replacing(self._path))
+        if suffix in {".parquet", ".pq"}:
+            parquet = self._stack.enter_context(pq.ParquetWriter(file, table.schema))
+            return parquet.write_table  # type: ignore[no-any-return]
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        self._stack.callback(text.flush)
+        return self._csv(text, "\t" if suffix == ".tsv" else ",", table)
+
+    def _csv(self, file: Any, delimiter: str, table: pa.Table) -> Callable[[pa.Table], None]:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(table.column_names)
+
+        def append(rows: pa.Table) -> None:
+            # A float is written with all its digits.
+            writer.writerows(zip(*(c.to_pylist() for c in rows.columns), strict=True))
+
+        return append

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 import threading
 import weakref
@@ -16,7 +17,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from boscage._cli import formats
 from boscage._cli.errors import UserError
+from boscage._cli.outputs import is_special
+from boscage._cli.quotes import Quotes
 from boscage._cli.tables import Chunk
 
 STDIN = "-"
@@ -29,13 +33,12 @@ LET_GO = 1.0
 
 
 class Source:
-    """A table in a file, or in CSV on standard input.
+    """A table in a file, in a pipe, or in CSV on standard input.
 
     Parameters
     ----------
     path : str
-        The file; ``-`` is standard input. Parquet is told from CSV by its first bytes; a
-        compressed CSV file by the end of its name.
+        The file; ``-`` is standard input. Parquet and compressed CSV are told by their first bytes.
     delimiter : str, optional
         What separates a CSV file's columns: a comma, or a tab if the name says ``.tsv``.
 
@@ -44,7 +47,7 @@ class Source:
     name : str
         How messages call it.
     columns : list of str
-        The columns' names.
+        The columns' names, without the spaces around them.
     n_rows : int or None
         Number of rows, where that is known before reading.
     can_reread : bool
@@ -52,65 +55,141 @@ class Source:
     """
 
     def __init__(self, path: str, delimiter: str | None = None) -> None:
+        if os.path.isdir(path):
+            raise UserError(f"{path}: found a folder, expected a table")
         self.path = path
-        self.can_reread = path != STDIN
-        self.name = path if self.can_reread else "standard input"
+        self.name = "standard input" if path == STDIN else path
+        self.can_reread = path != STDIN and not is_special(path)
         self.n_rows: int | None = None
         self._delimiter = delimiter or ("\t" if ".tsv" in Path(path).suffixes else ",")
-        self._rest: IO[bytes] | None = None
-        self._is_parquet = False
-        if self.can_reread:
-            with open(path, "rb") as file:
-                self._is_parquet = file.read(4) == b"PAR1"
+        self._stream: IO[bytes] | None = None
+        self._compression: str | None = None
+        self._as_written: dict[str, str] = {}  # columns of CSV with the spaces around them
+        self._is_parquet = self._look_at_start()
         self.columns = self._parquet_columns() if self._is_parquet else self._csv_columns()
         if twice := [column for column, n in Counter(self.columns).items() if n > 1]:
             raise UserError(f"{self.name}: two columns are named {twice[0]!r}")
+
+    def _look_at_start(self) -> bool:
+        """Whether the table is Parquet; refuse what is no table."""
+        if self.can_reread:
+            with open(self.path, "rb") as file:
+                start = file.read(formats.ENOUGH)
+        else:
+            # What was read of a stream is put before the rest.
+            stream: IO[bytes] = sys.stdin.buffer
+            if self.path != STDIN:
+                stream = open(self.path, "rb")  # noqa: SIM115 (read to its end, chunk by chunk)
+            start = stream.read(formats.ENOUGH)
+            self._stream = io.BufferedReader(_Joined(start, stream))
+        self._compression = formats.compression(start)
+        if self._compression and not self.can_reread:
+            raise UserError(
+                f"{self.name}: found {formats.words(start)}, expected plain CSV: decompress it"
+                " first, or give the name of the file"
+            )
+        if self._compression:
+            with self._open_csv() as file:
+                start = self._read(file, formats.ENOUGH)
+        found = formats.not_csv(start)
+        if found == formats.PARQUET and self.can_reread and not self._compression:
+            return True
+        if found is not None:
+            inside = f" in a {self._compression}-compressed file" if self._compression else ""
+            raise UserError(f"{self.name}: found {found}{inside}, expected {self._expected(found)}")
+        return False
+
+    def _expected(self, found: str) -> str:
+        if found == formats.PARQUET and self._compression:
+            return "it as it is: decompress it first"
+        if found == formats.PARQUET:
+            return "CSV: give Parquet by the name of its file"
+        if found == formats.MODEL:
+            return "a table"
+        if found == "UTF-16 text":
+            return "UTF-8 text: save the table as CSV in UTF-8"
+        return "a table in CSV or Parquet: save it as one of these"
+
+    def _read(self, stream: IO[bytes], size: int) -> bytes:
+        try:
+            return stream.read(size)
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> UserError:
+        if self._compression:
+            return UserError(
+                f"{self.name}: the {self._compression}-compressed file is damaged or cut off"
+                f" ({error})"
+            )
+        return UserError(f"{self.name}: {error}")
 
     def _parquet_columns(self) -> list[str]:
         try:
             with pq.ParquetFile(self.path) as file:
                 self.n_rows = file.metadata.num_rows
                 return list(file.schema_arrow.names)
-        except pa.ArrowException as error:
-            raise UserError(f"{self.name}: {error}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise UserError(
+                f"{self.name}: the Parquet file is damaged or cut off ({error})"
+            ) from error
 
     def _open_csv(self) -> IO[bytes]:
-        if not self.can_reread:
-            return sys.stdin.buffer
-        try:
-            return pa.input_stream(self.path, compression="detect")  # type: ignore[no-any-return]
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{self.name}: {error}") from error
+        """The bytes of CSV from the beginning; of a stream, this can be had once."""
+        if self._stream is not None:
+            return self._stream
+        return pa.input_stream(  # type: ignore[no-any-return]
+            self.path, compression=self._compression
+        )
 
     def _csv_columns(self) -> list[str]:
         stream = self._open_csv()
-        try:
-            start = stream.read(HEADER)
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{self.name}: {error}") from error
+        start = self._read(stream, HEADER)
         if self.can_reread:
             stream.close()
         else:
-            self._rest = io.BufferedReader(_Joined(start, stream))
+            self._stream = io.BufferedReader(_Joined(start, stream))
         if not start.strip():
             raise UserError(
                 f"{self.name}: the file is empty, expected a header with columns' names"
             )
         # Bytes cut in the middle of a letter are beyond the header.
         text = io.StringIO(start.decode("utf-8-sig", errors="replace"), newline="")
-        names = next(csv.reader(text, delimiter=self._delimiter))
+        rows = csv.reader(text, delimiter=self._delimiter)
+        try:
+            names = next(row for row in rows if row)
+        except csv.Error as error:  # a value that is longer than any name
+            raise self._unclosed(1) from error
+        lines = start.splitlines(keepends=True)[: rows.line_num]
+        quotes = Quotes(self._delimiter)
+        quotes.feed(b"".join(lines))
+        quotes.finish()
+        if quotes.opened is not None:
+            raise self._unclosed(quotes.opened)
         if "\ufffd" in "".join(names):
             raise UserError(f"{self.name}: the header is not UTF-8 text")
-        return names
+        self._as_written = {name.strip(): name for name in names}
+        return [name.strip() for name in names]
+
+    def _unclosed(self, line: int) -> UserError:
+        return UserError(f'{self.name}: line {line}: a quote (") opens here and is not closed')
 
     def require(self, *names: str, why: str) -> None:
         """Refuse a table that lacks one of these columns."""
         for name in names:
             if name not in self.columns:
-                shown = ", ".join(self.columns[:20]) + (", ..." if len(self.columns) > 20 else "")
                 raise UserError(
-                    f"{self.name}: there is no column {name!r} ({why}); its columns are {shown}"
+                    f"{self.name}: there is no column {name!r} ({why}); {self._what_there_is(name)}"
                 )
+
+    def _what_there_is(self, wanted: str) -> str:
+        if len(self.columns) == 1 and not self._is_parquet:
+            for other in {",", ";", "\t", "|"} - {self._delimiter}:
+                if wanted in map(str.strip, self.columns[0].split(other)):
+                    shown = repr(other)
+                    return f"columns seem to be separated by {shown}: add --delimiter {shown}"
+        shown = ", ".join(self.columns[:20]) + (", ..." if len(self.columns) > 20 else "")
+        return f"its columns are {shown}"
 
     def chunks(self, columns: Sequence[str], n_rows: int) -> Iterator[Chunk]:
         """Yield chunks of `n_rows` rows, the last one with what is left, of some columns."""
@@ -138,18 +217,21 @@ class Source:
             else:
                 yield from self._csv_batches(columns)
         except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{self.name}: {error}") from error
+            raise self._unreadable(error) from error
 
     def _csv_batches(self, columns: list[str]) -> Iterator[Any]:
-        wrong = _WrongRows()
-        let_go = threading.Event()
-        weakref.finalize(wrong, let_go.set)
+        wrong, quotes = _WrongRows(), Quotes(self._delimiter)
+        watched = _Watched(self._open_csv(), quotes)
+        # The reader's own thread lets go of what it calls, and needs Python for it: if the
+        # process ended before, it would be aborted.
+        let_go = [threading.Event() for _ in range(2)]
+        for each, event in zip((wrong, watched), let_go, strict=True):
+            weakref.finalize(each, event.set)
         found, reader = wrong.found, None
-        stream = self._open_csv() if self.can_reread else self._rest
         try:
             # Reading on one thread makes the reader know rows' numbers.
             with pacsv.open_csv(
-                stream,
+                watched,
                 read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK),
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter,
@@ -157,27 +239,40 @@ class Source:
                     invalid_row_handler=wrong,
                 ),
                 convert_options=pacsv.ConvertOptions(
-                    column_types={name: pa.binary() for name in self.columns},
-                    include_columns=columns,
+                    column_types={name: pa.binary() for name in self._as_written.values()},
+                    include_columns=[self._as_written[name] for name in columns],
                     strings_can_be_null=False,
                 ),
             ) as reader:
-                yield from reader
+                for batch in reader:
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=columns)
         except pa.ArrowInvalid as error:
-            if not found:
-                raise
+            raise self._bad_csv(error, found, quotes) from error
+        finally:
+            del wrong, reader, watched
+            for event in let_go:
+                event.wait(LET_GO)
+        quotes.finish()
+        if quotes.opened is not None:
+            raise self._unclosed(quotes.opened)
+
+    def _bad_csv(self, error: Exception, found: list[Any], quotes: Quotes) -> UserError:
+        """What the reader's error means."""
+        quotes.finish()
+        if quotes.opened is not None and (not found or "\n" in found[0].text):
+            return self._unclosed(quotes.opened)
+        if found:
             # The reader counts the header.
-            raise UserError(
+            return UserError(
                 f"{self.name}: row {found[0].number - 1}: found {found[0].actual_columns} columns,"
                 f" expected {found[0].expected_columns}, as in the header"
-            ) from error
-        finally:
-            if self.can_reread and stream is not None:
-                stream.close()
-            # The reader's own thread lets go of what it calls, and needs Python for it: if the
-            # process ended before, it would be aborted.
-            del wrong, reader
-            let_go.wait(LET_GO)
+            )
+        if quotes.longest is not None:
+            return UserError(
+                f'{self.name}: line {quotes.longest}: a quote (") opens here that is not closed'
+                f" within {BLOCK >> 20} MB, which no row may exceed"
+            )
+        return self._unreadable(error)
 
 
 class _WrongRows:
@@ -189,6 +284,24 @@ class _WrongRows:
     def __call__(self, row: Any) -> str:
         self.found.append(row)
         return "error"
+
+
+class _Watched:
+    """Bytes on their way to the reader, whose quotes are followed."""
+
+    def __init__(self, stream: IO[bytes], quotes: Quotes) -> None:
+        self._stream = stream
+        self._quotes = quotes
+        self.closed = False
+
+    def read(self, size: int) -> bytes:
+        piece = self._stream.read(size)
+        self._quotes.feed(piece)
+        return piece
+
+    def close(self) -> None:
+        self._stream.close()
+        self.closed = True
 
 
 class _Joined(io.RawIOBase):
