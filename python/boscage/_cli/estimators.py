@@ -327,7 +327,11 @@ def given(args: argparse.Namespace) -> Parameters:
             continue
         flag = options[0].flag
         if name not in own:
-            takers = [model for model, each in MODELS.items() if options[0] in each.options]
+            takers = [
+                model
+                for model, each in MODELS.items()
+                if any(option.name == name for option in each.options)
+            ]
             raise UserError(
                 f"--model {args.model} has no option {flag}, which is for {' and '.join(takers)}"
             )

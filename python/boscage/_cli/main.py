@@ -40,9 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = f"boscage {args.command}"
         with warnings.catch_warnings():
             warnings.showwarning = _warner(name)
-            import_module(f"boscage._cli.{args.command}").run(args)
-        with naming(STDOUT):
-            sys.stdout.flush()
+            # Files that are written are named where they are.
+            with naming(STDOUT):
+                import_module(f"boscage._cli.{args.command}").run(args)
+                sys.stdout.flush()
     except UserError as error:
         return _complain(name, str(error))
     except BrokenPipeError:

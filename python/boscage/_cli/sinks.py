@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boscage._cli.outputs import STDOUT, naming, replacing
+from boscage._cli.outputs import replacing
 from boscage._cli.sources import STDIN
 
 
@@ -47,7 +47,6 @@ class Sink:
     def _start(self, table: pa.Table) -> Callable[[pa.Table], None]:
         """Open the output and write what comes before the rows; return what writes rows."""
         if self._path is None:
-            self._stack.enter_context(naming(STDOUT))
             return self._csv(sys.stdout, ",", table)
         suffix = Path(self._path).suffix
         file = self._stack.enter_context(replacing(self._path))
