@@ -36,7 +36,7 @@ def test_it_outlives_updates_and_python(folder: Path, capsys: pytest.CaptureFixt
     run("forget", "iris.model", "100")
     model = boscage.load("iris.model")
     assert isinstance(model, MondrianForestClassifier)
-    model.partial_fit(np.zeros((1, 4)), ["setosa"], ids=[9])
+    model.partial_fit(flowers()[:1].select(["x0", "x1", "x2", "x3"]), ["setosa"], ids=[9])
     model.save("again.model")
     assert info(capsys, "again.model")["target"] == "species"
     # Another fit is of another table.

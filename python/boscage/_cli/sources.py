@@ -185,7 +185,7 @@ class Source:
     def _what_there_is(self, wanted: str) -> str:
         if len(self.columns) == 1 and not self._is_parquet:
             for other in {",", ";", "\t", "|"} - {self._delimiter}:
-                if wanted in map(str.strip, self.columns[0].split(other)):
+                if wanted in map(str.strip, next(csv.reader(self.columns, delimiter=other))):
                     shown = repr(other)
                     return f"columns seem to be separated by {shown}: add --delimiter {shown}"
         shown = ", ".join(self.columns[:20]) + (", ..." if len(self.columns) > 20 else "")
