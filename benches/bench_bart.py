@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from _bart_peers import ALIKE, DBARTS, PEERS, Draws, Fit, Run
 from _common import Array, Table, alone, arguments, load, new_peak, status, verdict
 from boscage import BARTRegressor, GaussianMixture
-from boscage._mixing import effective_size, r_hat, spectral_size
+from boscage.diagnostics import effective_size, r_hat, spectral_size
 from boscage.metrics import interval_coverage, nlpd
 from paper_hypercube import BETA_S, hypercube
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from _common import Array, Table, arguments
 from boscage import BARTRegressor
-from boscage._mixing import effective_size, r_hat
+from boscage.diagnostics import effective_size, r_hat
 
 # Of the thesis' footnote 6: about 2^D leaves are expected.
 BETA_S = {2: 1.0, 3: 0.5, 4: 0.4, 5: 0.3, 7: 0.25}

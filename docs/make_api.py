@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import boscage
-from boscage import evidence, metrics, plots
+from boscage import metrics, plots
+from boscage.bayes import evidence
 
 PAGE = Path(__file__).with_name("api.md")
 CLASSES = [

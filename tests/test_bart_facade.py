@@ -17,8 +17,8 @@ from sklearn.inspection import partial_dependence
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import BARTClassifier, BARTRegressor, _boscage, _inputs
-from boscage._mixing import effective_size, r_hat, spectral_size
+from boscage import BARTClassifier, BARTRegressor, _boscage, _validation
+from boscage.diagnostics import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -430,7 +430,7 @@ def test_chains_go_on_as_if_they_had_not_stopped(
     model.save(tmp_path / "half.boscage")
     once = kind(**params | {"n_draws": 50})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_inputs, "draw_seed", lambda _: seed)
+        patch.setattr(_validation, "draw_seed", lambda _: seed)
         once.fit(X, y)
     for half in (model, boscage.load(tmp_path / "half.boscage"), pickle.loads(pickle.dumps(model))):
         half.set_params(n_draws=50, n_jobs=2).fit(X, y)

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
 from boscage import BayesianTreeClassifier, BayesianTreeRegressor, _boscage
-from boscage.evidence import compare_features, compare_parameters
+from boscage.bayes.evidence import compare_features, compare_parameters
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _inputs
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _validation
 
 KINDS = [MondrianForestClassifier, MondrianForestRegressor]
 RNG = np.random.default_rng(0)
@@ -80,10 +80,10 @@ def test_the_same_numbers_in_any_array_predict_the_same(kind: Any, guise: str) -
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_row_major_floats_are_not_copied(dtype: Any) -> None:
     rows = X.astype(dtype)
-    checked = _inputs.check_rows(KINDS[0](), rows, reset=True)
+    checked = _validation.check_rows(KINDS[0](), rows, reset=True)
     assert np.shares_memory(checked, rows)
     assert checked.dtype == dtype
-    other = _inputs.check_rows(KINDS[0](), rows[:, ::-1], reset=True)
+    other = _validation.check_rows(KINDS[0](), rows[:, ::-1], reset=True)
     assert other.flags.c_contiguous
     assert other.dtype == dtype
 
@@ -246,10 +246,10 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
     great[2] = -1e308
     model = MondrianForestClassifier(2, random_state=0)
     with np.errstate(over="raise"):
-        checked = _inputs.check_rows(model, great, reset=True)
+        checked = _validation.check_rows(model, great, reset=True)
     assert checked is great or np.shares_memory(checked, great)
     small = np.full((200, 2), 3e38, dtype=np.float32)
-    assert _inputs.check_rows(model, small, reset=True).dtype == np.float32
+    assert _validation.check_rows(model, small, reset=True).dtype == np.float32
 
 
 @both

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from boscage import GaussianMixture
-from boscage._crps import spread_by_integral, spread_by_pairs
+from boscage.distributions._gaussian_crps import spread_by_integral, spread_by_pairs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

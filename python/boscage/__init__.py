@@ -1,38 +1,39 @@
 """Boscage: probabilistic decision trees and forests.
 
-Mondrian forests for classification and regression that learn online exactly as in batch, forget
-rows on request, merge, and predict whole distributions; posteriors over single decision trees,
-with the marginal likelihood of the data, and over sums of trees (BART).
+Mondrian forests for classification and regression, which learn online exactly as in batch, forget
+rows on request, merge, and predict whole distributions; posteriors over single decision trees, with
+the marginal likelihood of the data; and posteriors over sums of trees (BART).
 """
 
-from boscage import metrics
-from boscage._bart_classifier import BARTClassifier
-from boscage._bart_regressor import BARTRegressor
-from boscage._bayes_classifier import BayesianTreeClassifier
-from boscage._bayes_regressor import BayesianTreeRegressor
+from boscage import diagnostics, metrics, plots
 from boscage._boscage import __version__
-from boscage._classifier import MondrianForestClassifier
-from boscage._drawn import DrawnTree
-from boscage._io import load
-from boscage._posterior_tree import PosteriorTree
-from boscage._regressor import MondrianForestRegressor
-from boscage._student import StudentMixture
-from boscage._tree import MondrianTree
-from boscage.mixture import GaussianMixture
+from boscage.bart import BARTClassifier, BARTRegressor, Kernels
+from boscage.bayes import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, evidence
+from boscage.distributions import GaussianMixture, PredictiveDistribution, StudentMixture
+from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
+from boscage.persistence import load
+from boscage.trees import DrawnTree, MondrianTree, PosteriorTree
 
 __all__ = [
+    "MCMC",
+    "SMC",
     "BARTClassifier",
     "BARTRegressor",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
     "DrawnTree",
     "GaussianMixture",
+    "Kernels",
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",
     "PosteriorTree",
+    "PredictiveDistribution",
     "StudentMixture",
     "__version__",
+    "diagnostics",
+    "evidence",
     "load",
     "metrics",
+    "plots",
 ]

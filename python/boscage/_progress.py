@@ -1,4 +1,4 @@
-"""A progress bar for long calls: on a terminal, and only when asked for."""
+"""A progress bar for long calls, shown on a terminal and only if ``verbose`` is set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boscage._types import Progress
 
 @contextmanager
 def progress_bar(description: str, verbose: int | bool) -> Iterator[Progress | None]:
-    """Give a function to report progress to, or None where nobody would see it."""
+    """Yield a function that reports progress, or None if there is no bar to show."""
     if not verbose or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Names for the array types that the package passes around."""
+"""Names of the types that the package uses in annotations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
-"""Numbers that the package computes: always double precision."""
+"""Computed numbers, always in double precision."""
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -17,7 +17,7 @@ Rows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 """Checked feature rows: two-dimensional, row-major, finite."""
 
 Maps: TypeAlias = list[tuple[FloatArray, FloatArray]]
-"""For each feature, knots and the share of its rate below each; none if it is linear."""
+"""For each feature its knots, and the share of the feature's rate below each knot."""
 
 Ids: TypeAlias = NDArray[np.uint64]
 
@@ -26,4 +26,4 @@ Label: TypeAlias = bool | int | float | str
 AnyArray: TypeAlias = NDArray[Any]
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (done, total) now and then while a long call runs."""
+"""Called from time to time with (done, total) during a long call."""

@@ -1,8 +1,8 @@
 """Scores of probabilistic predictions that scikit-learn lacks.
 
-The functions for regression take what was observed and a prediction, which is a `GaussianMixture`
-(``forest.predict_dist(X)``) or a pair ``(mean, std)`` of Gaussians, such as
-``forest.predict(X, return_std=True)``.
+The functions for regression take the observed targets and a prediction: any
+`PredictiveDistribution`, such as ``model.predict_dist(X)`` of every regressor, or a pair
+``(mean, std)`` of Gaussians, such as ``model.predict(X, return_std=True)``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from boscage import _inputs
+from boscage import _validation
 from boscage._types import AnyArray, FloatArray, IntArray
-from boscage.mixture import GaussianMixture
+from boscage.distributions import GaussianMixture, PredictiveDistribution
 
 __all__ = [
     "CalibrationTable",
@@ -30,7 +30,8 @@ __all__ = [
     "reliability_bins",
 ]
 
-Prediction: TypeAlias = GaussianMixture | tuple[ArrayLike, ArrayLike]
+Prediction: TypeAlias = PredictiveDistribution | tuple[ArrayLike, ArrayLike]
+"""What the functions for regression take as a prediction."""
 
 TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -42,61 +43,83 @@ def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
     ----------
     y_true : array-like of shape (n_rows,)
         What was observed.
-    y_pred : GaussianMixture or (mean, std)
-        What was predicted.
+    y_pred : PredictiveDistribution or (mean, std)
+        What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
+        standard deviations of Gaussians.
 
     Returns
     -------
     float
         In natural logarithms.
 
+    Raises
+    ------
+    ValueError
+        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`.
+    TypeError
+        If `y_pred` is neither a distribution nor a pair.
+
     Examples
     --------
     >>> round(nlpd([0.0], ([0.0], [1.0])), 6)
     0.918939
     """
-    observed, mixture = _pair(y_true, y_pred)
-    return float(-np.mean(mixture.logpdf(observed)))
+    observed, dist = _pair(y_true, y_pred)
+    return float(-np.mean(dist.logpdf(observed)))
 
 
 def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     """Continuous ranked probability score, averaged over rows; smaller is better.
 
-    It is in the units of ``y`` and equals the absolute error for a prediction without spread.
+    It is in units of the targets. For a prediction without spread it equals the absolute error.
 
     Parameters
     ----------
     y_true : array-like of shape (n_rows,)
         What was observed.
-    y_pred : GaussianMixture or (mean, std)
-        What was predicted.
+    y_pred : PredictiveDistribution or (mean, std)
+        What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
+        standard deviations of Gaussians.
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`.
+    TypeError
+        If `y_pred` is neither a distribution nor a pair.
 
     Examples
     --------
     >>> round(crps([0.0], ([0.0], [1.0])), 6)
     0.233695
     """
-    observed, mixture = _pair(y_true, y_pred)
-    return float(np.mean(mixture.crps(observed)))
+    observed, dist = _pair(y_true, y_pred)
+    return float(np.mean(dist.crps(observed)))
 
 
 def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
-    """Fraction of observations inside their prediction intervals, ends included.
+    """Share of observations that lie inside their prediction intervals, ends included.
 
     Parameters
     ----------
     y_true : array-like of shape (n_rows,)
         What was observed.
     lower, upper : array-like of shape (n_rows,) or float
-        The intervals, for example ``*dist.interval(0.9)``.
+        Ends of the intervals, for example ``*dist.interval(0.9)``.
 
     Returns
     -------
     float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If `y_true` holds values that are not finite numbers, or a lower end exceeds its upper end.
 
     Examples
     --------
@@ -115,17 +138,17 @@ def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationTable:
-    """How often intervals of given coverage hold what they promise.
+    """Nominal and observed coverage of prediction intervals.
 
     Attributes
     ----------
     level : ndarray
-        The coverage that each interval claims.
+        Nominal coverage of each interval.
     observed : ndarray
-        The fraction of observations inside.
+        Share of observations inside the interval.
     difference : ndarray
-        Observed less claimed, as Table 6.2 of the thesis prints it: negative for a prediction that
-        is too sure of itself, positive for one that is not sure enough.
+        Observed minus nominal coverage, as in Table 6.2 of the thesis. Negative values mean that
+        the prediction is overconfident, positive ones that it is underconfident.
     """
 
     level: FloatArray
@@ -133,7 +156,7 @@ class CalibrationTable:
 
     @property
     def difference(self) -> FloatArray:
-        """Observed less claimed."""
+        """Observed minus nominal coverage."""
         return self.observed - self.level
 
     def __str__(self) -> str:
@@ -149,23 +172,32 @@ def calibration_table(
     levels: ArrayLike = TENTHS,
     quantiles: Literal["gaussian", "exact"] = "gaussian",
 ) -> CalibrationTable:
-    """The calibration of central prediction intervals, as in Table 6.2 of the thesis.
+    """Calibration of central prediction intervals, as in Table 6.2 of the thesis.
 
     Parameters
     ----------
     y_true : array-like of shape (n_rows,)
         What was observed.
-    y_pred : GaussianMixture or (mean, std)
-        What was predicted.
+    y_pred : PredictiveDistribution or (mean, std)
+        What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
+        standard deviations of Gaussians.
     levels : array-like of float, default=0.1, 0.2, ..., 0.9
-        Coverages of the intervals, in (0, 1).
+        Nominal coverages, in (0, 1).
     quantiles : {"gaussian", "exact"}, default="gaussian"
-        Whether an interval is that of the Gaussian with the predictive mean and variance, as in
-        the thesis, or that of the mixture itself.
+        Whether the intervals are those of a Gaussian with the predictive mean and variance, as in
+        the thesis, or those of the predictive distribution itself.
 
     Returns
     -------
     CalibrationTable
+
+    Raises
+    ------
+    ValueError
+        If `levels` are not in (0, 1), `quantiles` is another word, `y_true` holds values that are
+        not finite numbers, or `y_true` has another length than `y_pred`.
+    TypeError
+        If `y_pred` is neither a distribution nor a pair.
 
     Examples
     --------
@@ -174,31 +206,31 @@ def calibration_table(
     >>> table.observed.tolist()
     [0.6, 0.6]
     """
-    _inputs.check_choice("quantiles", quantiles, ("gaussian", "exact"))
-    observed, mixture = _pair(y_true, y_pred)
+    _validation.check_choice("quantiles", quantiles, ("gaussian", "exact"))
+    observed, dist = _pair(y_true, y_pred)
     claimed = np.asarray(levels, dtype=np.float64)
     if claimed.ndim != 1 or not ((claimed > 0.0) & (claimed < 1.0)).all():
         raise ValueError(f"levels must be a list of numbers in (0, 1), found {levels!r}")
     if quantiles == "gaussian":
-        away = np.abs(observed - mixture.mean) / mixture.std
+        away = np.abs(observed - dist.mean) / dist.std
         inside = away <= ndtri(0.5 * (1.0 + claimed))[:, None]
     else:
-        # y lies in the central interval of coverage c exactly if |2 F(y) - 1| <= c.
-        inside = np.abs(2.0 * mixture.cdf(observed) - 1.0) <= claimed[:, None]
+        # y lies in the central interval of coverage c if and only if |2 F(y) - 1| <= c.
+        inside = np.abs(2.0 * dist.cdf(observed) - 1.0) <= claimed[:, None]
     return CalibrationTable(claimed, inside.mean(axis=1))
 
 
 class ReliabilityBins(NamedTuple):
-    """Predicted probabilities beside what came true, bin by bin; empty bins are left out.
+    """Confidence and accuracy of predicted classes by bins of confidence, without empty bins.
 
     Attributes
     ----------
     predicted : ndarray
-        Mean predicted probability in the bin.
+        Mean predicted probability in each bin.
     observed : ndarray
-        Fraction that came true.
+        Share of predictions in the bin that were right.
     counts : ndarray
-        Predictions in the bin.
+        Number of predictions in the bin.
     """
 
     predicted: FloatArray
@@ -214,33 +246,41 @@ def reliability_bins(
     n_bins: int = 15,
     strategy: Literal["uniform", "quantile"] = "uniform",
 ) -> ReliabilityBins:
-    """Group predictions by their confidence and compare it with the accuracy in each group.
+    """Group predictions by confidence and compare it with the accuracy in each group.
 
     Parameters
     ----------
     y_true : array-like of shape (n_rows,)
         True labels.
     y_prob : array-like of shape (n_rows, n_classes) or (n_rows,)
-        Predicted probabilities. Of a matrix the largest entry of each row counts, against whether
-        its class is the true one; a vector holds the probabilities of the second of two labels.
+        Predicted probabilities. The confidence of a row of a matrix is its greatest entry; the
+        prediction is right if that entry's class is the true one. A vector holds the probabilities
+        of the second of two labels.
     labels : array-like of shape (n_classes,), default=None
-        The labels of the columns, such as ``forest.classes_``. By default those in ``y_true``.
+        Labels of the columns, such as ``model.classes_``. None takes those in `y_true`.
     n_bins : int, default=15
+        Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width over [0, 1], or of about equally many predictions.
+        Whether bins have equal widths in [0, 1], or about equal numbers of predictions.
 
     Returns
     -------
     ReliabilityBins
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match, `y_prob` does not hold probabilities, or `n_bins` or `strategy`
+        is not valid.
     """
-    _inputs.check_choice("strategy", strategy, ("uniform", "quantile"))
+    _validation.check_choice("strategy", strategy, ("uniform", "quantile"))
     confidence, correct = _confidence(y_true, y_prob, labels)
     if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
         raise ValueError(f"n_bins must be an integer >= 1, found {n_bins!r}")
     inner = np.arange(1, n_bins) / n_bins
     if strategy == "quantile":
         inner = np.quantile(confidence, inner)
-    # A bin holds its upper end, as in the papers on the subject.
+    # A bin includes its upper end, as in the literature.
     index = np.searchsorted(inner, confidence, side="left")
     counts = np.bincount(index, minlength=n_bins)
     used = counts > 0
@@ -257,7 +297,7 @@ def expected_calibration_error(
     n_bins: int = 15,
     strategy: Literal["uniform", "quantile"] = "uniform",
 ) -> float:
-    """Expected calibration error: the mean distance between confidence and accuracy.
+    """Expected calibration error: the mean absolute difference of confidence and accuracy.
 
     Parameters
     ----------
@@ -266,14 +306,21 @@ def expected_calibration_error(
     y_prob : array-like of shape (n_rows, n_classes) or (n_rows,)
         Predicted probabilities; see `reliability_bins`.
     labels : array-like of shape (n_classes,), default=None
-        The labels of the columns. By default those in ``y_true``.
+        Labels of the columns. None takes those in `y_true`.
     n_bins : int, default=15
+        Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
+        Whether bins have equal widths, or about equal numbers of predictions.
 
     Returns
     -------
     float
         In [0, 1]; smaller is better.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid; see `reliability_bins`.
 
     Examples
     --------
@@ -287,7 +334,7 @@ def expected_calibration_error(
 def _confidence(
     y_true: ArrayLike, y_prob: ArrayLike, labels: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """The probability of the predicted class, and whether it is the true one."""
+    """The probability of the predicted class, and one if it is the true one, else zero."""
     truth = np.asarray(y_true)
     prob = np.asarray(y_prob, dtype=np.float64)
     if truth.ndim != 1 or prob.ndim not in (1, 2) or len(prob) != len(truth) or not len(truth):
@@ -308,7 +355,7 @@ def _confidence(
     if len(classes) != prob.shape[1]:
         raise ValueError(
             f"y_prob has {prob.shape[1]} columns but there are {len(classes)} labels "
-            f"({_listed(classes)}); pass labels=forest.classes_"
+            f"({_listed(classes)}); pass labels=model.classes_"
         )
     sums = prob.sum(axis=1)
     off = np.flatnonzero(np.abs(sums - 1.0) > 1e-4)
@@ -333,16 +380,18 @@ def _observed(y_true: ArrayLike) -> FloatArray:
     return observed
 
 
-def _pair(y_true: ArrayLike, y_pred: Prediction) -> tuple[FloatArray, GaussianMixture]:
+def _pair(y_true: ArrayLike, y_pred: Prediction) -> tuple[FloatArray, PredictiveDistribution]:
     observed = _observed(y_true)
-    if isinstance(y_pred, GaussianMixture):
-        mixture = y_pred
+    dist: PredictiveDistribution
+    if isinstance(y_pred, PredictiveDistribution):
+        dist = y_pred
     elif isinstance(y_pred, tuple) and len(y_pred) == 2:
-        mixture = GaussianMixture.from_normal(*y_pred)
+        dist = GaussianMixture.from_normal(*y_pred)
     else:
         raise TypeError(
-            f"y_pred must be a GaussianMixture or a pair (mean, std), found {type(y_pred).__name__}"
+            "y_pred must be a PredictiveDistribution or a pair (mean, std), "
+            f"found {type(y_pred).__name__}"
         )
-    if len(mixture) != len(observed):
-        raise ValueError(f"y_true has {len(observed)} rows, y_pred has {len(mixture)}")
-    return observed, mixture
+    if len(dist) != len(observed):
+        raise ValueError(f"y_true has {len(observed)} rows, y_pred has {len(dist)}")
+    return observed, dist

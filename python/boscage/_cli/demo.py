@@ -129,7 +129,7 @@ def _forgetting(forest: dict[str, Any]) -> None:
     settings = MondrianForestClassifier(**forest, feature_range=PIXEL)
     gone = np.arange(len(X)) % 10 == 0
     model, never = clone(settings).fit(X, y), clone(settings)
-    forget_time, _ = _timed(lambda: model.forget(np.flatnonzero(gone)).settle())
+    forget_time, _ = _timed(lambda: model.forget(np.flatnonzero(gone)).flush())
     fit_time, _ = _timed(never.fit, X[~gone], y[~gone])
     print(f"forgetting {gone.sum()} rows {forget_time:.3f} s, fitting the others {fit_time:.3f} s")
     _say(model.digest() == never.digest(), "the forest is one that never saw them, bit for bit")
@@ -142,7 +142,7 @@ def _learn(model: Any, X: Array, y: Array) -> None:
 def _learn_stream(model: Any, X: Array, y: Array) -> None:
     for rows in np.array_split(np.arange(len(X)), BATCHES):
         model.partial_fit(X[rows], y[rows])
-    model.settle()
+    model.flush()
 
 
 def _timed(call: Callable[..., Any], *args: Any) -> tuple[float, Any]:

@@ -1,0 +1,187 @@
+"""Base of all estimators: access to the compiled model, copies and files."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from boscage import _validation, persistence
+from boscage._types import AnyArray, Rows
+
+Self = TypeVar("Self", bound="Estimator")
+
+# Files hold a JSON object whose entry of this name is what only Python knows of the model.
+_ANNOTATION = "boscage-python"
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators, each of which wraps a compiled model. Not for direct use."""
+
+    # The kind of model; set by `persistence.register`.
+    _kind: ClassVar[persistence.ModelKind]
+
+    # The compiled model, once fitted. It holds everything that was learned.
+    _model: Any
+
+    n_jobs: int | None
+    n_features_in_: int
+    feature_names_in_: AnyArray
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _metadata(self) -> dict[str, Any]:
+        """What only Python knows of the model, as values that JSON can hold."""
+
+    @classmethod
+    @abstractmethod
+    def _from_model(
+        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> Self:
+        """An unfitted estimator with the parameters of a model that was read from a file.
+
+        `metadata` is what `_metadata` returned if Python wrote the file. It is not to be trusted.
+        """
+
+    # -- access to the model ----------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _require_model(self) -> Any:
+        check_is_fitted(self)
+        return self._model
+
+    def _query(self, X: Any) -> tuple[Any, Rows, int]:
+        """The fitted model, the checked rows to predict, and the number of threads."""
+        model = self._require_model()
+        rows = _validation.check_rows(self, X, reset=False)
+        return model, rows, self._n_threads()
+
+    def _n_threads(self) -> int:
+        return _validation.n_threads(self.n_jobs)
+
+    def _names(self) -> AnyArray | None:
+        """The names of the features, if the model was fitted on named columns."""
+        return getattr(self, "feature_names_in_", None)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Restore the estimator's attributes if the block raises."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # -- copies and files -------------------------------------------------------------------------
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the model to a file that both Rust and Python can load.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+            An existing file of that name is replaced once the new one is complete; if writing
+            fails, it stays as it was.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        OSError
+            If the file cannot be written.
+        """
+        model = self._require_model()
+        metadata = self._metadata()
+        names = self._names()
+        if names is not None:
+            metadata["feature_names_in_"] = names.tolist()
+        # JSON holds no code and can be read anywhere.
+        annotation = json.dumps({_ANNOTATION: metadata})
+        if isinstance(file, (str, os.PathLike)):
+            model.save(os.fspath(file), annotation=annotation)
+        else:
+            file.write(model.to_bytes(annotation=annotation))
+
+    @classmethod
+    def load(
+        cls: type[Self], file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None
+    ) -> Self:
+        """Load a model of this class from a file.
+
+        A loaded forest continues to learn exactly as if it had never been saved.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+            What ``save`` wrote.
+        n_jobs : int, default=None
+            Number of threads to load with. It becomes the estimator's ``n_jobs``.
+
+        Returns
+        -------
+        estimator of this class
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, is not a model file, or holds a model of another class.
+        OSError
+            If the file cannot be read.
+        """
+        model = persistence.load(file, n_jobs=n_jobs)
+        if not isinstance(model, cls):
+            name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else "the file"
+            raise ValueError(f"{name} holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = state["_model"].to_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_model" in state:
+            n_threads = _validation.n_threads(state.get("n_jobs"))
+            model = self._kind.model.from_bytes(state["_model"], n_threads=n_threads)
+            state = state | {"_model": model}
+        super().__setstate__(state)
+
+    @classmethod
+    def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
+        """The fitted estimator that a file holds."""
+        model = cls._kind.model.from_bytes(data, n_threads=_validation.n_threads(n_jobs))
+        metadata = _read_annotation(model.annotation)
+        estimator = cls._from_model(model, metadata, n_jobs)
+        estimator._model = model
+        estimator.n_features_in_ = int(model.n_features)
+        names = metadata.get("feature_names_in_")
+        if (
+            isinstance(names, list)
+            and len(names) == model.n_features
+            and all(isinstance(name, str) for name in names)
+        ):
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        return estimator
+
+
+def _read_annotation(text: str) -> dict[str, Any]:
+    """The metadata that `Estimator.save` wrote; empty for a file from elsewhere."""
+    try:
+        annotation = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    metadata = annotation.get(_ANNOTATION) if isinstance(annotation, dict) else None
+    return metadata if isinstance(metadata, dict) else {}

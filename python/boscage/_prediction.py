@@ -1,0 +1,174 @@
+"""Predictions that all classifiers, and all regressors, offer alike."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from boscage import _validation
+from boscage._types import AnyArray, FloatArray
+
+
+class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Mixin of the classifiers, which predict probabilities. Not for direct use."""
+
+    if TYPE_CHECKING:  # the estimator, which comes later in the order of bases, has it
+
+        def _require_model(self) -> Any: ...
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of shape (n_samples, n_classes)."""
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``. Each row sums to one.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted, or is a forest without rows.
+        ValueError
+            If `X` has another number of features, other feature names, or values that are not
+            finite numbers.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        return self._predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Predict the natural logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``. ``-inf`` where the probability is zero.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted, or is a forest without rows.
+        ValueError
+            If `X` is refused; see `predict_proba`.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Predict the most probable class, the first one if several are equally probable.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted, or is a forest without rows.
+        ValueError
+            If `X` is refused; see `predict_proba`.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        proba = self.predict_proba(X)
+        labels: AnyArray = self.classes_[proba.argmax(axis=1)]
+        return labels
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The class labels, sorted. A forest has those declared and those of its rows."""
+        return np.array(self._require_model().classes())
+
+    @property
+    def n_classes_(self) -> int:
+        """The number of classes."""
+        return len(self._require_model().classes())
+
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        return _validation.check_labels(self, y, n_rows)
+
+
+class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
+    """Mixin of the regressors, which predict distributions. Not for direct use."""
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _predict_mean(self, X: Any) -> FloatArray:
+        """Predictive means."""
+
+    @abstractmethod
+    def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Predictive means and standard deviations."""
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the mean of the target, and optionally its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+        return_std : bool, default=False
+            Whether to return the standard deviation of the predictive distribution as well. It
+            includes the noise of a new target.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            Predictive mean, in units of the targets.
+        std : ndarray of shape (n_samples,)
+            Predictive standard deviation; only with ``return_std=True``.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted, or is a forest without rows.
+        ValueError
+            If `X` has another number of features, other feature names, or values that are not
+            finite numbers.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        return self._predict_mean_and_std(X) if return_std else self._predict_mean(X)
+
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        return _validation.check_numbers(self, y, n_rows)

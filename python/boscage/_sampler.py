@@ -1,0 +1,163 @@
+"""Base of the estimators that hold draws from a posterior: fitting, diagnostics and files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from boscage import _validation
+from boscage._estimator import Estimator
+from boscage._progress import progress_bar
+from boscage._settings import Settings
+from boscage._types import AnyArray, Rows
+
+Self = TypeVar("Self", bound="PosteriorSampler")
+
+
+class PosteriorSampler(Estimator):
+    """Base of estimators whose model holds draws from a posterior. Not for direct use."""
+
+    #: The parameter that takes a settings object, and the classes of such objects.
+    _settings_param: ClassVar[str]
+    _settings_classes: ClassVar[tuple[type[Settings], ...]]
+
+    random_state: Any
+    verbose: int | bool
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def _as_settings(cls, value: Any) -> Settings:
+        """The settings object that a value of the parameter `_settings_param` stands for."""
+
+    @abstractmethod
+    def _compile_settings(self, seed: int) -> Any:
+        """The settings, checked, as the compiled module takes them."""
+
+    @abstractmethod
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        """``y`` as a checked vector."""
+
+    @abstractmethod
+    def _sample(self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]) -> Any:
+        """A compiled model fitted to the rows.
+
+        `options` are those passed to `_fit`, with the number of threads and the progress report.
+        """
+
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        """The parameters that can be read off a compiled model."""
+        return {}
+
+    # -- parameters -------------------------------------------------------------------------------
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Set parameters of the estimator.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name. Nested parameters, such as ``sampler__n_particles``, change the
+            settings object; where that parameter holds a name such as ``"smc"``, the object with
+            that name's defaults takes its place first.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        name = self._settings_param
+        if any(key.startswith(f"{name}__") for key in params):
+            params[name] = self._as_settings(params.get(name, getattr(self, name)))
+        super().set_params(**params)
+        return self
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+        settings = self._compile_settings(_validation.draw_seed(self.random_state))
+        n_threads = self._n_threads()
+        with self._unchanged_on_error():
+            # A fit that continues must be of the same features.
+            rows = _validation.check_rows(self, X, reset=more.get("start") is None)
+            target = self._check_target(y, len(rows))
+            with progress_bar("sampling", self.verbose) as progress:
+                options = {"n_threads": n_threads, "progress": progress} | more
+                self._model = self._sample(rows, target, settings, options)
+
+    # -- the posterior ----------------------------------------------------------------------------
+
+    def _to_arviz(self, groups: dict[str, dict[str, AnyArray]], by_feature: Sequence[str]) -> Any:
+        """An ArviZ data tree of groups of draws, each of shape (n_chains, n_draws).
+
+        Those named in `by_feature` have a third dimension, the features.
+        """
+        try:
+            import arviz_base
+        except ImportError as error:
+            raise ImportError(
+                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
+            ) from error
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        dims = {name: ["feature"] for name in by_feature}
+        return arviz_base.from_dict(groups, dims=dims, coords={"feature": list(names)})
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _metadata(self) -> dict[str, Any]:
+        params = self.get_params(deep=False)
+        return {"params": {name: _to_json(value) for name, value in params.items()}}
+
+    @classmethod
+    def _from_model(
+        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> Self:
+        saved = metadata.get("params")
+        names = cls._get_param_names()
+        params = cls._params_of(model)
+        if isinstance(saved, dict) and set(names) <= set(saved):
+            params |= {name: _with_tuples(saved[name]) for name in names}
+            own = cls._settings_param
+            params[own] = _settings_from_json(params[own], cls._settings_classes)
+        return cls(**(params | {"n_jobs": n_jobs}))
+
+
+def _to_json(value: Any) -> Any:
+    """A parameter as JSON holds it; None for what JSON cannot hold."""
+    if isinstance(value, Settings):
+        params = value.get_params(deep=False)
+        return {"class": type(value).__name__, "params": _to_json(params)}
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _to_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_to_json(part) for part in value]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _with_tuples(value: Any) -> Any:
+    """A value read from JSON with its lists as tuples."""
+    if isinstance(value, dict):
+        return {name: _with_tuples(part) for name, part in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _settings_from_json(value: Any, classes: tuple[type[Settings], ...]) -> Any:
+    """The settings object that `_to_json` wrote; other values as they are."""
+    if not isinstance(value, dict) or set(value) != {"class", "params"}:
+        return value
+    for kind in classes:
+        if kind.__name__ == value["class"] and isinstance(value["params"], dict):
+            saved = value["params"]
+            return kind(**{name: saved[name] for name in kind._get_param_names() if name in saved})
+    return value

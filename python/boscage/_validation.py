@@ -1,0 +1,480 @@
+"""Checks of arguments. Each message says what was found, where, and what was expected."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from boscage._types import AnyArray, FloatArray, Ids, Label, Maps, Rows
+
+# The greatest id, seed or count that the compiled module can take.
+_MAX_U64 = 2**64 - 1
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
+
+    Sets or compares ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
+    """
+    if not reset and _is_checked(estimator, X):
+        _require_finite(X, "X")
+        return X  # type: ignore[no-any-return]
+    X = _as_table(X)
+    try:
+        # Finiteness is checked below, where the message can name row and column.
+        rows: Rows = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            _name_text(X, error)
+        raise
+    if not rows.dtype.isnative or not rows.flags.aligned:
+        rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
+    _require_finite(rows, "X", getattr(estimator, "feature_names_in_", None))
+    return rows
+
+
+def _is_checked(estimator: Any, X: Any) -> bool:
+    """Whether scikit-learn's checks would find nothing to do.
+
+    They take as long as learning a row, which matters if rows arrive one by one.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in (np.float64, np.float32)
+        and X.flags.c_contiguous
+        and X.flags.aligned
+        and len(X) > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
+def _as_table(X: Any) -> Any:
+    """Turn a record batch into a table, which scikit-learn knows, and refuse dates."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        raise TypeError(f"X has dtype {X.dtype}; expected numbers")
+    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
+        import pyarrow
+
+        return pyarrow.Table.from_batches([X])
+    return X
+
+
+def column_names(X: Any) -> Sequence[Any] | None:
+    """The names of a table's columns; None for a matrix."""
+    names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
+    return names
+
+
+def _name_text(X: Any, error: ValueError) -> None:
+    """Raise an error that names the first entry that is text."""
+    names = column_names(X)
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        return
+    for row, line in enumerate(cells):
+        for column, value in enumerate(line):
+            if isinstance(value, (str, bytes)):
+                try:
+                    float(value)
+                except ValueError:
+                    name = column if names is None else repr(names[column])
+                    raise ValueError(
+                        f"X holds the text {value!r} in row {row}, column {name}; "
+                        "expected numbers (could not convert string to float)"
+                    ) from error
+
+
+def _require_finite(values: AnyArray, what: str, names: Any = None) -> None:
+    # A finite sum proves that every term is finite, and needs no memory.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = np.flatnonzero(~np.isfinite(values))
+    if not bad.size:
+        return
+    at = np.unravel_index(bad[0], values.shape)
+    value = values[at]
+    found = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
+    place = f"row {at[0]}"
+    if values.ndim == 2:
+        place += f", column {at[1]}" if names is None else f", column {names[at[1]]!r}"
+    more = f" ({bad.size} such values in all)" if bad.size > 1 else ""
+    raise ValueError(f"Input {what} contains {found} in {place}{more}; expected finite numbers")
+
+
+# -- targets --------------------------------------------------------------------------------------
+
+
+def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
+    """Regression targets as finite float64."""
+    column = _column(estimator, y, n_rows)
+    if column.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real")
+    if column.dtype.kind not in "biufO":
+        raise ValueError(f"y must be numeric, found {column.dtype}")
+    try:
+        numbers = np.ascontiguousarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y must be numeric: {error}") from error
+    _require_finite(numbers, "y")
+    return numbers
+
+
+def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
+    """Class labels as a one-dimensional array; `encode` turns them into codes."""
+    column = _column(estimator, y, n_rows)
+    if column.dtype.kind == "O":
+        kinds = {type(value) for value in column}
+        if all(issubclass(kind, (bool, np.bool_, Real)) for kind in kinds):
+            # Numbers in an array of objects, for example from a nullable column of pandas.
+            column = np.array(column.tolist())
+        elif len(kinds) > 1:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"y mixes labels of types {names}; expected labels of one type")
+    if column.dtype.kind == "f":
+        _require_finite(column, "y")
+        large = np.flatnonzero(np.abs(column) > 2.0**53)
+        if large.size:
+            raise ValueError(
+                f"y holds {column[large[0]]} in row {large[0]}; a label of type float must be "
+                "a whole number up to 2**53"
+            )
+    # Integers and strings are labels. scikit-learn would warn of few rows with many classes, which
+    # are common in a stream.
+    if column.dtype.kind not in "biuUO":
+        check_classification_targets(column)
+    return column
+
+
+def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, "
+            "but the target y is None."
+        )
+    if not isinstance(y, (np.ndarray, list, tuple)) and hasattr(y, "__array__"):
+        # NumPy keeps the type of a table's column. scikit-learn would turn nullable integers into
+        # floats, which are other labels.
+        y = np.asarray(y)
+    column: AnyArray = y if _is_column(y) else column_or_1d(y, warn=True)
+    if len(column) != n_rows:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"X has {n_rows} rows, y has {len(column)}"
+        )
+    if column.dtype.kind == "O":
+        for row, value in enumerate(column):
+            if value is None or type(value).__name__ == "NAType" or value != value:
+                raise ValueError(f"Input y contains NaN in row {row} ({value!r})")
+    return column
+
+
+def _is_column(y: Any) -> bool:
+    """Whether scikit-learn's checks, which are slow, would find nothing to do."""
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+
+
+def encode(y: AnyArray, known: Collection[Label]) -> tuple[NDArray[np.uint32], list[Label]]:
+    """Labels as codes and the sorted list of labels, of the type of the known ones."""
+    unique, codes = np.unique(y, return_inverse=True)
+    labels = conform(unique, known, "y")
+    return codes.astype(np.uint32), labels
+
+
+def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:
+    """Declared labels, sorted and without repetitions."""
+    declared = np.asarray(classes)
+    if declared.ndim != 1 or not declared.size:
+        raise ValueError(f"classes has shape {declared.shape}; expected a list of labels")
+    try:
+        unique = np.unique(declared)
+    except TypeError as error:
+        raise TypeError("classes mixes labels of several types; expected one type") from error
+    return conform(unique, known, "classes")
+
+
+def conform(unique: AnyArray, known: Collection[Label], what: str) -> list[Label]:
+    """Labels as Python values of one type: that of the known classes, if there are any.
+
+    A stream may hold 0 and 1 as integers at first and as floats later; they are the same classes.
+    """
+    labels: list[Label] = [_plain(value, what) for value in unique.tolist()]
+    kinds = {type(label) for label in labels}
+    if len(kinds) > 1:
+        named = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"{what} mixes labels of types {named}; expected labels of one type")
+    if not known:
+        return labels
+    kind = type(next(iter(known)))
+    out: list[Label] = []
+    for label in labels:
+        if type(label) is not kind:
+            if str in (kind, type(label)) or kind(label) != label:
+                raise ValueError(
+                    f"{what} holds the label {label!r}, but the classes so far are of type "
+                    f"{kind.__name__} ({_listed(known)})"
+                )
+            label = kind(label)
+        out.append(label)
+    return out
+
+
+def _plain(value: Any, what: str) -> Label:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{what} holds the label {value}; integers must fit 64 bits")
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(
+        f"{what} holds the label {value!r} of type {type(value).__name__}; "
+        "expected booleans, integers, floats or strings"
+    )
+
+
+def _listed(values: Collection[Label]) -> str:
+    shown = [repr(value) for value in list(values)[:8]]
+    return ", ".join(shown + ["..."] * (len(values) > 8))
+
+
+# -- row numbers ----------------------------------------------------------------------------------
+
+
+def check_ids(ids: Any, n_rows: int | None = None) -> Ids:
+    """Row numbers as uint64, checked to be distinct."""
+    array = np.asarray(ids)
+    if n_rows is None:
+        array = np.atleast_1d(array)
+    if array.ndim != 1:
+        raise ValueError(f"ids has shape {array.shape}; expected one number per row")
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(f"ids has {len(array)} entries for {n_rows} rows; expected one per row")
+    if not len(array):
+        return np.empty(0, dtype=np.uint64)
+    if array.dtype.kind == "O":
+        # For example integers above 2**63 together with smaller ones.
+        array = _ids_of_objects(array)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, found {array.dtype}")
+    if array.dtype.kind == "i" and array.min() < 0:
+        row = int(np.argmax(array < 0))
+        raise ValueError(f"ids must be >= 0, found {array[row]} in row {row}")
+    checked: Ids = np.ascontiguousarray(array, dtype=np.uint64)
+    order = np.argsort(checked, kind="stable")
+    same = np.flatnonzero(checked[order[1:]] == checked[order[:-1]])
+    if same.size:
+        first, second = order[same[0]], order[same[0] + 1]
+        raise ValueError(
+            f"ids must differ from each other, found {checked[first]} in rows {first} and {second}"
+        )
+    return checked
+
+
+def _ids_of_objects(array: AnyArray) -> AnyArray:
+    out = np.empty(len(array), dtype=np.uint64)
+    for row, value in enumerate(array):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise TypeError(f"ids must be integers, found {value!r} in row {row}")
+        if not 0 <= int(value) <= _MAX_U64:
+            raise ValueError(f"ids must be from 0 to 2**64 - 1, found {value} in row {row}")
+        out[row] = int(value)
+    return out
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def check_count(name: str, value: Any, minimum: int) -> int:
+    """An integer of at least `minimum`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, found {value!r}")
+    count = operator.index(value)
+    if count < minimum:
+        raise ValueError(f"{name} must be >= {minimum}, found {count}")
+    if count > _MAX_U64:
+        raise ValueError(f"{name} must be below 2**64, found {count}")
+    return count
+
+
+def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = False) -> float:
+    """A positive real number; optionally zero or infinity."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, found {value!r}")
+    number = float(value)
+    if not (number >= 0.0 if zero else number > 0.0) or (finite and math.isinf(number)):
+        bound = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be {'finite and ' * finite}{bound}, found {value!r}")
+    return number
+
+
+def check_real(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, found {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, found {value!r}")
+    return number
+
+
+def check_probabilities(name: str, value: Any) -> FloatArray:
+    """Numbers in [0, 1], as an array of any shape."""
+    try:
+        probabilities = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a number or an array, found {value!r}") from error
+    if not ((probabilities >= 0.0) & (probabilities <= 1.0)).all():
+        raise ValueError(f"{name} must lie in [0, 1], found {value!r}")
+    return probabilities
+
+
+def check_draws(n: Any) -> int:
+    """A number of draws, which may be zero."""
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, Integral) or n < 0:
+        raise ValueError(f"n must be an integer >= 0, found {n!r}")
+    return int(n)
+
+
+def check_generator(random_state: Any) -> Any:
+    """A generator of random numbers: NumPy's new one as it is, or what scikit-learn makes of it."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
+def check_word(name: str, value: Any) -> str:
+    """A string; the compiled module checks which one."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, found {value!r}")
+    return value
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of several words; the message is that of the compiled module."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {words}, found {value!r}")
+    return value
+
+
+def check_range(value: Any, n_features: int) -> tuple[FloatArray | None, FloatArray | None]:
+    """``feature_range`` as two vectors."""
+    if value is None:
+        return None, None
+    try:
+        low, high = value
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"feature_range must be a pair (low, high), found {value!r}") from error
+    ends = [
+        _per_feature(f"feature_range's {name}", end, n_features)
+        for name, end in (("low", low), ("high", high))
+    ]
+    crossed = np.flatnonzero(ends[0] > ends[1])
+    if crossed.size:
+        d = crossed[0]
+        raise ValueError(
+            f"feature_range must have low <= high, found {ends[0][d]} and {ends[1][d]} "
+            f"for feature {d}"
+        )
+    return ends[0], ends[1]
+
+
+def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
+    """``feature_weights`` as a vector of rates."""
+    if isinstance(value, str):
+        raise ValueError(
+            f"feature_weights must be None, 'learned' or one number per feature, found {value!r}"
+        )
+    weights = _per_feature("feature_weights", value, n_features)
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        d = negative[0]
+        raise ValueError(f"feature_weights must be >= 0, found {weights[d]} for feature {d}")
+    if not weights.any():
+        raise ValueError("feature_weights are all zero; expected a positive one")
+    return weights
+
+
+def check_maps(value: Any, n_features: int) -> Maps:
+    """``feature_maps`` as a pair of vectors per feature; the compiled module checks the values."""
+    try:
+        maps = [
+            (np.asarray(knots, dtype=np.float64), np.asarray(shares, dtype=np.float64))
+            for knots, shares in value
+        ]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"feature_maps must be a pair (knots, shares) for each feature, found {value!r}"
+        ) from error
+    if len(maps) != n_features or any(a.ndim != 1 or b.ndim != 1 for a, b in maps):
+        raise ValueError(
+            f"feature_maps must hold two vectors for each of the {n_features} features"
+        )
+    return maps
+
+
+def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numeric, found {value!r}") from error
+    if vector.shape not in ((), (n_features,)):
+        raise ValueError(
+            f"{name} has shape {vector.shape}; expected a number or one for each of the "
+            f"{n_features} features"
+        )
+    full = np.array(np.broadcast_to(vector, n_features))
+    bad = np.flatnonzero(~np.isfinite(full))
+    if bad.size:
+        raise ValueError(f"{name} must be finite, found {full[bad[0]]} for feature {bad[0]}")
+    return full
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` means in scikit-learn."""
+    if n_jobs is not None and (
+        isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral)
+    ):
+        raise TypeError(f"n_jobs must be None or an integer, found {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; expected None, a number of threads, or -1 for all")
+    return min(int(effective_n_jobs(n_jobs)), _MAX_U64)
+
+
+def draw_seed(random_state: Any) -> int:
+    """The model's seed. An integer is the seed itself, so that Rust and Python grow equal trees."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return int.from_bytes(random_state.bytes(8), "little")
+    if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, Integral):
+        raise TypeError(
+            "random_state must be None, an integer, a RandomState or a Generator, "
+            f"found {random_state!r}"
+        )
+    if not 0 <= int(random_state) <= _MAX_U64:
+        raise ValueError(f"random_state must be from 0 to 2**64 - 1, found {random_state}")
+    return int(random_state)

@@ -1,0 +1,392 @@
+"""Base of BART: priors, chains and what can be read off the draws."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from boscage import _boscage, _validation
+from boscage._sampler import PosteriorSampler
+from boscage._settings import Settings
+from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage.bart.kernels import Kernels, as_kernels
+from boscage.diagnostics import ChainSummary, SummaryRow, effective_size, r_hat
+from boscage.trees.drawn import DrawnSums
+
+Self = TypeVar("Self", bound="Bart")
+
+_TRACED = ("sigma", "log_likelihood", "n_leaves")
+_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow", "edit")
+# With fewer draws per chain R-hat is too uncertain for a warning.
+_MIN_DRAWS_TO_WARN = 100
+_MAX_R_HAT = 1.1
+
+
+class Bart(PosteriorSampler):
+    """Base of BART. Not for direct use."""
+
+    _settings_param: ClassVar[str] = "kernels"
+    _settings_classes: ClassVar[tuple[type[Settings], ...]] = (Kernels,)
+
+    n_trees: int
+    kernels: str | Mapping[str, float] | Kernels
+    n_chains: int
+    n_burn: int
+    n_draws: int
+    thin: int
+    alpha_s: float
+    beta_s: float
+    sparse: bool | float
+    k: float | Literal["learned"]
+    warm_start: bool
+
+    #: The name of what `predict_draws` draws in ArviZ's data tree.
+    _drawn_name: ClassVar[str]
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    def _noise_prior(self) -> dict[str, Any]:
+        """Checked settings of the prior of the noise."""
+        return {}
+
+    @abstractmethod
+    def predict_draws(self, X: Any) -> FloatArray:
+        """What every draw predicts."""
+
+    @abstractmethod
+    def _predictive(
+        self, draws: FloatArray, y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
+        """ArviZ's groups of new targets, given `predict_draws`, and of log likelihoods of `y`."""
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def fit(
+        self: Self, X: Any, y: ArrayLike, *, callback: Callable[..., object] | None = None
+    ) -> Self:
+        """Sample the posterior over sums of trees.
+
+        Warns with a `sklearn.exceptions.ConvergenceWarning` if chains of at least 100 draws
+        disagree, and with a `UserWarning` if all regression targets are equal and neither ``sigma``
+        nor ``sigma_estimate`` is given.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets: for a classifier labels of at least two classes (integers, strings, booleans or
+            whole floats), for a regressor finite numbers.
+        callback : callable, default=None
+            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
+            Iterations count from 1 and include the burn-in. Chains call it from their own threads:
+            with ``n_jobs`` greater than one, two calls may run at once. An exception that it raises
+            ends the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; if `X` or `y` holds values that are not finite numbers,
+            has a wrong shape, or is empty; or if ``warm_start`` continues with other data or
+            parameters.
+        TypeError
+            If a parameter or a label is of a wrong type, or `callback` cannot be called.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, found {callback!r}")
+        start = self._model if self._continues() else None
+        self._fit(X, y, start=start, callback=callback)
+        self._warn_if_chains_disagree()
+        return self
+
+    def _continues(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "_model")
+
+    @classmethod
+    def _as_settings(cls, value: Any) -> Kernels:
+        return as_kernels(value)
+
+    def _compile_settings(self, seed: int) -> _boscage.BartSettings:
+        if self._continues():
+            # A chain continues with its own random numbers.
+            seed = self._model.seed
+        has_concentration = not isinstance(self.sparse, (bool, np.bool_))
+        counts: dict[str, Any] = {
+            name: _validation.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
+            for name in ("n_trees", "n_chains", "n_burn", "n_draws", "thin")
+        }
+        return _boscage.BartSettings(
+            **counts,
+            **as_kernels(self.kernels)._compile(),
+            alpha_s=_validation.check_positive("alpha_s", self.alpha_s),
+            beta_s=_validation.check_positive("beta_s", self.beta_s, zero=True),
+            sparse=has_concentration or bool(self.sparse),
+            concentration=(
+                _validation.check_positive("sparse", self.sparse) if has_concentration else None
+            ),
+            **self._shrinkage(),
+            seed=seed,
+            **self._noise_prior(),
+        )
+
+    def _shrinkage(self) -> dict[str, Any]:
+        if isinstance(self.k, str):
+            if self.k == "learned":
+                return {"learn_k": True}
+            raise ValueError(f"k must be a positive number or 'learned', found {self.k!r}")
+        return {"k": _validation.check_positive("k", self.k)}
+
+    def _warn_if_chains_disagree(self) -> None:
+        if self.n_chains == 1 or self.n_draws < _MIN_DRAWS_TO_WARN:
+            return
+        off = {name: row.r_hat for name, row in self.summary().items() if row.r_hat > _MAX_R_HAT}
+        if off:
+            found = ", ".join(f"{name} {value:.2f}" for name, value in off.items())
+            warnings.warn(
+                f"the chains disagree (R-hat of {found}; expected at most {_MAX_R_HAT}): run more "
+                "sweeps (n_burn, n_draws, thin) or use other kernels",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # -- the posterior ----------------------------------------------------------------------------
+
+    @property
+    def trace_(self) -> dict[str, FloatArray]:
+        """Statistics of each draw, of shape (n_chains, n_draws).
+
+        ``sigma``; the ``log_likelihood`` given trees and noise; ``n_leaves`` of all trees; ``k`` if
+        it is learned; and with ``sparse`` the concentration ``alpha`` of the split probabilities.
+        """
+        chains = self._require_model().traces()
+        names = _TRACED + tuple(name for name in ("k", "alpha") if chains[0][name].size)
+        return {name: np.stack([chain[name] for chain in chains]) for name in names}
+
+    @property
+    def split_probabilities_(self) -> FloatArray:
+        """For each draw, the prior probability of splitting on each feature; with ``sparse`` only.
+
+        Of shape (n_draws of all chains, n_features).
+        """
+        chains = self._require_model().traces()
+        drawn = np.concatenate([chain["split_probabilities"] for chain in chains])
+        if not drawn.size:
+            raise AttributeError("split_probabilities_ exists only with sparse=True")
+        return drawn.reshape(-1, self.n_features_in_)
+
+    @property
+    def acceptance_(self) -> dict[str, FloatArray]:
+        """For each kind of step, the share that changed a tree, by chain; NaN if none was tried."""
+        chains = self._require_model().traces()
+        tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
+        shares = np.where(tried > 0, made / np.maximum(tried, 1), np.nan)
+        return {name: shares[:, i] for i, name in enumerate(_MOVES)}
+
+    @property
+    def trees_(self) -> DrawnSums:
+        """``trees_[draw][tree]`` as arrays, the draws of the first chain first; see `DrawnTree`.
+
+        A draw's prediction is ``centre_`` plus the sum of its trees' values. With more than two
+        classes the first ``n_trees`` trees are those of the first class, and so on.
+        """
+        return DrawnSums(self._require_model(), self._names())
+
+    @property
+    def centre_(self) -> float | FloatArray:
+        """The constant that the sum of trees is added to; one per class if there are over two."""
+        centres: FloatArray = self._require_model().centres
+        return float(centres[0]) if centres.size == 1 else centres
+
+    @property
+    def cut_counts_(self) -> IntArray:
+        """For each draw, the number of splits on each feature.
+
+        Of shape (n_draws of all chains, n_features).
+        """
+        counts: IntArray = self._require_model().cuts().astype(np.int64)
+        return counts
+
+    @property
+    def inclusion_proportions_(self) -> FloatArray:
+        """For each draw, the share of splits on each feature; zeros for a draw without splits.
+
+        Of shape (n_draws of all chains, n_features).
+        """
+        counts = self.cut_counts_
+        shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        return shares
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Posterior mean of the share of splits on each feature."""
+        means: FloatArray = self.inclusion_proportions_.mean(axis=0)
+        return means
+
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """Posterior standard deviation of the share of splits on each feature."""
+        stds: FloatArray = self.inclusion_proportions_.std(axis=0)
+        return stds
+
+    def summary(self) -> ChainSummary:
+        """Summarise the chains: mean, standard deviation, R-hat and effective sample size.
+
+        Returns
+        -------
+        ChainSummary
+            A dictionary from the names in ``trace_`` to `boscage.diagnostics.SummaryRow`; prints as
+            a table.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
+        rows = ChainSummary()
+        for name, draws in self.trace_.items():
+            if np.ptp(draws) > 0.0:
+                mean, std = float(draws.mean()), float(draws.std())
+                rows[name] = SummaryRow(mean, std, r_hat(draws), effective_size(draws))
+        return rows
+
+    def effect(
+        self, X: Any, feature: int | str, *, grid: Any = None, n_points: int = 20
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predict with one feature set to each of several values: ICE curves of every draw.
+
+        The mean over rows is the partial dependence; quantiles over draws are credible bands.
+        `boscage.plots.plot_effect` draws both. All draws of all curves are in memory at once, so
+        about 100 rows are enough.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows whose other features keep their values.
+        feature : int or str
+            Number or name of the feature to vary.
+        grid : array-like of shape (n_points,), default=None
+            Values of the feature. None takes ``n_points`` evenly spaced values from its 5 % to its
+            95 % quantile in `X`.
+        n_points : int, default=20
+            Number of values if `grid` is None.
+
+        Returns
+        -------
+        grid : ndarray of shape (n_points,)
+            Values of the feature.
+        draws : ndarray of shape (n_draws of all chains, n_points, n_samples)
+            What `predict_draws` predicts, with a last axis of classes if there are more than two.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused (see `predict`), there is no such feature, or `grid` is empty or not
+            finite.
+        """
+        self._require_model()
+        rows = np.array(_validation.check_rows(self, X, reset=False), dtype=np.float64)
+        column = self._column(feature)
+        if grid is None:
+            n_points = _validation.check_count("n_points", n_points, 1)
+            low, high = np.quantile(rows[:, column], [0.05, 0.95])
+            grid = np.linspace(low, high, n_points)
+        values = np.asarray(grid, dtype=np.float64).ravel()
+        if not values.size or not np.isfinite(values).all():
+            raise ValueError("grid must hold finite numbers, and at least one")
+        many = np.repeat(rows[np.newaxis], values.size, axis=0)
+        many[:, :, column] = values[:, np.newaxis]
+        draws = self._predict_checked(many.reshape(-1, rows.shape[1]))
+        return values, draws.reshape(len(draws), values.size, len(rows), *draws.shape[2:])
+
+    @abstractmethod
+    def _predict_checked(self, rows: Rows) -> FloatArray:
+        """What every draw predicts for checked rows."""
+
+    def _column(self, feature: int | str) -> int:
+        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        if isinstance(feature, str):
+            if feature not in names:
+                raise ValueError(f"feature must be one of {list(names)}, found {feature!r}")
+            return int(np.flatnonzero(names == feature)[0])
+        column = _validation.check_count("feature", feature, 0)
+        if column >= self.n_features_in_:
+            raise ValueError(f"feature must be below {self.n_features_in_}, found {column}")
+        return column
+
+    def to_arviz(self, X: Any = None, y: Any = None, *, random_state: Any = None) -> Any:
+        """Export the chains to ArviZ, for its plots and diagnostics.
+
+        Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features), default=None
+            Rows to predict as well.
+        y : array-like of shape (n_samples,), default=None
+            Their targets, for the log likelihood of each row.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of the draws of new targets.
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` holds ``sigma`` if it is sampled, ``n_leaves``, ``inclusion`` (by
+            feature), ``k`` if it is learned, and with ``sparse`` ``alpha`` and
+            ``split_probabilities``. Group ``sample_stats`` holds ``log_likelihood``. With `X`,
+            ``posterior`` also holds `predict_draws`, as ``f`` for regression and ``proba`` for
+            classification, and group ``posterior_predictive`` holds new targets ``y`` (for classes
+            their positions in ``classes_``). With `y`, groups ``observed_data`` and
+            ``log_likelihood`` hold each row's target and its log likelihood.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ImportError
+            If arviz-base is not installed.
+        ValueError
+            If `y` is given without `X`, or either is refused; see `fit`.
+        """
+        trace = self.trace_
+        shape = trace["sigma"].shape
+        # Noise of a given sigma is not part of the posterior.
+        posterior = {
+            name: draws
+            for name, draws in trace.items()
+            if name != "log_likelihood" and (name != "sigma" or np.ptp(draws) > 0.0)
+        }
+        posterior["inclusion"] = self.inclusion_proportions_.reshape(*shape, -1)
+        if "alpha" in trace:
+            posterior["split_probabilities"] = self.split_probabilities_.reshape(*shape, -1)
+        groups: dict[str, dict[str, AnyArray]] = {
+            "posterior": posterior,
+            "sample_stats": {"log_likelihood": trace["log_likelihood"]},
+        }
+        if X is not None:
+            rng = np.random.default_rng(_validation.draw_seed(random_state))
+            drawn = self.predict_draws(X)
+            posterior[self._drawn_name] = drawn.reshape(*shape, *drawn.shape[1:])
+            for group, of_rows in self._predictive(drawn, y, rng).items():
+                is_data = group == "observed_data"
+                groups[group] = {"y": of_rows if is_data else of_rows.reshape(*shape, -1)}
+        elif y is not None:
+            raise ValueError("y was given without X")
+        return self._to_arviz(groups, by_feature=["inclusion", "split_probabilities"])
+
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        return {"n_trees": model.n_trees}

@@ -1,0 +1,224 @@
+"""BART for classification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import ProbabilisticClassifier
+from boscage._types import AnyArray, FloatArray, Rows
+from boscage.bart._base import Bart
+from boscage.bart.kernels import Kernels
+
+
+@persistence.register("BART classifier", _boscage.BartClassifier)
+class BARTClassifier(ProbabilisticClassifier, Bart):
+    """The posterior over sums of trees for classification, by Markov chains (Algorithm 4.1).
+
+    With two classes, the probability of the second one is the standard normal distribution function
+    of a constant plus the sum of ``n_trees`` small trees; a latent normal variable per row, whose
+    sign is the class, is sampled along (Albert and Chib 1993). With more classes each has its own
+    sum of ``n_trees`` trees, and probabilities are proportional to the exponentials of the sums
+    (Murray 2021). The prior of the trees is that of `BARTRegressor`.
+
+    Parameters
+    ----------
+    n_trees : int, default=200
+        Number of trees in the sum; with more than two classes, in the sum of each class.
+    kernels : str, dict or Kernels, default="auto"
+        How a chain changes a tree given the others: ``"auto"`` for a mixture that suits the number
+        of trees; one kernel's name (``"local"``, ``"growprune"``, ``"cgm"``, ``"pg"``, ``"regrow"``
+        or ``"edit"``); a mixture such as ``{"local": 0.9, "pg": 0.1}``; or a `Kernels` object,
+        which also holds the settings of the kernels that use particles. Nested parameters such as
+        ``kernels__n_particles`` work with ``set_params`` and in grid searches.
+    n_chains : int, default=4
+        Number of independent chains. The first starts from trees without splits, each other one
+        from a draw of the prior.
+    n_burn : int, default=500
+        Number of sweeps of a chain before its first draw.
+    n_draws : int, default=500
+        Number of draws of each chain.
+    thin : int, default=1
+        Number of sweeps from one draw to the next.
+    alpha_s : float, default=0.95
+        Probability that the root splits; less than one.
+    beta_s : float, default=2.0
+        How fast the probability of a split falls with depth.
+    sparse : bool or float, default=False
+        Whether to learn the probability of splitting on each feature, for data with few relevant
+        features (Linero 2018). The prior is ``Dirichlet(alpha / n_features)``. A number is
+        ``alpha``; True samples it on a grid, with ``alpha / (alpha + n_features) ~ Beta(1/2, 1)``.
+    k : float or "learned", default=2.0
+        Shrinkage, from 0.0001 to 10000; greater values shrink more. With two classes, ``k`` prior
+        standard deviations of the sum of trees are 3 units of probit; with more, ``k`` standard
+        deviations of the log odds of any two classes are 5. ``"learned"``, for two classes only,
+        samples it: the prior variance of a leaf's value is then ``6 / chi2(6)`` times that of
+        ``k=2``.
+    warm_start : bool, default=False
+        Whether another ``fit`` with the same data and parameters but greater ``n_draws`` continues
+        the chains. The draws are, bit for bit, those of a single fit. Files keep what is needed.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same draws each time, in Python and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    n_classes_ : int
+        Number of classes.
+    trace_ : dict of ndarray of shape (n_chains, n_draws)
+        ``sigma``, ``log_likelihood``, ``n_leaves``, ``k`` if it is learned, and with ``sparse``
+        ``alpha``; `summary` tells whether the chains agree.
+    trees_ : sequence of list of DrawnTree
+        ``trees_[draw][tree]`` as arrays.
+    centre_ : float or ndarray of shape (n_classes,)
+        The constant that the sum of trees is added to.
+    acceptance_ : dict of ndarray of shape (n_chains,)
+        Share of steps of each kind that changed a tree.
+    cut_counts_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        For each draw, the number of splits on each feature.
+    inclusion_proportions_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        For each draw, the share of splits on each feature.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Mean of these shares.
+    feature_importances_std_ : ndarray of shape (n_features_in_,)
+        Their standard deviation.
+    split_probabilities_ : ndarray of shape (n_draws of all chains, n_features_in_)
+        With ``sparse``: for each draw, the prior probability of splitting on each feature.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had column names that are all strings.
+
+    See Also
+    --------
+    BARTRegressor : The same for numbers.
+    Kernels : How chains change trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boscage import BARTClassifier
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> y = np.where(X[:, 0] < 0.5, "low", "high")
+    >>> model = BARTClassifier(20, n_chains=2, n_draws=99, thin=10, random_state=0).fit(X, y)
+    >>> model.predict([[0.2], [0.8]]).tolist()
+    ['low', 'high']
+    """
+
+    _model: _boscage.BartClassifier
+    _drawn_name: ClassVar[str] = "proba"
+
+    def __init__(
+        self,
+        n_trees: int = 200,
+        *,
+        kernels: Literal["auto", "local", "growprune", "cgm", "pg", "regrow", "edit"]
+        | Mapping[str, float]
+        | Kernels = "auto",
+        n_chains: int = 4,
+        n_burn: int = 500,
+        n_draws: int = 500,
+        thin: int = 1,
+        alpha_s: float = 0.95,
+        beta_s: float = 2.0,
+        sparse: bool | float = False,
+        k: float | Literal["learned"] = 2.0,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.kernels = kernels
+        self.n_chains = n_chains
+        self.n_burn = n_burn
+        self.n_draws = n_draws
+        self.thin = thin
+        self.alpha_s = alpha_s
+        self.beta_s = beta_s
+        self.sparse = sparse
+        self.k = k
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _sample(
+        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
+    ) -> _boscage.BartClassifier:
+        codes, labels = _validation.encode(target, [])
+        if len(labels) < 2:
+            raise ValueError("y must have more than one class, found one class")
+        start = options["start"]
+        if start is not None and labels != start.classes():
+            raise ValueError(
+                f"warm_start must continue with the same classes, {start.classes()}, found {labels}"
+            )
+        return _boscage.BartClassifier.fit(rows, codes, labels, settings, **options)
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def _predict_proba(self, X: Any) -> FloatArray:
+        model, rows, n_threads = self._query(X)
+        proba = np.asarray(model.predict_proba(rows, n_threads=n_threads))
+        if len(self.classes_) == 2:
+            return np.column_stack([1.0 - proba, proba])
+        return proba.reshape(len(rows), -1)
+
+    def predict_draws(self, X: Any) -> FloatArray:
+        """Predict the probability of the second class in every draw, or of each of several classes.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_draws of all chains, n_samples) or (..., n_samples, n_classes)
+            The draws of the first chain come first; reshape to ``(n_chains, n_draws, n_samples)``.
+            There is an axis of classes if there are more than two.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused; see `predict`.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        _, rows, _ = self._query(X)
+        return self._predict_checked(rows)
+
+    def _predict_checked(self, rows: Rows) -> FloatArray:
+        draws = np.asarray(self._model.predict_draws(rows, n_threads=self._n_threads()))
+        if len(self.classes_) == 2:
+            return draws
+        return draws.reshape(len(draws), len(rows), -1)
+
+    def _predictive(
+        self, draws: FloatArray, y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
+        proba = np.stack([1.0 - draws, draws], axis=2) if draws.ndim == 2 else draws
+        below = proba.cumsum(axis=2)[:, :, :-1] <= rng.random((*proba.shape[:2], 1))
+        groups: dict[str, AnyArray] = {"posterior_predictive": below.sum(axis=2)}
+        if y is not None:
+            target = _validation.check_labels(self, y, proba.shape[1])
+            is_class = np.asarray(target)[:, np.newaxis] == self.classes_
+            if not is_class.any(axis=1).all():
+                raise ValueError("y holds labels that are not in classes_")
+            codes = is_class.argmax(axis=1)
+            groups["observed_data"] = codes
+            own = np.take_along_axis(proba, codes[np.newaxis, :, np.newaxis], axis=2)[:, :, 0]
+            groups["log_likelihood"] = np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        return groups

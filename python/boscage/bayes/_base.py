@@ -1,0 +1,326 @@
+"""Base of the Bayesian decision trees: priors, samplers and what can be read off the posterior."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from boscage import _validation
+from boscage._sampler import PosteriorSampler
+from boscage._settings import Settings
+from boscage._types import AnyArray, FloatArray, IntArray
+from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
+from boscage.trees import PosteriorTree
+
+Self = TypeVar("Self", bound="BayesianTree")
+
+_MOVES = ("grow", "prune", "change", "swap")
+
+
+class BayesianTree(PosteriorSampler):
+    """Base of the Bayesian decision trees. Not for direct use."""
+
+    _settings_param: ClassVar[str] = "sampler"
+    _settings_classes: ClassVar[tuple[type[Settings], ...]] = (SMC, MCMC)
+
+    sampler: Literal["smc", "mcmc"] | SMC | MCMC
+    alpha_s: float
+    beta_s: float
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _node_values(self, values: FloatArray) -> dict[str, AnyArray]:
+        """The arrays of a tree's nodes by name, from the compiled module's table."""
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def fit(self: Self, X: Any, y: ArrayLike) -> Self:
+        """Sample the posterior over trees.
+
+        Warns with a `sklearn.exceptions.ConvergenceWarning` if SMC's ``max_stages`` cut trees
+        short.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
+            regressor finite numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or `X` or `y` holds values that are not finite numbers,
+            has a wrong shape, or is empty.
+        TypeError
+            If a parameter or a label is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        self._fit(X, y)
+        if not self._used_mcmc() and self.n_unfinished_.any():
+            islands = self._report("smc")
+            warnings.warn(
+                f"max_stages cut the trees of {self.n_unfinished_.sum()} particles short (of "
+                f"{islands[0]['n_particles']} particles on each of {len(islands)} islands): "
+                "log_marginal_likelihood_ is that of trees which are cut short in this way; "
+                "raise max_stages",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    @classmethod
+    def _as_settings(cls, value: Any) -> Sampler:
+        return as_sampler(value)
+
+    def _compile_settings(self, seed: int) -> Any:
+        return as_sampler(self.sampler)._compile(seed)
+
+    def _tree_prior(self) -> dict[str, Any]:
+        return {
+            "alpha_s": _validation.check_positive("alpha_s", self.alpha_s),
+            "beta_s": _validation.check_positive("beta_s", self.beta_s, zero=True),
+        }
+
+    @classmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        # A model from Rust may have a prior over trees that Python does not know.
+        numbers = {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
+        return {name: value for name, value in numbers.items() if value is not None}
+
+    # -- the posterior ----------------------------------------------------------------------------
+
+    def apply(self, X: Any) -> IntArray:
+        """Return the leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            Node numbers.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` has another number of features, other feature names, or values that are not
+            finite numbers.
+        """
+        model, rows, n_threads = self._query(X)
+        leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
+        return leaves
+
+    @property
+    def trees_(self) -> list[PosteriorTree]:
+        """All trees as arrays; see `PosteriorTree`. They are built anew at each access."""
+        return [self._tree(arrays) for arrays in self._require_model().trees()]
+
+    @property
+    def weights_(self) -> FloatArray:
+        """The weight of each tree. Weights sum to one; after MCMC they are equal."""
+        weights: FloatArray = self._require_model().weights
+        return weights
+
+    @property
+    def best_tree_(self) -> PosteriorTree:
+        """The most probable of the trees found: the one with the greatest `log_posterior_`.
+
+        It need not have the greatest weight, which says how much a tree counts in predictions.
+        """
+        return self._tree(self._require_model().best_tree())
+
+    @property
+    def log_posterior_(self) -> FloatArray:
+        """Logarithm of the unnormalised posterior probability of each tree.
+
+        This is the prior of the tree times the likelihood of the targets, with the leaves
+        integrated out. Trees that partition the training rows alike count as the same tree: all
+        thresholds in a gap between rows are one split, whose prior probability is the share of the
+        gap in the range of the node's rows. The values do not depend on the units of the features,
+        and trees from both samplers can be compared. (``trace_`` holds densities of thresholds
+        instead.) Subtract `log_marginal_likelihood_` to normalise. A node that `max_stages` left
+        undecided counts as a leaf.
+        """
+        logs: FloatArray = self._require_model().log_posteriors
+        return logs
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Logarithm of the marginal likelihood of the targets; after SMC only.
+
+        Trees and leaves are integrated out. The exponential of this value is an unbiased estimate.
+        If `max_stages` cut trees short (``n_unfinished_``), the prior is that of trees cut short in
+        the same way: a node that no stage reached is a leaf.
+        """
+        return self._log_evidence()[0]
+
+    @property
+    def log_marginal_likelihood_error_(self) -> float:
+        """Standard error of ``log_marginal_likelihood_`` over islands; NaN for a single island.
+
+        It is a jackknife estimate. An error above one means that a few islands hold most of the
+        evidence; the estimate is then probably too low. The error does not account for trees that
+        no particle found: with few particles the estimate can be too low by several times its
+        error.
+        """
+        return self._log_evidence()[1]
+
+    @property
+    def island_log_marginal_likelihood_(self) -> FloatArray:
+        """Each island's estimate of the logarithm of the marginal likelihood; after SMC only."""
+        return np.array([island["log_evidence"] for island in self._report("smc")])
+
+    @property
+    def n_unfinished_(self) -> IntArray:
+        """For each island, the number of particles that `max_stages` cut short; after SMC only."""
+        return np.array([island["n_unfinished"] for island in self._report("smc")], dtype=np.int64)
+
+    @property
+    def ess_(self) -> list[FloatArray]:
+        """For each island, the effective sample size at each stage; after SMC only."""
+        return [island["ess"] for island in self._report("smc")]
+
+    @property
+    def ancestry_(self) -> list[list[IntArray]]:
+        """Each particle's ancestor in the resampling at the end of each stage; after SMC only.
+
+        For each island a list with one array of shape (n_particles,) per stage. In a stage without
+        resampling each particle is its own ancestor; all such stages share one read-only array.
+        """
+        out = []
+        for island in self._report("smc"):
+            own = np.arange(island["n_particles"])
+            own.flags.writeable = False
+            steps = island["ancestors"]
+            out.append([own if step is None else step.astype(np.int64) for step in steps])
+        return out
+
+    @property
+    def trace_(self) -> dict[str, FloatArray]:
+        """Statistics of each draw, of shape (n_chains, n_draws); after MCMC only.
+
+        ``log_prior``, ``log_likelihood``, their sum ``log_posterior``, ``n_leaves`` and ``depth``.
+        """
+        chains = self._report("mcmc")
+        names = ("log_prior", "log_likelihood", "n_leaves", "depth")
+        trace = {name: np.stack([chain[name] for chain in chains]) for name in names}
+        trace["log_posterior"] = trace["log_prior"] + trace["log_likelihood"]
+        return trace
+
+    @property
+    def acceptance_(self) -> dict[str, FloatArray]:
+        """For each kind of move, the share that was accepted in each chain; after MCMC only."""
+        chains = self._report("mcmc")
+        tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
+        shares = made / np.maximum(tried, 1)
+        return {name: shares[:, i] for i, name in enumerate(_MOVES)}
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Posterior mean of the share of a tree's splits that use each feature."""
+        return self._mean(self._cut_shares())
+
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """Posterior standard deviation of the share of a tree's splits that use each feature."""
+        shares = self._cut_shares()
+        return np.sqrt(self._mean((shares - self._mean(shares)) ** 2))
+
+    @property
+    def inclusion_probabilities_(self) -> FloatArray:
+        """Posterior probability that a tree splits each feature at least once."""
+        return self._mean(self._cut_shares() > 0.0)
+
+    def to_arviz(self) -> Any:
+        """Export the chains to ArviZ, for its plots and diagnostics; after MCMC only.
+
+        Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` holds ``n_leaves``, ``depth`` and ``cut_share`` (by feature), group
+            ``sample_stats`` holds ``lp``, ``log_prior`` and ``log_likelihood``.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        AttributeError
+            If the model was sampled by SMC.
+        ImportError
+            If arviz-base is not installed.
+        """
+        trace = self.trace_
+        shares = self._cut_shares().reshape(*trace["depth"].shape, self.n_features_in_)
+        return self._to_arviz(
+            {
+                "posterior": {
+                    "n_leaves": trace["n_leaves"],
+                    "depth": trace["depth"],
+                    "cut_share": shares,
+                },
+                "sample_stats": {
+                    "lp": trace["log_posterior"],
+                    "log_prior": trace["log_prior"],
+                    "log_likelihood": trace["log_likelihood"],
+                },
+            },
+            by_feature=["cut_share"],
+        )
+
+    def _tree(self, arrays: dict[str, AnyArray]) -> PosteriorTree:
+        values = self._node_values(arrays.pop("values"))
+        return PosteriorTree(
+            **arrays,
+            **values,
+            feature_names=self._names(),
+            class_names=getattr(self, "classes_", None),
+        )
+
+    def _mean(self, of_trees: AnyArray) -> FloatArray:
+        """The posterior mean of an array with one row per tree."""
+        mean: FloatArray = self.weights_ @ of_trees
+        return mean
+
+    def _cut_shares(self) -> FloatArray:
+        """By tree, the share of splits on each feature; zeros for a tree without splits."""
+        cuts = self._require_model().cuts()
+        shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
+        return shares
+
+    def _report(self, kind: str) -> list[dict[str, Any]]:
+        self._require_sampler(kind)
+        report: list[dict[str, Any]] = self._model.report()
+        return report
+
+    def _require_sampler(self, kind: str) -> None:
+        if self._used_mcmc() != (kind == "mcmc"):
+            raise AttributeError(
+                f"this model was not sampled by {kind.upper()}; fit it with sampler={kind!r}"
+            )
+
+    def _used_mcmc(self) -> bool:
+        return self._require_model().log_evidence() is None
+
+    def _log_evidence(self) -> tuple[float, float]:
+        self._require_sampler("smc")
+        evidence: tuple[float, float] = self._model.log_evidence()
+        return evidence

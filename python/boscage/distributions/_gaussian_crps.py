@@ -1,0 +1,115 @@
+r"""The continuous ranked probability score of a Gaussian mixture.
+
+.. math:: CRPS(F, y) = E|X - y| - \tfrac12 E|X - X'|
+
+where X and X' are independent draws from F. For a Gaussian :math:`Z \sim N(m, s^2)`,
+:math:`E|Z| = 2 s\,\phi(m/s) + m (2\Phi(m/s) - 1)`. The first term is therefore a sum over the
+components, and the second one over all pairs of components (Grimit, Gneiting, Berrocal and
+Johnson, 2006).
+
+A forest's mixture has thousands of components per row, and so millions of pairs, which are too many
+for the double sum. The second term does not depend on y, though, and equals :math:`\int F (1 - F)`.
+This integrand is analytic and vanishes at both ends, so the trapezoidal rule converges faster than
+any power of its step. The code takes the cheaper of the sum and the integral; they agree to about
+1e-10.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr
+
+from boscage._types import FloatArray, IntArray
+
+_SQRT_TAU = math.sqrt(2.0 * math.pi)
+# Beyond this many standard deviations the normal distribution function is 0 or 1 to double
+# precision.
+_REACH = 8.3
+# Step of the trapezoidal rule in standard deviations of the narrowest component. F (1 - F) has a
+# Fourier transform like exp(-(s w)^2 / 4); at w = 2 pi / step that is exp(-(pi / 0.6)^2) = 1e-12.
+_STEP = 0.6
+# The step does not resolve the narrowest components of this total weight; the error is below their
+# weight times the step.
+_NEGLIGIBLE = 1e-11
+_PAIRS_AT_ONCE = 1 << 19
+
+
+def mixture_crps(
+    y: FloatArray,
+    offsets: IntArray,
+    weights: FloatArray,
+    means: FloatArray,
+    variances: FloatArray,
+) -> FloatArray:
+    """CRPS of each row of a ragged mixture."""
+    if len(y) == 0:
+        return np.empty(0)
+    scales = np.sqrt(variances)
+    counts = np.diff(offsets)
+    away = mean_absolute(np.repeat(y, counts) - means, scales)
+    first = np.add.reduceat(weights * away, offsets[:-1])
+    if (counts == 1).all():
+        return np.asarray(first - scales / math.sqrt(math.pi))
+    second = [spread(weights[i:j], means[i:j], scales[i:j]) for i, j in pairwise(offsets)]
+    # Rounding errors may make the score of a perfect forecast slightly negative.
+    return np.maximum(first - 0.5 * np.asarray(second), 0.0)
+
+
+def mean_absolute(mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """E|Z| for Z normal with these means and standard deviations."""
+    with np.errstate(over="ignore"):
+        z = mean / scale
+        density = np.exp(-0.5 * z * z) / _SQRT_TAU
+    return np.asarray(2.0 * scale * density + mean * (2.0 * ndtr(z) - 1.0))
+
+
+def spread(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
+    """E|X - X'| of one mixture, by the cheaper of the two formulas."""
+    step = _STEP * _finest(weights, scales)
+    nodes = 2.0 * _REACH * scales.sum() / step + (means.max() - means.min()) / step
+    if len(means) ** 2 <= nodes:
+        return spread_by_pairs(weights, means, scales)
+    return spread_by_integral(weights, means, scales)
+
+
+def spread_by_pairs(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
+    """E|X - X'| by the closed form, over all pairs."""
+    total = 0.0
+    variances = scales * scales
+    lines = max(1, _PAIRS_AT_ONCE // len(means))
+    for i in range(0, len(means), lines):
+        part = slice(i, i + lines)
+        between = mean_absolute(
+            means[part, None] - means, np.sqrt(variances[part, None] + variances)
+        )
+        total += float(weights[part] @ between @ weights)
+    return total
+
+
+def spread_by_integral(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
+    """E|X - X'| as twice the integral of F (1 - F), by the trapezoidal rule."""
+    step = _STEP * _finest(weights, scales)
+    reach = _REACH * scales
+    origin = float((means - reach).min())
+    n_nodes = math.ceil((float((means + reach).max()) - origin) / step) + 1
+    # A component is 0 at the nodes before its window, 1 at those after it.
+    first = np.ceil((means - reach - origin) / step).astype(np.int64)
+    after = np.floor((means + reach - origin) / step).astype(np.int64) + 1
+    counts = after - first
+    begins = np.cumsum(counts) - counts
+    node = np.arange(counts.sum()) + np.repeat(first - begins, counts)
+    z = (origin + node * step - np.repeat(means, counts)) / np.repeat(scales, counts)
+    inside = np.bincount(node, np.repeat(weights, counts) * ndtr(z), n_nodes)
+    complete = np.cumsum(np.bincount(after, weights, n_nodes + 1))[:n_nodes]
+    cdf = np.minimum(inside[:n_nodes] + complete, 1.0)
+    return float(2.0 * step * (cdf @ (1.0 - cdf)))
+
+
+def _finest(weights: FloatArray, scales: FloatArray) -> float:
+    """The smallest standard deviation, apart from components of negligible weight."""
+    order = np.argsort(scales)
+    heavy = np.searchsorted(np.cumsum(weights[order]), _NEGLIGIBLE, side="right")
+    return float(scales[order[min(int(heavy), len(order) - 1)]])

@@ -1,0 +1,527 @@
+"""Base of the Mondrian forests: everything but targets and their distributions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
+
+from boscage import _validation
+from boscage._estimator import Estimator
+from boscage._progress import progress_bar
+from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.trees import MondrianTree
+
+Self = TypeVar("Self", bound="MondrianForest")
+
+# Values of parameters that leave a choice to the forest. Files keep them.
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "discount": ("loo",),
+    "feature_range": (None,),
+    "feature_weights": (None, "learned"),
+    "random_state": (None,),
+}
+
+
+class MondrianForest(Estimator):
+    """Base of the Mondrian forests. Not for direct use."""
+
+    _learned: LearnedRates | None
+    # The parameters with which the trees were grown.
+    _grown_with: dict[str, Any]
+
+    # Parameters that may change between calls of partial_fit. All others need a new fit.
+    _FREE: ClassVar[frozenset[str]] = frozenset(
+        {"predictive", "window_size", "n_jobs", "verbose", "random_state"}
+    )
+
+    n_estimators: int
+    lifetime: float
+    min_samples_split: int
+    predictive: str
+    feature_range: Any
+    feature_weights: Any
+    window_size: int | None
+    random_state: Any
+    verbose: int | bool
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """Checked keyword arguments of the compiled model, without the seed."""
+
+    @abstractmethod
+    def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
+        """An empty compiled model."""
+
+    @abstractmethod
+    def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        """``y`` as a checked vector."""
+
+    @abstractmethod
+    def _encode(
+        self, y: AnyArray, classes: Any, model: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A checked target as positional and keyword arguments of the compiled ``fit``.
+
+        `model` is the one to add the rows to; None for a new one.
+        """
+
+    @abstractmethod
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        """Feature rates learned from encoded targets."""
+
+    def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
+        """Choose the discount of a new classification forest from its trees."""
+
+    def _apply_changes(self, model: Any) -> None:
+        """Pass changed parameters that do not shape the trees, already checked, to the model.
+
+        Compares with the model and not with earlier parameters, since an earlier change may have
+        been interrupted.
+        """
+        if model.predictive != self.predictive:
+            model.set_predictive(self.predictive)
+
+    def _export(self, model: Any) -> list[dict[str, Any]]:
+        """The trees of the model as dictionaries of arrays."""
+        trees: list[dict[str, Any]] = model.trees()
+        return trees
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def fit(self: Self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
+        """Grow a new forest.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
+            regressor finite numbers.
+        ids : array-like of int of shape (n_samples,), default=None
+            Row numbers, which `forget` takes. None numbers the rows from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; if `X` or `y` holds values that are not finite numbers,
+            has a wrong shape, or is empty; or if `ids` holds a negative number or a number twice.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        with self._unchanged_on_error():
+            self._fit_new(X, y, ids)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        with self._unchanged_on_error():
+            if self.__sklearn_is_fitted__():
+                self._update(X, y, ids, classes)
+            else:
+                self._fit_new(X, y, ids, classes)
+
+    def forget(self: Self, ids: ArrayLike) -> Self:
+        """Remove rows from the forest, as if it had never seen them.
+
+        For the same reference ranges and feature rates the forest is then, bit for bit, the one
+        fitted to the other rows. Ranges, rates and maps that were learned from the data at the
+        first fit do not change: give ``feature_range`` if deletion must be provable. Removals are
+        lazy: they are applied to the trees by the next read, or by `flush`.
+
+        Parameters
+        ----------
+        ids : int or array-like of int
+            Row numbers; see ``ids_``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number. No row is removed then.
+        TypeError
+            If a number is not an integer.
+        ValueError
+            If a number is negative, or occurs twice.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        model = self._require_model()
+        model.forget(_validation.check_ids(ids))
+        return self
+
+    def merge(self: Self, other: Self) -> Self:
+        """Add the rows of another forest.
+
+        The result is, bit for bit, the forest fitted to both sets of rows, so training can be
+        distributed over machines. Both forests need the same ``random_state`` (an integer),
+        parameters, reference ranges (``feature_range``), feature weights and feature maps. If
+        weights or maps are to be learned, start all shards from copies of one fitted forest that
+        has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
+        all shards.
+
+        Parameters
+        ----------
+        other : forest of the same class
+            The other forest; it does not change. The two have no row number in common.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If `other` is of another class.
+        ValueError
+            If the forests differ in what must be the same, or share a row number. This forest does
+            not change then.
+        sklearn.exceptions.NotFittedError
+            If either forest is not fitted.
+        """
+        model = self._require_model()
+        if type(other) is not type(self):
+            raise TypeError(
+                f"expected another {type(self).__name__} to merge, found {type(other).__name__}"
+            )
+        theirs = other._require_model()
+        if theirs is model:
+            raise ValueError("a forest cannot be merged with itself: its ids would occur twice")
+        names = [getattr(forest, "feature_names_in_", None) for forest in (self, other)]
+        if names[0] is not None and names[1] is not None and list(names[0]) != list(names[1]):
+            raise ValueError(
+                f"the forests have different features: {list(names[0])} and {list(names[1])}"
+            )
+        window = self._window()
+        try:
+            model.merge(theirs)
+        finally:
+            self._enforce_window(window)
+        return self
+
+    def flush(self: Self) -> Self:
+        """Apply pending insertions and removals of rows to the trees.
+
+        `partial_fit`, `merge` and `forget` only record rows; the next prediction applies them to
+        the trees first. Call this method beforehand if predictions must be fast. Results do not
+        depend on it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        KeyboardInterrupt
+            If interrupted. Some rows are then still pending; none is lost.
+        """
+        self._flushed()
+        return self
+
+    def __add__(self: Self, other: Self) -> Self:
+        """The merged forest; neither operand changes."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.copy().merge(other)
+
+    def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        """Grow a new forest."""
+        settings = self._settings()
+        window = self._window()
+        n_threads = self._n_threads()
+        rows = _validation.check_rows(self, X, reset=True)
+        target = self._check_target(y, len(rows))
+        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
+        low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        seed = _validation.draw_seed(self.random_state)
+        if window is not None and len(rows) > window:
+            # Only rows inside the window determine ranges and rates.
+            if numbers is None:
+                numbers = np.arange(len(rows), dtype=np.uint64)
+            rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
+        encoded, extra = self._encode(target, classes, None)
+        learned, weights = None, None
+        if isinstance(self.feature_weights, str) and self.feature_weights == "learned":
+            learned = self._learn_rates(
+                rows,
+                encoded[0],
+                min_samples_split=settings["min_samples_split"],
+                low=low,
+                high=high,
+                seed=seed,
+                n_threads=n_threads,
+            )
+            weights = learned.weights
+            if learned.maps is not None:
+                extra = extra | {"maps": learned.maps}
+        elif self.feature_weights is not None:
+            weights = _validation.check_weights(self.feature_weights, rows.shape[1])
+        model = self._new_model(settings, seed)
+        with self._progress("growing") as progress:
+            model.fit(
+                rows,
+                *encoded,
+                **extra,
+                ids=numbers,
+                low=low,
+                high=high,
+                weights=weights,
+                n_threads=n_threads,
+                progress=progress,
+            )
+        self._select_discount(model, encoded, n_threads)
+        self._model = model
+        self._learned = learned
+        self._grown_with = self.get_params(deep=False)
+
+    def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        """Add rows to the existing forest."""
+        model = self._model
+        changed = self._changed()
+        if changed:
+            self._settings()  # checks the changed parameters
+        window = self._window()
+        self._n_threads()  # checks n_jobs
+        rows = _validation.check_rows(self, X, reset=False)
+        target = self._check_target(y, len(rows))
+        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
+        encoded, _ = self._encode(target, classes, model)
+        try:
+            model.partial_fit(rows, *encoded, ids=numbers)
+        finally:  # an interrupt is raised only after all rows were recorded
+            self._enforce_window(window)
+        self._apply_changes(model)
+        if changed:
+            self._grown_with = self.get_params(deep=False)
+
+    def _changed(self) -> bool:
+        """Whether parameters changed since the trees were grown.
+
+        Raises an error if one changed that shapes the trees.
+        """
+        changed = False
+        for name, before in self._grown_with.items():
+            now = getattr(self, name)
+            if now is before:
+                continue
+            changed = True
+            if name not in self._FREE and not _same(before, now):
+                raise ValueError(
+                    f"{name} was {before!r} when the forest was grown and is {now!r} now; "
+                    "call fit to grow a new forest, or set it back to continue with this one"
+                )
+        return changed
+
+    def _window(self) -> int | None:
+        if self.window_size is None:
+            return None
+        return _validation.check_count("window_size", self.window_size, 1)
+
+    def _enforce_window(self, window: int | None) -> None:
+        if window is not None and self._model.n_rows > window:
+            self._model.keep_newest(window)
+
+    # -- access to the model ----------------------------------------------------------------------
+
+    def _require_rows(self) -> Any:
+        model = self._require_model()
+        if model.n_rows == 0:
+            raise NotFittedError(
+                f"This {type(self).__name__} has forgotten all its rows; "
+                "call partial_fit with new ones before you predict"
+            )
+        return model
+
+    def _flushed(self) -> Any:
+        """The model after its pending rows were applied to the trees."""
+        model = self._require_model()
+        self._flush(model)
+        return model
+
+    def _flush(self, model: Any) -> None:
+        if not model.is_settled:
+            with self._progress("updating trees") as progress:
+                model.settle(n_threads=self._n_threads(), progress=progress)
+
+    def _query(self, X: Any) -> tuple[Any, Rows, int]:
+        self._require_rows()
+        model, rows, n_threads = super()._query(X)
+        self._flush(model)
+        return model, rows, n_threads
+
+    @contextmanager
+    def _progress(self, description: str) -> Iterator[Progress | None]:
+        with progress_bar(description, self.verbose) as progress:
+            yield progress
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def n_rows_(self) -> int:
+        """The number of training rows in the forest."""
+        return int(self._require_model().n_rows)
+
+    @property
+    def ids_(self) -> Ids:
+        """The row numbers of the training rows, in order of arrival."""
+        ids: Ids = self._require_model().ids
+        return ids
+
+    @property
+    def trees_(self) -> list[MondrianTree]:
+        """All trees as arrays; see `MondrianTree`. They are built anew at each access."""
+        model = self._flushed()
+        features, classes = self._names(), getattr(self, "classes_", None)
+        return [
+            MondrianTree(**arrays, feature_names=features, class_names=classes)
+            for arrays in self._export(model)
+        ]
+
+    @property
+    def feature_range_(self) -> tuple[FloatArray, FloatArray]:
+        """The reference ranges (low, high): given, or those of the rows at the first fit."""
+        model = self._require_model()
+        return model.low, model.high
+
+    @property
+    def feature_weights_(self) -> FloatArray:
+        """The rate of cuts in each feature, in units of one over its reference range."""
+        weights: FloatArray = self._require_model().weights
+        return weights
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
+        self._require_model()
+        if self._learned is None:
+            raise AttributeError(
+                "feature_importances_ exists for feature_weights='learned' only: the cuts of a "
+                "Mondrian forest do not depend on targets, so they say nothing about importance"
+            )
+        importances: FloatArray = self._learned.importances.copy()
+        return importances
+
+    def digest(self) -> str:
+        """Return a hash of the settings, the rows' contents and the trees.
+
+        Two forests have the same digest if and only if their predictions are equal everywhere, and
+        remain equal after equal updates. The digest does not depend on the order in which rows
+        arrived, on rows that were forgotten, nor on row numbers.
+
+        Returns
+        -------
+        str
+            Hexadecimal digits.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        return str(self._flushed().digest())
+
+    # -- copies and files -------------------------------------------------------------------------
+
+    def copy(self: Self) -> Self:
+        """Return an independent forest with the same rows, trees and parameters.
+
+        Returns
+        -------
+        forest of the same class
+        """
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        if hasattr(self, "_model"):
+            twin._model = self._model.copy()
+        return twin
+
+    @classmethod
+    @abstractmethod
+    def _params_of(cls, model: Any) -> dict[str, Any]:
+        """The parameters of this class alone, read off a compiled model."""
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = {
+            name: choice
+            for name, choices in _CHOICES.items()
+            for choice in choices
+            if _same(self._grown_with.get(name, ""), choice)
+        }
+        metadata["window_size"] = None if self.window_size is None else int(self.window_size)
+        if self._learned is not None:
+            metadata["importances"] = self._learned.importances.tolist()
+            metadata["power"] = self._learned.power
+        return metadata
+
+    @classmethod
+    def _from_model(
+        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> Self:
+        params = cls._params_of(model) | {
+            "n_estimators": model.n_estimators,
+            "lifetime": model.lifetime,
+            "min_samples_split": model.min_samples_split,
+            "predictive": model.predictive,
+            "random_state": model.seed,
+            "feature_range": (model.low, model.high),
+            "feature_weights": model.weights,
+            "n_jobs": n_jobs,
+        }
+        # The next fit makes anew the choices that the user left to the forest.
+        for name, choices in _CHOICES.items():
+            if name in params and name in metadata and metadata[name] in choices:
+                params[name] = metadata[name]
+        if "feature_maps" in params and metadata.get("feature_weights") == "learned":
+            params["feature_maps"] = None
+        window = metadata.get("window_size")
+        if isinstance(window, int) and window >= 1:
+            params["window_size"] = window
+        forest = cls(**params)
+        forest._learned = _learned_from(metadata, model)
+        forest._grown_with = forest.get_params(deep=False)
+        return forest
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether two values of a parameter, possibly arrays, are equal."""
+    if before is now:
+        return True
+    if isinstance(before, (str, type(None))) or isinstance(now, (str, type(None))):
+        return bool(type(before) is type(now) and before == now)
+    try:
+        return bool(np.array_equal(np.asarray(before), np.asarray(now)))
+    except ValueError:  # ragged, such as (0.0, [1.0, 2.0])
+        return bool(
+            len(before) == len(now) and all(_same(a, b) for a, b in zip(before, now, strict=True))
+        )
+
+
+def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:
+    """What was learned of the features, from a file's metadata, which is not to be trusted."""
+    try:
+        importances = np.asarray(metadata["importances"], dtype=np.float64)
+        power = float(metadata["power"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
+        return None
+    return LearnedRates(importances, power, model.weights, getattr(model, "maps", None))

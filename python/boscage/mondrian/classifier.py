@@ -1,0 +1,323 @@
+"""Mondrian forests for classification: chapter 5 of the thesis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import ProbabilisticClassifier
+from boscage._types import AnyArray, FloatArray, Rows
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates.classification import learn_rates
+
+_DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""The candidates of ``discount="loo"``."""
+_DEFAULT_DISCOUNT = 10.0
+_MAX_LEFT_OUT = 1000
+"""The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
+
+
+@persistence.register("classifier", _boscage.MondrianClassifier)
+class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
+    """A Mondrian forest for classification, in batch and online.
+
+    Each tree is the restriction of a Mondrian process to the training rows, with a hierarchy of
+    normalised stable processes over the labels (chapter 5 of the thesis). The forest is a function
+    of its set of rows: `fit` and any sequence of `partial_fit`, `forget` and `merge` that ends with
+    the same rows give the same forest, bit for bit, for the same seed, reference ranges and feature
+    weights.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
+    min_samples_split : int, default=2
+        A node with fewer rows is not split. A node whose labels are all equal is never split.
+    discount : float or "loo", default=10.0
+        How fast the distributions of a node and its parent become independent with time: the
+        parameter gamma of the thesis is ``discount`` times the number of features. "loo" chooses
+        it at the first fit, by the leave-one-out log loss on up to 1000 rows; ``discount_`` is the
+        choice.
+    predictive : {"averaged", "realised"}, default="averaged"
+        "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
+        "realised" follows each tree's own cuts and needs much less memory.
+    feature_range : (low, high), default=None
+        Reference ranges, which set the scale of the features: two numbers, or two arrays with one
+        value per feature. None takes the ranges of the rows at the first fit. Later rows may lie
+        outside. Give ranges if forests are to be merged or deletion must be provable.
+    feature_weights : array-like of shape (n_features,), "learned" or None, default=None
+        Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
+        means equal rates.
+        "learned" estimates them from the labels at the first fit, and keeps them.
+    window_size : int, default=None
+        Keep this many of the newest rows and forget the others; None keeps all.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same forest each time, in Python and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, declared or present in the training rows, sorted.
+    n_classes_ : int
+        Number of classes.
+    discount_ : float
+        The discount in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had column names that are all strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        With ``feature_weights="learned"``: importance of each feature; they sum to one.
+    feature_range_ : tuple of two ndarray of shape (n_features_in_,)
+        The reference ranges in use.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The rates of cuts in use.
+    n_rows_ : int
+        Number of training rows.
+    ids_ : ndarray of shape (n_rows_,)
+        Row numbers of the training rows, in order of arrival.
+    trees_ : list of MondrianTree
+        The trees as arrays.
+
+    See Also
+    --------
+    MondrianForestRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from boscage import MondrianForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = MondrianForestClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(forest.score(X[1::2], y[1::2]) > 0.9)
+    True
+    >>> forest.partial_fit(X[1::2], y[1::2]).n_rows_
+    150
+    >>> forest.forget([3, 4]).n_rows_
+    148
+    """
+
+    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {"discount"}
+
+    _model: _boscage.MondrianClassifier
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        min_samples_split: int = 2,
+        discount: float | Literal["loo"] = _DEFAULT_DISCOUNT,
+        predictive: Literal["averaged", "realised"] = "averaged",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        feature_weights: ArrayLike | Literal["learned"] | None = None,
+        window_size: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.min_samples_split = min_samples_split
+        self.discount = discount
+        self.predictive = predictive
+        self.feature_range = feature_range
+        self.feature_weights = feature_weights
+        self.window_size = window_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> MondrianForestClassifier:
+        """Add one or more rows to the forest; the first call grows it.
+
+        The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
+        Updates are lazy: later calls only record rows, and the next read, or `flush`, applies them
+        to the trees. The forest does not depend on when this happens, and many rows at once cost
+        less than one by one.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            New rows; finite numbers.
+        y : array-like of shape (n_samples,)
+            Labels; new classes may appear at any call.
+        classes : array-like, default=None
+            Labels known in advance, at the first call. They have columns in `predict_proba` from
+            the start.
+        ids : array-like of int of shape (n_samples,), default=None
+            Row numbers, which `forget` takes. None continues after the greatest one so far.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y`, `classes` or `ids` is refused (see `fit`), a row number is in use, or a
+            parameter changed that needs a new `fit`.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. The first call then leaves the estimator as it was; a later call has
+            recorded all rows.
+        """
+        self._partial_fit(X, y, ids, classes)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        discount = self.discount
+        if isinstance(discount, str):
+            _validation.check_choice("discount, unless a number,", discount, ("loo",))
+        else:
+            discount = _validation.check_positive("discount", discount)
+        return {
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "discount": _DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
+            "predictive": _validation.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _boscage.MondrianClassifier:
+        return _boscage.MondrianClassifier(**settings, seed=seed)
+
+    @classmethod
+    def _params_of(cls, model: _boscage.MondrianClassifier) -> dict[str, Any]:
+        return {"discount": model.discount}
+
+    def _encode(
+        self, y: AnyArray, classes: Any, model: _boscage.MondrianClassifier | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        known = [] if model is None else model.classes()
+        declared = None
+        if classes is not None:
+            declared = _validation.check_classes(classes, known)
+            if model is not None and not set(declared) <= set(known):
+                new = [label for label in declared if label not in known]
+                raise ValueError(
+                    f"classes holds {new}, which were not declared at the first call; labels "
+                    "may appear in y at any call, but can be declared only at the first one"
+                )
+        return _validation.encode(y, known or declared or []), {"declared": declared}
+
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        return learn_rates(X, y, **options)
+
+    def _select_discount(
+        self, model: _boscage.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int
+    ) -> None:
+        """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
+        if self.discount != "loo" or model.n_rows < 2:
+            return
+        codes, labels = encoded
+        ids = model.ids
+        rng = np.random.Generator(np.random.PCG64(0))
+        rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
+        classes = model.classes()
+        column = np.array([classes.index(label) for label in labels])[codes[rows]]
+        with self._progress("choosing the discount") as progress:
+            proba = model.loo_proba(
+                ids[rows], list(_DISCOUNTS), n_threads=n_threads, progress=progress
+            )
+        chosen = proba[:, np.arange(len(rows)), column]
+        score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
+        model.set_discount(_DISCOUNTS[int(np.argmax(score))])
+
+    def _apply_changes(self, model: _boscage.MondrianClassifier) -> None:
+        super()._apply_changes(model)
+        if not isinstance(self.discount, str) and model.discount != self.discount:
+            model.set_discount(self.discount)
+
+    def _changed(self) -> bool:
+        changed = super()._changed()
+        if self.discount == "loo" != self._grown_with["discount"]:
+            raise ValueError(
+                "discount='loo' chooses when the forest is grown; call fit, or give a number"
+            )
+        return changed
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def _predict_proba(self, X: Any) -> FloatArray:
+        model, rows, n_threads = self._query(X)
+        proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
+        return proba
+
+    def loo_predict_proba(
+        self, ids: ArrayLike | None = None, *, discounts: ArrayLike | None = None
+    ) -> FloatArray:
+        """Predict training rows by leave-one-out: each by the forest without that row.
+
+        The predictions replace a validation set. Each costs about as much as a prediction, and the
+        forest does not change.
+
+        Parameters
+        ----------
+        ids : array-like of int, default=None
+            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
+        discounts : array-like of float of shape (n_discounts,), default=None
+            Discounts to predict with, instead of ``discount_``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes) or (n_discounts, n_rows, n_classes)
+            Probabilities of the classes, in the order of ``classes_``.
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number.
+        ValueError
+            If a discount is not positive.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        KeyboardInterrupt
+            If interrupted. The forest does not change.
+        """
+        model = self._require_rows()
+        rows = None if ids is None else _validation.check_ids(ids)
+        candidates = None
+        if discounts is not None:
+            candidates = [
+                _validation.check_positive("discounts", value)
+                for value in np.atleast_1d(np.asarray(discounts)).tolist()
+            ]
+        with self._progress("leave-one-out") as progress:
+            proba = model.loo_proba(
+                rows, candidates, n_threads=self._n_threads(), progress=progress
+            )
+        return np.asarray(proba if discounts is not None else proba[0])
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def discount_(self) -> float:
+        """The discount in use."""
+        return float(self._require_model().discount)

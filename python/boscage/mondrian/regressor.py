@@ -1,0 +1,353 @@
+"""Mondrian forests for regression: chapter 6 of the thesis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boscage import _boscage, _validation, persistence
+from boscage._prediction import DistributionalRegressor
+from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage.distributions import GaussianMixture
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
+
+
+@persistence.register("regressor", _boscage.MondrianRegressor)
+class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
+    """A Mondrian forest for regression, in batch and online, that predicts distributions.
+
+    Each tree is the restriction of a Mondrian process to the training rows, with a Gaussian
+    hierarchy over the means of its nodes (chapter 6 of the thesis). The forest is a function of its
+    set of rows: `fit` and any sequence of `partial_fit`, `forget` and `merge` that ends with the
+    same rows give the same forest, bit for bit, for the same seed, reference ranges and feature
+    weights.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
+    min_samples_split : int, default=2
+        A node with fewer rows is not split.
+    posterior : {"exact", "fast", "joint"}, default="exact"
+        "exact" is Gaussian belief propagation in each tree (section 6.3.1). "fast" takes each
+        node's empirical mean and variance instead (section 6.3.3). "joint" fits the sum of all
+        trees to the targets and takes the variance within trees from "exact"; it is more accurate,
+        especially for smooth targets and few rows, but slower to fit.
+    hyperparameters : {"loo", "ml", "heuristic"}, default="loo"
+        How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
+        "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
+        judges all trees together, as they predict, and is the most accurate.
+    noise : {"global", "local"}, default="global"
+        Whether the noise variance is one number for all rows, or one for each node, smoothed down
+        the tree like the means. "local" scales the whole variance of a node and does not change
+        means. With ``hyperparameters="loo"`` it also has heavier tails: a share of the rows has a
+        greater noise variance; leave-one-out predictions choose the share and the variance.
+    noise_variance : float, default=None
+        Variance of the noise if it is known; None estimates it.
+    predictive : {"averaged", "realised"}, default="averaged"
+        "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
+        "realised" follows each tree's own cuts and needs much less memory.
+    feature_range : (low, high), default=None
+        Reference ranges, which set the scale of the features: two numbers, or two arrays with one
+        value per feature. None takes the ranges of the rows at the first fit. Later rows may lie
+        outside. Give ranges if forests are to be merged or deletion must be provable.
+    feature_weights : array-like of shape (n_features,), "learned" or None, default=None
+        Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
+        means equal rates.
+        "learned" estimates the rates and the feature maps (``feature_maps_``) from the targets at
+        the first fit, and keeps them.
+    feature_maps : list of (knots, shares), default=None
+        How the rate of each feature is distributed along its range, for example another forest's
+        ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
+        evenly. Not possible with ``feature_weights="learned"``.
+    window_size : int, default=None
+        Keep this many of the newest rows and forget the others; None keeps all.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same forest each time, in Python and in Rust, for any ``n_jobs``.
+    n_jobs : int, default=None
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context; -1 means all
+        processors.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    hyperparameters_ : dict
+        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had column names that are all strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        With ``feature_weights="learned"``: importance of each feature; they sum to one.
+    feature_range_ : tuple of two ndarray of shape (n_features_in_,)
+        The reference ranges in use.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The rates of cuts in use.
+    feature_maps_ : list of (knots, shares) or None
+        How the rate of each feature is distributed along its range, if learned or given.
+    n_rows_ : int
+        Number of training rows.
+    ids_ : ndarray of shape (n_rows_,)
+        Row numbers of the training rows, in order of arrival.
+    trees_ : list of MondrianTree
+        The trees as arrays.
+
+    See Also
+    --------
+    MondrianForestClassifier : The same for classes.
+    GaussianMixture : What `predict_dist` returns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from boscage import MondrianForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = MondrianForestRegressor(random_state=0).fit(X[::2], y[::2])
+    >>> mean, std = forest.predict(X[1::2], return_std=True)
+    >>> lower, upper = forest.predict_dist(X[1::2]).interval(0.9)
+    >>> bool(((lower < mean) & (mean < upper)).all())
+    True
+    """
+
+    _model: _boscage.MondrianRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        min_samples_split: int = 2,
+        posterior: Literal["exact", "fast", "joint"] = "exact",
+        hyperparameters: Literal["loo", "ml", "heuristic"] = "loo",
+        noise: Literal["global", "local"] = "global",
+        noise_variance: float | None = None,
+        predictive: Literal["averaged", "realised"] = "averaged",
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        feature_weights: ArrayLike | Literal["learned"] | None = None,
+        feature_maps: Maps | None = None,
+        window_size: int | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.min_samples_split = min_samples_split
+        self.posterior = posterior
+        self.hyperparameters = hyperparameters
+        self.noise = noise
+        self.noise_variance = noise_variance
+        self.predictive = predictive
+        self.feature_range = feature_range
+        self.feature_weights = feature_weights
+        self.feature_maps = feature_maps
+        self.window_size = window_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None
+    ) -> MondrianForestRegressor:
+        """Add one or more rows to the forest; the first call grows it.
+
+        The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
+        Updates are lazy: later calls only record rows, and the next read, or `flush`, applies them
+        to the trees. The forest does not depend on when this happens, and many rows at once cost
+        less than one by one.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            New rows; finite numbers.
+        y : array-like of shape (n_samples,)
+            Targets; finite numbers.
+        ids : array-like of int of shape (n_samples,), default=None
+            Row numbers, which `forget` takes. None continues after the greatest one so far.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y` or `ids` is refused (see `fit`), a row number is in use, or a parameter
+            changed that needs a new `fit`.
+        TypeError
+            If a parameter, a label or a row number is of a wrong type.
+        KeyboardInterrupt
+            If interrupted. The first call then leaves the estimator as it was; a later call has
+            recorded all rows.
+        """
+        self._partial_fit(X, y, ids)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        noise_variance = self.noise_variance
+        if noise_variance is not None:
+            noise_variance = _validation.check_positive("noise_variance", noise_variance)
+        return {
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "posterior": _validation.check_choice(
+                "posterior", self.posterior, ("exact", "fast", "joint")
+            ),
+            "hyperparameters": _validation.check_choice(
+                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
+            ),
+            "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
+            "noise_variance": noise_variance,
+            "predictive": _validation.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _boscage.MondrianRegressor:
+        return _boscage.MondrianRegressor(**settings, seed=seed)
+
+    @classmethod
+    def _params_of(cls, model: _boscage.MondrianRegressor) -> dict[str, Any]:
+        return {
+            "posterior": model.posterior,
+            "hyperparameters": model.rule,
+            "noise": model.noise,
+            "noise_variance": model.noise_variance,
+            "feature_maps": model.maps,
+        }
+
+    def _encode(
+        self, y: AnyArray, classes: Any, model: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if model is not None or self.feature_maps is None:
+            return (y,), {}
+        if isinstance(self.feature_weights, str):
+            raise ValueError(
+                "feature_maps cannot be given with feature_weights='learned', which learns maps"
+            )
+        return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
+
+    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
+        return learn_rates_and_maps(X, y, **options)
+
+    def _export(self, model: _boscage.MondrianRegressor) -> list[dict[str, Any]]:
+        return model.trees(n_threads=self._n_threads())
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def _predict_mean(self, X: Any) -> FloatArray:
+        model, rows, n_threads = self._query(X)
+        return np.asarray(model.predict(rows, n_threads=n_threads)[0])
+
+    def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        model, rows, n_threads = self._query(X)
+        mean, variance = model.predict(rows, n_threads=n_threads)
+        return mean, np.sqrt(variance)
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        """Predict the whole distribution of the target: a mixture over the trees (equation 6.5).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        GaussianMixture
+            One mixture per row, with one Gaussian component for every place in every tree where the
+            row may branch off. These are thousands per row; predict many rows in parts.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        ValueError
+            If `X` is refused; see `predict`.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        model, rows, n_threads = self._query(X)
+        return GaussianMixture(*model.predict_dist(rows, n_threads=n_threads))
+
+    def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
+        """Predict training rows by leave-one-out: each by the forest without that row.
+
+        The predictions replace a validation set. Each costs about as much as a prediction, or with
+        ``posterior="joint"`` as much as fitting the trees together, and the forest does not change.
+        The trees are those without the row. Hyperparameters and learned rates are those of all
+        rows, although a forest without the row might choose others. The noise is global and
+        Gaussian, also with ``noise="local"``.
+
+        Parameters
+        ----------
+        ids : array-like of int, default=None
+            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
+
+        Returns
+        -------
+        GaussianMixture
+            One mixture per row.
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        KeyboardInterrupt
+            If interrupted. The forest does not change.
+        """
+        model = self._require_rows()
+        rows = None if ids is None else _validation.check_ids(ids)
+        with self._progress("leave-one-out") as progress:
+            parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)
+        return GaussianMixture(*parts)
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def feature_maps_(self) -> Maps | None:
+        """How the rate of each feature is distributed along its range, if learned or given.
+
+        For each feature the pair (knots, shares), where ``shares`` are the shares of the feature's
+        rate below each knot, with linear interpolation in between. Without knots the rate is
+        uniform over the feature's range; None means so for all features.
+        """
+        maps: Maps | None = self._require_model().maps
+        return maps
+
+    @property
+    def hyperparameters_(self) -> dict[str, float]:
+        """``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use (section 6.3)."""
+        model = self._flushed()
+        chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
+        return chosen
+
+    def log_marginal_likelihood(self) -> float:
+        """Compute the logarithm of the marginal likelihood of the targets, averaged over trees.
+
+        Returns
+        -------
+        float
+            Natural logarithm.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        return float(self._flushed().log_marginal_likelihood(n_threads=self._n_threads()))

@@ -1,0 +1,102 @@
+"""Model files, and the table of model kinds.
+
+Each estimator class registers the kind of model that it wraps. The table of kinds serves `load`,
+copies and pickles of estimators, and the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from boscage import _boscage
+
+if TYPE_CHECKING:
+    from boscage._estimator import Estimator
+
+    E = TypeVar("E", bound=Estimator)
+
+__all__ = ["MODEL_KINDS", "ModelKind", "load", "register"]
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """One kind of model.
+
+    Attributes
+    ----------
+    name : str
+        What the kind is called in files and error messages.
+    model : type
+        The compiled class.
+    estimator : type
+        The estimator class that wraps it.
+    """
+
+    name: str
+    model: Any
+    estimator: type[Estimator]
+
+
+_kinds: dict[str, ModelKind] = {}
+
+MODEL_KINDS: Mapping[str, ModelKind] = MappingProxyType(_kinds)
+"""All kinds of model by name."""
+
+
+def register(name: str, model: Any) -> Callable[[type[E]], type[E]]:
+    """Register an estimator class as the one that wraps a kind of model: a class decorator.
+
+    Parameters
+    ----------
+    name : str
+        The kind's name in files.
+    model : type
+        The compiled class.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+
+    def decorate(estimator: type[E]) -> type[E]:
+        estimator._kind = _kinds[name] = ModelKind(name, model, estimator)
+        return estimator
+
+    return decorate
+
+
+def load(file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None) -> Estimator:
+    """Load a model of any kind from a file.
+
+    A loaded forest continues to learn exactly as if it had never been saved.
+
+    Parameters
+    ----------
+    file : path-like or binary file
+        What ``save`` wrote, in Python or in Rust. Loading never runs code from the file.
+    n_jobs : int, default=None
+        Number of threads to load with. It becomes the estimator's ``n_jobs``.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved: a Mondrian forest, a Bayesian decision tree, or BART.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is not a model file.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            data = opened.read()
+    else:
+        data = file.read()
+    return MODEL_KINDS[_boscage.model_kind(data)].estimator._from_bytes(data, n_jobs)

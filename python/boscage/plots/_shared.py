@@ -1,0 +1,68 @@
+"""What several plots share: axes, the choice of two features, and checks of what is plotted."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boscage._types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def new_axes(ax: Axes | None) -> Axes:
+    """The given axes, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'plots need Matplotlib, which is not installed: pip install "boscage[plot]"'
+        ) from error
+    return plt.subplots()[1]
+
+
+def require(function: str, thing: Any, *names: str) -> None:
+    """Refuse what is not an instance of one of the classes with these names.
+
+    Names instead of classes: the classes themselves have methods that call the plots.
+    """
+    if not any(kind.__name__ in names for kind in type(thing).__mro__):
+        raise TypeError(f"{function} draws {' and '.join(names)}, found {type(thing).__name__}")
+
+
+def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:
+    """The numbers of two features, checked."""
+    try:
+        a, b = (operator.index(feature) for feature in features)
+        if a != b and min(a, b) >= 0 and max(a, b) < n_features:
+            return a, b
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"features must be two different numbers below {n_features}, found {features!r}"
+    )
+
+
+def grid_over(
+    features: tuple[int, int],
+    low: FloatArray,
+    high: FloatArray,
+    base: FloatArray,
+    margin: float,
+    resolution: int,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Values of two features, and the rows of their grid; other features are those of `base`."""
+    a, b = features
+    span = np.where(high > low, high - low, 1.0)
+    across, up = (
+        np.linspace(low[d] - margin * span[d], high[d] + margin * span[d], resolution)
+        for d in (a, b)
+    )
+    grid = np.tile(base, (resolution * resolution, 1))
+    grid[:, a], grid[:, b] = (part.ravel() for part in np.meshgrid(across, up))
+    return across, up, grid

@@ -1,0 +1,142 @@
+"""Plots of Mondrian forests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+
+from boscage._names import feature_name
+from boscage._types import FloatArray
+from boscage.plots._shared import grid_over, new_axes, require, two_features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from boscage.trees import MondrianTree
+
+
+def plot_partition(
+    forest: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    tree: int | None = 0,
+    features: tuple[int, int] = (0, 1),
+    at: ArrayLike | None = None,
+    margin: float = 0.1,
+    resolution: int = 150,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot a Mondrian forest's uncertainty over two features, with the splits of one of its trees.
+
+    The shade is the standard deviation of the predictive distribution, or the entropy of the
+    predicted classes relative to its maximum. A split of a Mondrian tree extends only over the
+    bounding box of the rows that it separates.
+
+    Parameters
+    ----------
+    forest : MondrianForestClassifier or MondrianForestRegressor
+        A fitted Mondrian forest.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,), default=None
+        Rows to draw as points, and their targets.
+    tree : int or None, default=0
+        Number of the tree whose splits to draw, for forests on two features; None for no splits.
+    features : tuple of two int, default=(0, 1)
+        Features on the axes.
+    at : array-like of shape (n_features,), default=None
+        Values of the other features. None takes the middle of the training rows' range.
+    margin : float, default=0.1
+        Margin around the training rows, as a share of their range.
+    resolution : int, default=150
+        Number of grid points along each axis.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to draw on; None makes new ones.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError
+        If `forest` is not a Mondrian forest.
+    ValueError
+        If `features` are not two different features, or `at` has a wrong shape.
+    sklearn.exceptions.NotFittedError
+        If `forest` is not fitted.
+    ImportError
+        If Matplotlib is not installed.
+    """
+    require("plot_partition", forest, "MondrianForestClassifier", "MondrianForestRegressor")
+    shown = forest.trees_[0 if tree is None else tree]
+    n_features = shown.lower.shape[1]
+    a, b = two_features(features, n_features)
+    low, high = shown.lower[0], shown.upper[0]
+    base = 0.5 * (low + high) if at is None else np.asarray(at, dtype=np.float64)
+    if base.shape != (n_features,):
+        raise ValueError(f"at has shape {base.shape}, expected ({n_features},)")
+    across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
+    names = getattr(forest, "feature_names_in_", None)
+    shade, label = _uncertainty(forest, grid)
+
+    ax = new_axes(ax)
+    mesh = ax.pcolormesh(
+        across, up, shade.reshape(resolution, resolution), cmap="viridis", shading="nearest"
+    )
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    if tree is not None and n_features == 2:
+        from matplotlib.collections import LineCollection
+
+        lines = _split_lines(shown, a, b)
+        ax.add_collection(LineCollection(lines, colors="white", linewidths=0.6, alpha=0.8))
+    if X is not None:
+        rows = np.asarray(X)
+        marks: dict[str, Any] = {"s": 24, "edgecolors": "white", "linewidths": 0.4}
+        targets = None if y is None else np.asarray(y)
+        if targets is not None and is_classifier(forest):
+            for i, value in enumerate(forest.classes_):
+                own = targets == value
+                colour = f"C{(i + 1) % 10}"  # C0 is too similar to the shade
+                ax.scatter(rows[own, a], rows[own, b], color=colour, label=value, **marks)
+            ax.legend(loc="best", fontsize="small")
+        else:
+            colours = "tab:red" if targets is None else targets
+            cmap = None if targets is None else "coolwarm"
+            ax.scatter(rows[:, a], rows[:, b], c=colours, cmap=cmap, **marks)
+    ax.set(
+        xlabel=feature_name(names, a),
+        ylabel=feature_name(names, b),
+        xlim=(across[0], across[-1]),
+        ylim=(up[0], up[-1]),
+    )
+    return ax
+
+
+def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:
+    """The uncertainty at each row of the grid, and what it is called."""
+    # The forest's own predict would warn that the grid has no column names.
+    model, n_threads = forest._require_rows(), forest._n_threads()
+    if is_classifier(forest):
+        proba = model.predict_proba(grid, n_threads=n_threads)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(proba > 0.0, -proba * np.log(proba), 0.0)
+        return each.sum(axis=1) / np.log(max(proba.shape[1], 2)), "relative entropy"
+    _, variance = model.predict(grid, n_threads=n_threads)
+    return np.sqrt(variance), "standard deviation"
+
+
+def _split_lines(tree: MondrianTree, a: int, b: int) -> list[list[tuple[float, float]]]:
+    """Each split as a line across the bounding box of the rows that it separates."""
+    lines = []
+    for node in np.flatnonzero(~tree.is_leaf):
+        at = tree.threshold[node]
+        other = b if tree.feature[node] == a else a
+        low, high = tree.lower[node, other], tree.upper[node, other]
+        if tree.feature[node] == a:
+            lines.append([(at, low), (at, high)])
+        else:
+            lines.append([(low, at), (high, at)])
+    return lines

@@ -1,0 +1,121 @@
+"""Plots of the posterior over single trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boscage._names import feature_name
+from boscage._types import FloatArray
+from boscage.plots._shared import grid_over, new_axes, require, two_features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from boscage.trees import PosteriorTree
+
+
+def plot_disagreement(
+    model: Any,
+    X: Any,
+    *,
+    features: tuple[int, int] = (0, 1),
+    margin: float = 0.1,
+    resolution: int = 100,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot how much the trees of a posterior disagree, over two features.
+
+    The shade is the weighted standard deviation over the trees of what they predict: for
+    regression the mean, for classification the probability of the class that is most probable on
+    average. It shows the uncertainty about the tree, without the noise within leaves. Lines mark
+    the splits of the trees' roots; the greater the weight of a tree, the more visible its line.
+
+    Parameters
+    ----------
+    model : BayesianTreeClassifier or BayesianTreeRegressor
+        A fitted Bayesian decision tree.
+    X : array-like of shape (n_samples, n_features)
+        Rows to draw as points. They give the range of the plot; features that are not on the axes
+        take their medians.
+    features : tuple of two int, default=(0, 1)
+        Features on the axes.
+    margin : float, default=0.1
+        Margin around the rows, as a share of their range.
+    resolution : int, default=100
+        Number of grid points along each axis.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to draw on; None makes new ones.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a Bayesian decision tree.
+    ValueError
+        If `features` are not two different features.
+    sklearn.exceptions.NotFittedError
+        If `model` is not fitted.
+    ImportError
+        If Matplotlib is not installed.
+    """
+    require("plot_disagreement", model, "BayesianTreeClassifier", "BayesianTreeRegressor")
+    trees, weights = model.trees_, model.weights_
+    rows = np.asarray(X, dtype=np.float64)
+    a, b = two_features(features, model.n_features_in_)
+    across, up, grid = grid_over(
+        (a, b), rows.min(axis=0), rows.max(axis=0), np.median(rows, axis=0), margin, resolution
+    )
+    shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
+
+    ax = new_axes(ax)
+    mesh = ax.pcolormesh(
+        across, up, shade.reshape(resolution, resolution), cmap="magma", shading="nearest"
+    )
+    ax.figure.colorbar(mesh, ax=ax, label="disagreement of trees")
+    for tree, weight in zip(trees, weights, strict=True):
+        # Lines of many trees are faint. They add up where trees agree, and do not hide the shade.
+        alpha = float(min(1.0, 25.0 * weight))
+        if tree.feature[0] == a:
+            ax.axvline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
+        elif tree.feature[0] == b:
+            ax.axhline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
+    ax.scatter(rows[:, a], rows[:, b], s=6, color="tab:cyan", linewidths=0)
+    names = getattr(model, "feature_names_in_", None)
+    ax.set(
+        xlabel=feature_name(names, a),
+        ylabel=feature_name(names, b),
+        xlim=(across[0], across[-1]),
+        ylim=(up[0], up[-1]),
+    )
+    return ax
+
+
+def _disagreement(
+    trees: Sequence[PosteriorTree], weights: FloatArray, grid: FloatArray, alpha: float
+) -> FloatArray:
+    """Standard deviation over trees of the most probable class's probability, or of the mean."""
+    first: Any = 0.0
+    second: Any = 0.0
+    centre: Any = None
+    for tree, weight in zip(trees, weights, strict=True):
+        if tree.counts is not None:
+            smooth = tree.counts + alpha / tree.counts.shape[1]
+            values = smooth / smooth.sum(axis=1, keepdims=True)
+        else:
+            assert tree.location is not None
+            values = tree.location[:, None]
+        own = values[tree.apply(grid)]
+        # Differences to the first tree, because squares of large numbers would lose all digits.
+        centre = own if centre is None else centre
+        first = first + weight * (own - centre)
+        second = second + weight * (own - centre) ** 2
+    most_probable = (centre + first).argmax(axis=1)[:, None]
+    spread = np.maximum(second - first**2, 0.0)
+    chosen: FloatArray = np.sqrt(np.take_along_axis(spread, most_probable, axis=1)[:, 0])
+    return chosen

@@ -1,0 +1,71 @@
+"""A binary tree as arrays: what the trees of all models have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage._names import Names
+from boscage._types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrayTree:
+    """Base of the tree classes. Nodes are numbered in preorder; the root is node 0."""
+
+    children_left: NDArray[np.int32]
+    children_right: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: FloatArray
+    feature_names: Names | None = field(default=None, kw_only=True)
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes: splits and leaves."""
+        return len(self.feature)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Whether each node is a leaf, of shape (n_nodes,)."""
+        return self.children_left < 0
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return int(np.count_nonzero(self.is_leaf))
+
+    @property
+    def depth(self) -> IntArray:
+        """The number of splits above each node, of shape (n_nodes,)."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        # In preorder a parent comes before its children.
+        for node in range(1, self.n_nodes):
+            depth[node] = depth[self.parent[node]] + 1
+        return depth
+
+    def apply(self, X: Any) -> IntArray:
+        """Return the leaf that each row reaches.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, with features in the order of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Node numbers.
+        """
+        rows = np.asarray(X)
+        at = np.zeros(len(rows), dtype=np.int64)
+        going = np.flatnonzero(~self.is_leaf[at])
+        while going.size:
+            node = at[going]
+            left = rows[going, self.feature[node]] <= self.threshold[node]
+            at[going] = np.where(left, self.children_left[node], self.children_right[node])
+            going = going[~self.is_leaf[at[going]]]
+        return at

@@ -1,0 +1,70 @@
+"""A tree of a Mondrian forest as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from boscage._names import Names
+from boscage._types import FloatArray, IntArray
+from boscage.trees._base import ArrayTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MondrianTree(ArrayTree):
+    """A tree of a Mondrian forest. Nodes are numbered in preorder; the root is node 0.
+
+    Attributes
+    ----------
+    children_left, children_right, parent : ndarray of int32, shape (n_nodes,)
+        Numbers of nodes; -1 where there is none.
+    feature : ndarray of int32, shape (n_nodes,)
+        The feature on which a node splits; -1 at a leaf.
+    threshold : ndarray of float64, shape (n_nodes,)
+        Rows with ``x[feature] <= threshold`` go left.
+    time : ndarray of float64, shape (n_nodes,)
+        The time of the node's split; at a leaf the forest's lifetime.
+    lower, upper : ndarray of float64, shape (n_nodes, n_features)
+        The bounding box of the node's rows.
+    n_rows : ndarray of int64, shape (n_nodes,)
+        Number of training rows in the node.
+    counts : ndarray of int64, shape (n_nodes, n_classes), or None
+        Of a classification tree: the customers c_jk of Algorithm 5.3, by class.
+    mean, variance : ndarray of float64, shape (n_nodes,), or None
+        Of a regression tree: the posterior mean and variance of the node's mean.
+    feature_names : sequence of str or None
+        Names of the features, if the model was fitted on named columns.
+    class_names : sequence or None
+        Of a classification tree: the class labels.
+    """
+
+    time: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    n_rows: IntArray
+    counts: IntArray | None = None
+    mean: FloatArray | None = None
+    variance: FloatArray | None = None
+    class_names: Names | None = None
+
+    def plot(self, **options: Any) -> Axes:
+        """Draw the tree with `boscage.plots.plot_tree`.
+
+        Parameters
+        ----------
+        **options
+            Passed to `boscage.plots.plot_tree`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from boscage.plots.trees import plot_tree
+
+        return plot_tree(self, **options)
+
+    def __repr__(self) -> str:
+        return f"MondrianTree(n_nodes={self.n_nodes}, n_rows={int(self.n_rows[0])})"
