@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ import pytest
 from command_line import COMMAND, fails, flowers, patients, read, run
 
 import boscage
-from boscage import BARTClassifier, BARTRegressor, BayesianTreeClassifier, BayesianTreeRegressor
+from boscage import (
+    SMC,
+    BARTClassifier,
+    BARTRegressor,
+    BayesianTreeClassifier,
+    BayesianTreeRegressor,
+    Kernels,
+)
 from boscage._cli.arguments import parser
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION, Option
 
@@ -44,10 +52,12 @@ def data(task: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("task", [CLASSIFICATION, REGRESSION])
 @pytest.mark.parametrize("name", ["bayes-tree", "bart"])
 def test_fit_is_the_estimators_fit(folder: Path, name: str, task: str) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         option.removeprefix("--").replace("-", "_"): int(value)
         for option, value in zip(SHORT[name][::2], SHORT[name][1::2], strict=True)
     }
+    if name == "bayes-tree":
+        settings = {"sampler": SMC(**settings)}
     expected = EXPECTED[name, task](**settings, random_state=0).fit(*data(task))
     how = [*TASKS[task], "--model", name, *SHORT[name]]
     for chunk in ("50", "1000"):
@@ -120,9 +130,9 @@ def test_all_commands_serve_it(
             "--id-column: --model bart forgets no rows; to leave the column out, give --drop id",
         ),
         (
-            ["--model", "bart", "--sampler", "smc"],
-            "--sampler: found 'smc', expected one of auto, local, growprune, cgm, pg, regrow,"
-            " edit of --model bart",
+            ["--model", "bart", "--proposal", "exploring"],
+            "--proposal: found 'exploring', expected one of prior, empirical, optimal of --model"
+            " bart",
         ),
         (
             ["--model", "bayes-tree", "--n-chains", "2"],
@@ -153,11 +163,23 @@ def test_chains_of_a_bayesian_tree(folder: Path) -> None:
 
 
 def test_settings_reach_bart(folder: Path) -> None:
-    how = ["--k", "learned", "--sparse", "1.5", "--sampler", "growprune", "--q", "0.8"]
+    how = [
+        "--k",
+        "learned",
+        "--sparse",
+        "1.5",
+        "--kernels",
+        "pg",
+        "--n-particles",
+        "3",
+        "--q",
+        "0.8",
+    ]
     run("fit", *TASKS[REGRESSION], "--model", "bart", *SHORT["bart"], *how, "-o", "m")
     settings = boscage.load("m").get_params()
-    found = {name: settings[name] for name in ("k", "sparse", "sampler", "q", "n_draws")}
-    assert found == {"k": "learned", "sparse": 1.5, "sampler": "growprune", "q": 0.8, "n_draws": 30}
+    found = {name: settings[name] for name in ("k", "sparse", "q", "n_draws")}
+    assert found == {"k": "learned", "sparse": 1.5, "q": 0.8, "n_draws": 30}
+    assert settings["kernels"] == Kernels("pg", n_particles=3)
     run("fit", *TASKS[REGRESSION], "--model", "bart", *SHORT["bart"], "--sparse", "yes", "-o", "m")
     assert boscage.load("m").sparse is True
 
@@ -186,7 +208,7 @@ def test_each_option_has_a_default(name: str, option: Option) -> None:
     model = MODELS[name]
     words = model.help(option)
     assert "(default: " in words, "each option says what holds without it"
-    default = model.default(option)
+    default = model._default(option.name)
     if isinstance(default, str):
         assert option.read(default) == default, "the default can be typed"
 
@@ -211,13 +233,16 @@ def test_help_has_a_section_for_each_model(
 @pytest.mark.parametrize("name", ["bayes-tree", "bart"])
 def test_choices_are_the_estimators(name: str, task: str) -> None:
     """What may be typed is what the estimator takes: neither more nor less."""
-    model = MODELS[name]
-    (sampler,) = (option for option in model.options if option.name == "sampler")
-    rows, target = np.arange(8.0)[:, None], np.arange(8) % 2
-    with pytest.raises(ValueError, match="sampler") as refused:
-        model.new(task, {"sampler": "none such"}).fit(rows, target)
-    for word in sampler.metavar[1:-1].split(","):
-        assert repr(word) in str(refused.value)
+    nested = MODELS[name].nested
+    assert nested is not None
+    (option,) = (option for option in MODELS[name].options if option.name == nested.name)
+    estimator = MODELS[name].estimators[task](**{nested.name: "none such"})
+    with pytest.raises(ValueError, match=r"must|expected") as refused:
+        estimator.fit(np.arange(8.0)[:, None], np.arange(8) % 2)
+    taken = set(re.findall(r"'(\w+)'", str(refused.value)))
+    assert {"auto", *taken} == {"auto", *nested.make}
     with pytest.raises(argparse.ArgumentTypeError):
-        sampler.read("none such")
-    assert str(refused.value).count("'") == 2 * (1 + len(sampler.metavar.split(",")))
+        option.read("none such")
+    for word in nested.make:
+        assert option.read(word) == word
+        MODELS[name].new(task, {nested.name: word})

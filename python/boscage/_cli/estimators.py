@@ -11,14 +11,18 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from boscage import (
+    MCMC,
+    SMC,
     BARTClassifier,
     BARTRegressor,
     BayesianTreeClassifier,
     BayesianTreeRegressor,
+    Kernels,
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
@@ -63,6 +67,22 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Nested:
+    """A parameter that takes an object with settings of its own, chosen by a word.
+
+    Attributes
+    ----------
+    name : str
+        The parameter, which is an option too.
+    make : dict
+        For each word what makes the object; its arguments are options of the same names.
+    """
+
+    name: str
+    make: Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
 class Model:
     """A pair of estimators, for classes and for numbers.
 
@@ -74,12 +94,14 @@ class Model:
         The class for each task.
     options : tuple of Option
         What ``fit`` takes for them.
+    nested : Nested or None
+        The parameter with settings of its own, if there is one.
     """
 
     what: str
     estimators: Mapping[str, type[Any]]
     options: tuple[Option, ...]
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    nested: Nested | None = None
 
     @property
     def learns_online(self) -> bool:
@@ -88,29 +110,37 @@ class Model:
 
     def new(self, task: str, given: Parameters) -> Any:
         """An estimator with the given values."""
-        return self.estimators[task](
-            **{self.renamed.get(name, name): value for name, value in given.items()}
-        )
+        own = dict(given)
+        if self.nested is not None:
+            word = own.pop(self.nested.name, self.default(self.nested.name))
+            make = self.nested.make[word]
+            inner = {name: own.pop(name) for name in _defaults(make) if name in own}
+            own[self.nested.name] = make(**inner)
+        return self.estimators[task](**own)
 
-    def default(self, option: Option) -> Any:
-        """The default of an option."""
-        name = self.renamed.get(option.name, option.name)
-        for estimator in self.estimators.values():
-            if name in (parameters := inspect.signature(estimator).parameters):
-                return parameters[name].default
-        raise KeyError(name)
+    def default(self, name: str) -> Any:
+        """The default of an option, by its name."""
+        makers = [*self.estimators.values(), *(self.nested.make.values() if self.nested else ())]
+        return next(found[name] for found in map(_defaults, makers) if name in found)
 
     def help(self, option: Option) -> str:
         """The help of an option, with its default and what it is only for."""
-        text = option.help
-        default = self.default(option)
-        if isinstance(default, str) or (
-            isinstance(default, (int, float))
-            and not isinstance(default, bool)
-            and math.isfinite(default)
-        ):
+        text, default = option.help, self.default(option.name)
+        is_number = isinstance(default, (int, float)) and not isinstance(default, bool)
+        if isinstance(default, str) or (is_number and math.isfinite(default)):
             text += f" (default: {default})"
         return f"{option.only} only: {text}" if option.only else text
+
+    def sampler(self, given: Parameters) -> str | None:
+        """The word that chooses the settings, as given or by default."""
+        if self.nested is None:
+            return None
+        return str(given.get(self.nested.name, self.default(self.nested.name)))
+
+
+def _defaults(make: Callable[..., Any]) -> Parameters:
+    """The parameters of a class or function, with their defaults."""
+    return {name: each.default for name, each in inspect.signature(make).parameters.items()}
 
 
 def _word(name: str, help: str, *choices: str, only: str | None = None) -> Option:
@@ -130,6 +160,7 @@ def _chain(step: str, only: str | None = None) -> tuple[Option, ...]:
 _COUNT, _COUNT_OR_0 = readers.whole(1), readers.whole(0)
 _POSITIVE = readers.number(above=0.0)
 _PROBABILITY = readers.number(above=0.0, below=1.0)
+_KERNELS: tuple[Any, ...] = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
 _TREE_PRIOR = (
     Option("alpha_s", "P", "prior probability that the root splits", _PROBABILITY),
     Option(
@@ -250,22 +281,18 @@ MODELS: dict[str, Model] = {
                 only=REGRESSION,
             ),
         ),
-        renamed={"n_burn": "n_burn_in"},
+        Nested("sampler", {"smc": SMC, "mcmc": MCMC}),
     ),
     "bart": Model(
         "the posterior over sums of trees (BART)",
         {CLASSIFICATION: BARTClassifier, REGRESSION: BARTRegressor},
         (
             Option("n_trees", "N", "trees of the sum", _COUNT),
-            _word(
-                "sampler",
-                "how a tree is changed given the others",
-                *("auto", "local", "growprune", "cgm", "pg", "regrow", "edit"),
-            ),
+            _word("kernels", "how a tree is changed given the others", *_KERNELS),
             *_chain("sweep"),
-            Option("n_particles", "N", "particles of Particle Gibbs (pg)", _COUNT),
+            Option("n_particles", "N", "particles of the kernels pg and regrow", _COUNT),
             _word(
-                "proposal", "how these particles decide at a node", "prior", "empirical", "optimal"
+                "proposal", "how particles of pg decide at a node", "prior", "empirical", "optimal"
             ),
             *_TREE_PRIOR,
             Option(
@@ -304,6 +331,7 @@ MODELS: dict[str, Model] = {
                 only=REGRESSION,
             ),
         ),
+        Nested("kernels", {word: partial(Kernels, word) for word in _KERNELS}),
     ),
 }
 #: All options by their names, those of the same name together.
@@ -341,7 +369,12 @@ def given(args: argparse.Namespace) -> Parameters:
             except argparse.ArgumentTypeError as error:
                 raise UserError(f"{flag}: {error} of --model {args.model}") from error
         found[name] = value
-    _check_sampler(args.model, found, own)
+    sampler = MODELS[args.model].sampler(found)
+    for name in found:
+        if own[name].only not in (None, sampler, CLASSIFICATION, REGRESSION):
+            raise UserError(
+                f"{own[name].flag} is for --sampler {own[name].only}, this is {sampler}"
+            )
     if (pair := found.get("feature_range")) is not None:
         low, high = pair
         if low > high:
@@ -351,17 +384,6 @@ def given(args: argparse.Namespace) -> Parameters:
             )
         found["feature_range"] = (low, high)
     return found
-
-
-def _check_sampler(model: str, found: Parameters, own: Mapping[str, Option]) -> None:
-    if (option := own.get("sampler")) is None:
-        return
-    sampler = found.get("sampler", MODELS[model].default(option))
-    for name in found:
-        if own[name].only not in (None, sampler, CLASSIFICATION, REGRESSION):
-            raise UserError(
-                f"{own[name].flag} is for --sampler {own[name].only}, this is {sampler}"
-            )
 
 
 def in_flags(text: str) -> str:

@@ -44,7 +44,12 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(_finite(facts), allow_nan=False))
     else:
-        print_table([(name.replace("_", " "), _short(value)) for name, value in facts.items()])
+        print_table(
+            [
+                (name.replace("__", " ").replace("_", " "), _short(value))
+                for name, value in facts.items()
+            ]
+        )
 
 
 def _fitted(model: models.Model) -> dict[str, Any]:
