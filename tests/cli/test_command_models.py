@@ -208,7 +208,7 @@ def test_each_option_has_a_default(name: str, option: Option) -> None:
     model = MODELS[name]
     words = model.help(option)
     assert "(default: " in words, "each option says what holds without it"
-    default = model._default(option.name)
+    default = model.default(option.name)
     if isinstance(default, str):
         assert option.read(default) == default, "the default can be typed"
 
