@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 
 import boscage
 from boscage import MondrianForestClassifier
+from boscage._cli.notes import SECTION
 
 UPDATE = ["update", "iris.model", "iris_test.csv", "--id-column", "id"]
 
@@ -145,8 +146,9 @@ def test_a_file_without_notes_is_asked_nothing(
 ) -> None:
     model = boscage.load("iris.model")
     # As files were written before they had notes.
-    bare = model._model.to_bytes(annotation=json.dumps({"boscage-python": model._notes()}))
-    Path("old.model").write_bytes(bare)
+    old = {name: each for name, each in model._annotations().items() if name != SECTION}
+    assert set(old) == {"boscage-python"}
+    Path("old.model").write_bytes(model._model.to_bytes(annotation=json.dumps(old)))
     names = ["--features", "x0,x1,x2,x3"]
     said = fails(capsys, "update", "old.model", "iris_test.csv", "--id-column", "id", *names)
     assert said == "old.model does not say what it predicts: give --target COLUMN"
