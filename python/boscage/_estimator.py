@@ -102,17 +102,30 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         OSError
             If the file cannot be written.
         """
+        self._save_annotated(file, {})
+
+    def _save_annotated(
+        self, file: str | os.PathLike[str] | BinaryIO, sections: dict[str, Any]
+    ) -> None:
+        """Save the model with further sections in its annotation, which JSON must be able to hold.
+
+        Sections of the file that the model came from are kept.
+        """
         model = self._require_model()
         metadata = self._metadata()
         names = self._names()
         if names is not None:
             metadata["feature_names_in_"] = names.tolist()
         # JSON holds no code and can be read anywhere.
-        annotation = json.dumps({_ANNOTATION: metadata})
+        annotation = json.dumps(self._annotations() | sections | {_ANNOTATION: metadata})
         if isinstance(file, (str, os.PathLike)):
             model.save(os.fspath(file), annotation=annotation)
         else:
             file.write(model.to_bytes(annotation=annotation))
+
+    def _annotations(self) -> dict[str, Any]:
+        """All sections of the annotation of the file that the model came from, if any."""
+        return _read_annotations(self._require_model().annotation)
 
     @classmethod
     def load(
@@ -163,7 +176,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _from_bytes(cls: type[Self], data: bytes, n_jobs: int | None) -> Self:
         """The fitted estimator that a file holds."""
         model = cls._kind.model.from_bytes(data, n_threads=_validation.n_threads(n_jobs))
-        metadata = _read_annotation(model.annotation)
+        metadata = _read_annotations(model.annotation).get(_ANNOTATION)
+        metadata = metadata if isinstance(metadata, dict) else {}
         estimator = cls._from_model(model, metadata, n_jobs)
         estimator._model = model
         estimator.n_features_in_ = int(model.n_features)
@@ -177,11 +191,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
 
-def _read_annotation(text: str) -> dict[str, Any]:
-    """The metadata that `Estimator.save` wrote; empty for a file from elsewhere."""
+def _read_annotations(text: str) -> dict[str, Any]:
+    """The sections of an annotation; empty if it is not a JSON object."""
     try:
-        annotation = json.loads(text)
+        sections = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    metadata = annotation.get(_ANNOTATION) if isinstance(annotation, dict) else None
-    return metadata if isinstance(metadata, dict) else {}
+    return sections if isinstance(sections, dict) else {}

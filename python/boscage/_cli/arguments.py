@@ -1,33 +1,45 @@
 """Everything that can be typed: the commands and their arguments.
 
-Nothing heavy is imported here, so that ``--help`` is quick and needs no optional package.
+No optional package is imported here, so that ``--help`` is quick and needs none.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import boscage
+from boscage._cli import estimators, readers
+from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
 
-CLASSIFICATION, REGRESSION = "classification", "regression"
 #: With --task auto, whole numbers are classes if there are at most so many different ones.
-MOST_CLASSES = 50
-#: Arguments of ``fit`` that are parameters of one estimator only.
-ONLY_FOR = {
-    CLASSIFICATION: ["discount"],
-    REGRESSION: ["posterior", "hyperparameters", "noise", "noise_variance"],
-}
+MAX_CLASSES = 50
+DEFAULT_MODEL = "mondrian"
+
+
+class Command(argparse.ArgumentParser):
+    """A parser whose help may go on, below the options that it knows itself."""
+
+    more_help: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        """Return the help."""
+        text = super().format_help()
+        return text if self.more_help is None else f"{text}\n{self.more_help()}"
 
 
 def parser() -> argparse.ArgumentParser:
     """Describe the whole command line."""
     whole = argparse.ArgumentParser(
         prog="boscage",
-        description="Mondrian forests on tables: learn, predict with uncertainty, forget.",
+        description="Probabilistic trees and forests on tables: fit a model, predict with"
+        " uncertainty, update the model, make it forget rows.",
     )
     whole.add_argument("--version", action="version", version=f"boscage {boscage.__version__}")
-    commands = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=Command
+    )
     for add in (_fit, _predict, _evaluate, _update, _forget, _info, _demo):
         add(commands)
     return whole
@@ -35,72 +47,90 @@ def parser() -> argparse.ArgumentParser:
 
 def _fit(commands: Any) -> None:
     fit = commands.add_parser(
-        "fit", help="train a model on a table", description="Train a model on a table."
+        "fit",
+        help="train a model on a table",
+        usage="boscage fit TABLE -t COLUMN -o MODEL [--model NAME] [options]",
+        description="Train a model on a table and write it to a file.",
     )
-    _table(fit, "the rows to learn")
-    fit.add_argument("-t", "--target", required=True, metavar="COLUMN", help="what to predict")
+    _table(fit, "the rows to learn from")
+    fit.add_argument(
+        "-t", "--target", required=True, metavar="COLUMN", help="the column to predict"
+    )
     fit.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file")
+    fit.add_argument(
+        "--model",
+        choices=list(MODELS),
+        default=DEFAULT_MODEL,
+        help="the kind of model; the options of each are listed below (default: %(default)s)",
+    )
     fit.add_argument(
         "--task",
         choices=["auto", CLASSIFICATION, REGRESSION],
         default="auto",
-        help=f"auto: classes if the target is text, true or false, or at most {MOST_CLASSES}"
-        " different whole numbers",
+        help="what the target is; auto takes it for classes if it is text, true or false, or at"
+        f" most {MAX_CLASSES} different whole numbers, and else for numbers (default: auto)",
     )
-    fit.add_argument("--id-column", metavar="COLUMN", help="rows' numbers, to forget them by")
+    fit.add_argument(
+        "--id-column",
+        metavar="COLUMN",
+        help="a column of whole numbers by which rows can be forgotten (default: rows are numbered"
+        " from 0 in their order); for --model mondrian",
+    )
     columns = fit.add_mutually_exclusive_group()
     columns.add_argument(
-        "--features", type=_names, metavar="A,B,...", help="columns to learn from (default: all)"
+        "--features",
+        type=readers.names,
+        metavar="A,B,...",
+        help="columns to learn from (default: all but the target and the ids)",
     )
-    columns.add_argument("--drop", type=_names, metavar="A,B,...", help="columns to leave out")
+    columns.add_argument(
+        "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
+    )
+    fit.add_argument(
+        "--random-state",
+        type=readers.whole(0),
+        default=0,
+        metavar="SEED",
+        help="seed of the random numbers (default: %(default)s)",
+    )
     _jobs(fit)
+    for name, options in OPTIONS.items():
+        fit.add_argument(
+            options[0].flag,
+            type=estimators.shared_reader(name),
+            nargs=options[0].n_values,
+            metavar=options[0].metavar,
+            help=argparse.SUPPRESS,  # models differ, so `_model_options` tells
+        )
+    fit.more_help = _model_options
 
-    # Where no default is given here, it is the estimator's own.
-    forest = fit.add_argument_group("the forest (the estimators' documentation says more)")
-    forest.add_argument("--n-estimators", type=_positive, metavar="N", help="number of trees")
-    forest.add_argument("--lifetime", type=float, metavar="TIME", help="no cut after this time")
-    forest.add_argument(
-        "--min-samples-split", type=_positive, metavar="N", help="rows that a node must have"
-    )
-    forest.add_argument(
-        "--predictive",
-        choices=["averaged", "realised"],
-        help="average over where a row would branch off, or follow the cuts (less memory)",
-    )
-    forest.add_argument(
-        "--feature-range",
-        type=float,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="the reference range of every feature (default: the ranges in the table)",
-    )
-    forest.add_argument(
-        "--feature-weights",
-        choices=["learned"],
-        help="learn the features' rates from the labels (of the first chunk)",
-    )
-    forest.add_argument("--window-size", type=_positive, metavar="N", help="keep the newest rows")
-    forest.add_argument(
-        "--random-state", type=int, default=0, metavar="SEED", help="(default: %(default)s)"
-    )
-    classes = fit.add_argument_group("classification only")
-    classes.add_argument(
-        "--discount", type=_discount, metavar="X", help="a number, or loo: chosen by leave-one-out"
-    )
-    numbers = fit.add_argument_group("regression only")
-    numbers.add_argument("--posterior", choices=["exact", "fast", "joint"])
-    numbers.add_argument("--hyperparameters", choices=["loo", "ml", "heuristic"])
-    numbers.add_argument("--noise", choices=["global", "local"])
-    numbers.add_argument("--noise-variance", type=float, metavar="VARIANCE")
+
+def _model_options() -> str:
+    """List each model's options with their defaults, laid out as argparse does it."""
+    sections = []
+    for name, model in MODELS.items():
+        default = ", the default" if name == DEFAULT_MODEL else ""
+        listing = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+        group = listing.add_argument_group(f"options of --model {name}{default}", model.what)
+        for option in model.options:
+            group.add_argument(
+                option.flag,
+                nargs=option.n_values,
+                metavar=option.metavar,
+                help=model.help(option).replace("%", "%%"),
+            )
+        sections.append(listing.format_help())
+    return "\n".join(sections)
 
 
 def _predict(commands: Any) -> None:
     predict = commands.add_parser(
         "predict",
         help="predict a table's rows, with uncertainty",
-        description="Predict a table's rows. A classifier gives the likeliest class and every"
-        " class's probability; a regressor the mean, the standard deviation and quantiles of the"
-        " predictive distribution.",
+        usage="boscage predict MODEL TABLE [-o TABLE] [options]",
+        description="Predict a table's rows. A classifier gives the most probable class and the"
+        " probability of each class; a regressor gives the mean, the standard deviation and"
+        " quantiles of the predictive distribution.",
     )
     _model(predict)
     _table(predict, "the rows to predict")
@@ -109,20 +139,28 @@ def _predict(commands: Any) -> None:
         "-o",
         "--output",
         metavar="TABLE",
-        help="where to write: Parquet if the name says so, else CSV (default: standard output)",
+        help="where to write: Parquet if the name ends in .parquet or .pq, else CSV (default:"
+        " standard output)",
     )
     predict.add_argument(
-        "--keep", type=_names, default=[], metavar="A,B,...", help="columns to copy to the output"
+        "--keep",
+        type=readers.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns to copy to the output",
     )
     numbers = predict.add_argument_group("regression only")
     numbers.add_argument(
         "--interval",
-        type=_fraction,
+        type=readers.number(above=0.0, below=1.0),
         metavar="COVERAGE",
-        help="the central interval with this probability (default: 0.9)",
+        help="give the central interval with this probability (default: 0.9)",
     )
     numbers.add_argument(
-        "--quantiles", type=_fractions, metavar="Q,...", help="quantiles to add, such as 0.1,0.5"
+        "--quantiles",
+        type=readers.fractions,
+        metavar="Q,...",
+        help="quantiles to add, such as 0.1,0.5",
     )
     _jobs(predict)
 
@@ -131,12 +169,13 @@ def _evaluate(commands: Any) -> None:
     evaluate = commands.add_parser(
         "evaluate",
         help="measure a model on a table",
-        description="Predict a table's rows and compare with their labels.",
+        usage="boscage evaluate MODEL TABLE [-t COLUMN] [options]",
+        description="Predict a table's rows and compare the predictions with the labels.",
     )
     _model(evaluate)
     _table(evaluate, "rows with labels, which the model has not seen")
     _features(evaluate)
-    evaluate.add_argument("-t", "--target", required=True, metavar="COLUMN", help="the labels")
+    _target(evaluate)
     evaluate.add_argument("--json", action="store_true", help="write JSON")
     _jobs(evaluate)
 
@@ -145,13 +184,17 @@ def _update(commands: Any) -> None:
     update = commands.add_parser(
         "update",
         help="add rows to a saved model",
-        description="Add a table's rows to a saved model; classes may be new.",
+        usage="boscage update MODEL TABLE [-t COLUMN] [options]",
+        description="Add a table's rows to a saved Mondrian forest; there may be new classes among"
+        " them.",
     )
     _model(update)
     _table(update, "the rows to add")
     _features(update)
-    update.add_argument("-t", "--target", required=True, metavar="COLUMN", help="the labels")
-    update.add_argument("--id-column", metavar="COLUMN", help="rows' numbers")
+    _target(update)
+    update.add_argument(
+        "--id-column", metavar="COLUMN", help="the column of ids, if fit was given one"
+    )
     _output_model(update)
     _jobs(update)
 
@@ -160,13 +203,14 @@ def _forget(commands: Any) -> None:
     forget = commands.add_parser(
         "forget",
         help="remove rows from a saved model",
-        description="Remove rows from a saved model, as if it had never seen them. Rows are named"
-        " by their ids, or by their order of arrival (from 0) where fit was given none.",
+        usage="boscage forget MODEL [ID ...] [--ids-from FILE] [options]",
+        description="Remove rows from a saved Mondrian forest, as if it had never seen them. Rows"
+        " are named by their ids, or by their order of arrival (from 0) if fit was given none.",
     )
     _model(forget)
-    forget.add_argument("ids", nargs="*", metavar="ID", help="numbers of rows")
+    forget.add_argument("ids", nargs="*", metavar="ID", help="ids of rows")
     forget.add_argument(
-        "--ids-from", metavar="FILE", help="a table with more: CSV with a header, or Parquet"
+        "--ids-from", metavar="FILE", help="a table with further ids: CSV with a header, or Parquet"
     )
     forget.add_argument(
         "--id-column", metavar="COLUMN", help="the column of that table (default: its only one)"
@@ -177,7 +221,10 @@ def _forget(commands: Any) -> None:
 
 def _info(commands: Any) -> None:
     info = commands.add_parser(
-        "info", help="show what a model file holds", description="Show what a model file holds."
+        "info",
+        help="show what a model file holds",
+        usage="boscage info MODEL [--trees] [--json]",
+        description="Show what a model file holds.",
     )
     _model(info)
     info.add_argument("--trees", action="store_true", help="measure the trees, too")
@@ -189,6 +236,7 @@ def _demo(commands: Any) -> None:
     demo = commands.add_parser(
         "demo",
         help="show what the forests do, on real data",
+        usage="boscage demo [-o PNG] [--n-estimators N]",
         description="Train forests on real data that scikit-learn ships, in batch and as a stream,"
         " beside scikit-learn's own; draw their uncertainty.",
     )
@@ -201,7 +249,7 @@ def _demo(commands: Any) -> None:
     )
     demo.add_argument(
         "--n-estimators",
-        type=_positive,
+        type=readers.whole(1),
         default=100,
         metavar="N",
         help="number of trees (default: %(default)s)",
@@ -211,26 +259,41 @@ def _demo(commands: Any) -> None:
 
 def _table(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
-        "table", metavar="TABLE", help=f"{what}: CSV or Parquet; - reads CSV from standard input"
+        "table",
+        metavar="TABLE",
+        help=f"{what}: CSV, which may be compressed, or Parquet; - reads CSV from standard input",
     )
     command.add_argument(
-        "--delimiter", metavar="CHAR", help="what separates CSV columns (default: a comma)"
+        "--delimiter",
+        type=readers.delimiter,
+        metavar="CHAR",
+        help="what separates CSV columns; \\t is a tab (default: a comma, or a tab if the name says"
+        " .tsv)",
     )
     command.add_argument(
         "--chunk-rows",
-        type=_positive,
+        type=readers.whole(1),
         default=1 << 16,
         metavar="N",
-        help="rows that are held in memory at a time (default: %(default)s)",
+        help="rows that are read at a time (default: %(default)s)",
     )
 
 
 def _features(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--features",
-        type=_names,
+        type=readers.names,
         metavar="A,B,...",
         help="columns that are the features, in the model's order (default: found by their names)",
+    )
+
+
+def _target(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-t",
+        "--target",
+        metavar="COLUMN",
+        help="the labels (default: the column that the model was fitted to)",
     )
 
 
@@ -247,37 +310,8 @@ def _output_model(command: argparse.ArgumentParser) -> None:
 def _jobs(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--n-jobs",
-        type=int,
+        type=readers.jobs,
         default=-1,
         metavar="N",
-        help="threads; they change no result (default: one for every core)",
+        help="threads, which change no result (default: one for every core)",
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"found {text}, expected at least 1")
-    return number
-
-
-def _fraction(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not 0.0 < number < 1.0:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1")
-    return number
-
-
-def _fractions(text: str) -> list[float]:
-    return [_fraction(part) for part in text.split(",")]
-
-
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _discount(text: str) -> float | str:
-    return text if text == "loo" else float(text)

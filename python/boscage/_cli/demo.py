@@ -27,6 +27,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from boscage import GaussianMixture, MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli import demo_plot
+from boscage._cli.outputs import require_writable
 from boscage.metrics import interval_coverage, nlpd
 
 Array: TypeAlias = NDArray[Any]
@@ -46,6 +47,7 @@ SAME = "batch and stream are the same forests, bit for bit"
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
+    require_writable(args.output)
     forest = {"n_estimators": args.n_estimators, "n_jobs": args.n_jobs, "random_state": SEED}
     _classification(forest)
     observed, ours, theirs = _regression(forest)

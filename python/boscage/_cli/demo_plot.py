@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 from boscage import GaussianMixture, MondrianForestClassifier, MondrianForestRegressor
+from boscage._cli.errors import blaming
+from boscage._cli.outputs import replacing
 from boscage.plots import plot_calibration
 
 OURS, THEIRS, DATA = "#1b6e53", "#b4541f", "#555555"
@@ -30,7 +33,9 @@ def draw(
     _line(left, forest)
     _map(figure, middle, forest)
     _calibration(right, observed, ours, theirs)
-    figure.savefig(path, dpi=110)
+    kind = Path(path).suffix.removeprefix(".") or "png"
+    with replacing(path) as file, blaming(path):
+        figure.savefig(file, dpi=110, format=kind)
 
 
 def _line(axes: Axes, forest: dict[str, Any]) -> None:

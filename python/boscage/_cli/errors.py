@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 
 class UserError(Exception):
@@ -20,10 +19,3 @@ def blaming(what: str) -> Iterator[None]:
         # str(KeyError("text")) is the text in quotes; its argument is the text.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise UserError(f"{what}: {text}") from error
-
-
-def require_folder(path: str) -> None:
-    """Refuse to work for a file that could not be written in the end."""
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise UserError(f"{path}: there is no folder {str(folder)!r}")

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
-from boscage._cli import models
+from boscage._cli import columns, models
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.labels import Kind
+from boscage._cli.labels import KnownLabels
+from boscage._cli.notes import Notes
 from boscage._cli.predict import SLICE
-from boscage._cli.tables import Source
+from boscage._cli.sources import Source
 from boscage._cli.terminal import print_table, progress
 from boscage.metrics import expected_calibration_error
 
@@ -26,24 +26,21 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
     model = models.load(args.model, args.n_jobs)
+    notes = Notes.of(model)
+    target = notes.check_target(args.model, args.target)
     source = Source(args.table, args.delimiter)
-    source.require(args.target, why="the labels")
-    features = models.feature_columns(model, source, args.features, [args.target])
-    score: Score
-    if isinstance(model, MondrianForestClassifier):
-        kind = Kind.of_classes(model.classes_)
-        score = ClassScore(model)
-    else:
-        kind = Kind.NUMBER
-        score = NumberScore(model)
-    wanted = [*features, args.target]
+    others = columns.target_and_ids(source, target, None)
+    features = columns.find(model, source, args.features, others)
+    labels = KnownLabels(model, notes.kind, target)
+    score: Score = ClassScore(model) if models.is_classifier(model) else NumberScore(model)
     with progress("predicting", source.n_rows) as bar:
-        for chunk in source.chunks(wanted, min(args.chunk_rows, SLICE)):
-            X = models.features(model, chunk, features)
-            y = kind.labels(chunk, args.target)
+        for chunk in source.chunks([*features, target], min(args.chunk_rows, SLICE)):
+            X = columns.features(model, chunk, features)
+            y = labels.read(chunk)
             with blaming(chunk.rows):
                 score.add(X, y)
             bar.update(len(chunk))
+    labels.finish()
     if not score.n_rows:
         raise UserError(f"{source.name}: the table has no rows")
     result = score.result()
@@ -71,7 +68,7 @@ class Score(ABC):
 class ClassScore(Score):
     """Accuracy, log loss, Brier score and calibration error."""
 
-    def __init__(self, model: MondrianForestClassifier) -> None:
+    def __init__(self, model: models.Model) -> None:
         self._model = model
         self._classes = np.asarray(model.classes_)
         self._log_loss = 0.0
@@ -114,21 +111,21 @@ class ClassScore(Score):
 class NumberScore(Score):
     """RMSE, MAE, NLPD, CRPS and the coverage of central intervals."""
 
-    def __init__(self, model: MondrianForestRegressor) -> None:
+    def __init__(self, model: models.Model) -> None:
         self._model = model
         self._sums = dict.fromkeys(["squared", "absolute", "nlpd", "crps"], 0.0)
         self._inside = dict.fromkeys(COVERAGES, 0)
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
         """Take account of rows."""
-        mixture = self._model.predict_dist(X)
-        error = mixture.mean - y
+        dist = self._model.predict_dist(X)
+        error = dist.mean - y
         self._sums["squared"] += float(np.sum(error**2))
         self._sums["absolute"] += float(np.sum(np.abs(error)))
-        self._sums["nlpd"] -= float(np.sum(mixture.logpdf(y)))
-        self._sums["crps"] += float(np.sum(mixture.crps(y)))
+        self._sums["nlpd"] -= float(np.sum(dist.logpdf(y)))
+        self._sums["crps"] += float(np.sum(dist.crps(y)))
         # A label lies in the central interval if its distribution function is not in the tails.
-        below = mixture.cdf(y)
+        below = dist.cdf(y)
         for coverage in COVERAGES:
             self._inside[coverage] += int(np.sum(np.abs(2.0 * below - 1.0) <= coverage))
         self.n_rows += len(y)

@@ -1,30 +1,33 @@
 """``boscage fit``: train a model on a table.
 
-A table that fits into one chunk is one `fit`. A larger one is read twice: first for the features'
-ranges and the kind of labels, so that the model is the one that a single `fit` on all rows gives
-and a bad value is found before any training; then chunk by chunk into the model. Standard input
-can be read once, so its first chunk decides.
+A table that fits into one chunk is one `fit`. For a Mondrian forest a larger one is read twice:
+first for the features' ranges and the kind of labels, so that the model is the one that a single
+`fit` on all rows gives and a bad value is found before any training; then chunk by chunk into the
+model. A stream, such as standard input, can be read once, so its first chunk decides. The other
+models need all rows at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
-from boscage._cli import models
-from boscage._cli.arguments import CLASSIFICATION, MOST_CLASSES, ONLY_FOR, REGRESSION
-from boscage._cli.errors import UserError, require_folder
-from boscage._cli.labels import Kind
-from boscage._cli.tables import Chunk, Source
+from boscage._cli import columns, estimators, labels, models
+from boscage._cli.arguments import MAX_CLASSES
+from boscage._cli.errors import UserError, blaming
+from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION
+from boscage._cli.notes import Kind, Notes
+from boscage._cli.outputs import require_writable
+from boscage._cli.sources import Source
+from boscage._cli.tables import Chunk
 from boscage._cli.terminal import progress, remark
 
 
@@ -47,14 +50,14 @@ class Survey:
         high = np.array([each["max"].as_py() for each in ranges])
         self.low = low if self.low is None else np.minimum(self.low, low)
         self.high = high if self.high is None else np.maximum(self.high, high)
-        self.kind = max(self.kind, Kind.of_column(chunk, self.target))
-        if len(self.values) <= MOST_CLASSES:
+        self.kind = max(self.kind, labels.kind_of(chunk, self.target))
+        if len(self.values) <= MAX_CLASSES:
             self.values.update(pc.unique(chunk.column(self.target)).to_pylist())
         self.n_rows += len(chunk)
 
     def task(self) -> str:
         """Which task the target suggests."""
-        few = len(self.values) <= MOST_CLASSES
+        few = len(self.values) <= MAX_CLASSES
         return {
             Kind.BOOLEAN: CLASSIFICATION,
             Kind.INTEGER: CLASSIFICATION if few else REGRESSION,
@@ -63,86 +66,137 @@ class Survey:
         }[self.kind]
 
 
+@dataclass
+class Plan:
+    """What is to be fitted, once the rows have been looked at.
+
+    Attributes
+    ----------
+    task : str
+        Classification or regression.
+    settings : dict
+        Parameters of the estimator.
+    kind : Kind
+        How labels are read.
+    """
+
+    task: str
+    settings: estimators.Parameters
+    kind: Kind
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, given: estimators.Parameters, survey: Survey) -> Plan:
+        """Decide the task, by the arguments or by the target."""
+        task = survey.task() if args.task == "auto" else args.task
+        estimators.check_task(args.model, task, given)
+        if args.task == "auto":
+            remark(f"task: {task} (--task decides otherwise)")
+        kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
+        settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
+        return cls(task, settings, kind)
+
+
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    require_folder(args.output)
+    require_writable(args.output, table=args.table)
+    given = estimators.given(args)
+    is_online = MODELS[args.model].learns_online
+    if args.id_column is not None and not is_online:
+        raise UserError(
+            f"--id-column: --model {args.model} forgets no rows; to leave the column out, give"
+            f" --drop {args.id_column}"
+        )
     source = Source(args.table, args.delimiter)
-    features = _features(source, args)
-    wanted = [*features, args.target, *([args.id_column] if args.id_column else [])]
-
+    others = columns.target_and_ids(source, args.target, args.id_column)
+    features = _features(source, args, others)
     survey = Survey(features, args.target)
-    chunks = source.chunks(wanted, args.chunk_rows)
-    first = next(chunks, None)
-    if first is None:
+    chunks = source.chunks([*features, *others], args.chunk_rows)
+    if (first := next(chunks, None)) is None:
         raise UserError(f"{source.name}: the table has no rows")
     survey.add(first)
-    second = next(chunks, None)
+    learn = _learn_by_chunks if is_online else _learn_at_once
+    model, plan = learn(args, given, source, survey, chain([first], chunks))
+    notes = Notes(args.target, plan.kind.name.lower(), args.id_column)
+    models.save(model, args.output, notes)
+    remark(f"{args.output}: {plan.task}, {survey.n_rows} rows, {len(features)} features")
+
+
+def _learn_by_chunks(
+    args: argparse.Namespace,
+    given: estimators.Parameters,
+    source: Source,
+    survey: Survey,
+    chunks: Iterable[Chunk],
+) -> tuple[models.Model, Plan]:
+    chunks = iter(chunks)
+    first, second = next(chunks), next(chunks, None)
     rest: Iterable[Chunk] = () if second is None else chain([second], chunks)
     total = source.n_rows
     if second is not None and source.can_reread:
-        with progress("looking", total) as bar:
+        with progress("reading", total) as bar:
             bar.update(len(first))
             for chunk in rest:
                 survey.add(chunk)
                 bar.update(len(chunk))
-        chunks = source.chunks(wanted, args.chunk_rows)
-        next(chunks)
-        rest, total = chunks, survey.n_rows
+        again = source.chunks([*survey.features, *_others(args)], args.chunk_rows)
+        next(again)
+        rest, total = again, survey.n_rows
     elif second is None:
         total = survey.n_rows
 
-    task = survey.task() if args.task == "auto" else args.task
-    settings = _settings(args, task)
-    if second is not None and "feature_range" not in settings:
+    plan = Plan.of(args, given, survey)
+    if second is not None and "feature_range" not in plan.settings:
         if source.can_reread:
-            settings["feature_range"] = (survey.low, survey.high)
+            plan.settings["feature_range"] = (survey.low, survey.high)
         else:
             remark("the first chunk fixes the features' ranges (or give --feature-range)")
-    kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
-    if args.task == "auto":
-        remark(f"task: {task} (--task decides otherwise)")
-
-    kinds = {CLASSIFICATION: MondrianForestClassifier, REGRESSION: MondrianForestRegressor}
-    model: Any = kinds[task](**settings)
+    model = MODELS[args.model].new(plan.task, plan.settings)
     with progress("training", total) as bar:
         for chunk in chain([first], rest):
-            X, y = chunk.features(features), kind.labels(chunk, args.target)
-            models.learn(model, chunk, X, y, args.id_column)
+            y = labels.read(plan.kind, chunk, args.target)
+            columns.learn(model, chunk, chunk.features(survey.features), y, args.id_column)
             bar.update(len(chunk))
-    model.save(args.output)
-    remark(f"{args.output}: {task}, {model.n_rows_} rows, {len(features)} features")
+    survey.n_rows = model.n_rows_
+    return model, plan
 
 
-def _features(source: Source, args: argparse.Namespace) -> list[str]:
-    source.require(args.target, why="the target")
-    others = [args.target]
-    if args.id_column:
-        source.require(args.id_column, why="the rows' numbers")
-        others.append(args.id_column)
+def _learn_at_once(
+    args: argparse.Namespace,
+    given: estimators.Parameters,
+    source: Source,
+    survey: Survey,
+    chunks: Iterable[Chunk],
+) -> tuple[models.Model, Plan]:
+    chunks = iter(chunks)
+    held = [next(chunks)]
+    with progress("reading", source.n_rows) as bar:
+        bar.update(len(held[0]))
+        for chunk in chunks:
+            survey.add(chunk)
+            held.append(chunk)
+            bar.update(len(chunk))
+    plan = Plan.of(args, given, survey)
+    X = pa.concat_tables([chunk.features(survey.features) for chunk in held]).combine_chunks()
+    y = np.concatenate([labels.read(plan.kind, chunk, args.target) for chunk in held])
+    del held
+    model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})
+    with blaming(f"{source.name}: rows 1 to {survey.n_rows}"):
+        model.fit(X, y)
+    return model.set_params(verbose=0), plan
+
+
+def _others(args: argparse.Namespace) -> list[str]:
+    return [args.target] if args.id_column is None else [args.target, args.id_column]
+
+
+def _features(source: Source, args: argparse.Namespace, others: dict[str, str]) -> list[str]:
     if args.features:
-        source.require(*args.features, why="a feature")
-        if both := [name for name in args.features if name in others]:
-            raise UserError(f"--features: {both[0]!r} cannot be a feature, it has another role")
+        columns.require_features(source, args.features, others)
         return list(args.features)
     if args.drop:
         source.require(*args.drop, why="to be left out")
-        others += args.drop
-    features = [column for column in source.columns if column not in others]
+    left_out = {*others, *(args.drop or [])}
+    features = [column for column in source.columns if column not in left_out]
     if not features:
         raise UserError(f"{source.name}: no column is left to learn from")
     return features
-
-
-def _settings(args: argparse.Namespace, task: str) -> dict[str, Any]:
-    known = inspect.signature(MondrianForestClassifier).parameters.keys() | set(
-        inspect.signature(MondrianForestRegressor).parameters
-    )
-    given = {name: value for name, value in vars(args).items() if name in known}
-    settings = {name: value for name, value in given.items() if value is not None}
-    for other, only in ONLY_FOR.items():
-        for name in only:
-            if other != task and name in settings:
-                raise UserError(f"--{name.replace('_', '-')} is for {other}, this is {task}")
-    if "feature_range" in settings:
-        settings["feature_range"] = tuple(settings["feature_range"])
-    return settings

@@ -11,42 +11,68 @@ from typing import Any
 import numpy as np
 
 import boscage
-from boscage import MondrianForestClassifier
 from boscage._cli import models
+from boscage._cli.notes import Notes
 from boscage._cli.terminal import print_table
 
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
     model = models.load(args.model, args.n_jobs)
+    notes = Notes.of(model)
     facts: dict[str, Any] = {
         "model": type(model).__name__,
         "file_size": os.path.getsize(args.model),
-        "rows": int(model.n_rows_),
+        "rows": getattr(model, "n_rows_", None),
         "features": int(model.n_features_in_),
+        "feature_names": _listed(getattr(model, "feature_names_in_", None)),
+        "target": notes.target,
+        "labels": None if notes.kind is None else notes.kind.words,
+        "id_column": notes.id_column,
+        "classes": _listed(getattr(model, "classes_", None)),
     }
-    if (names := getattr(model, "feature_names_in_", None)) is not None:
-        facts["feature_names"] = [str(name) for name in names]
-    if isinstance(model, MondrianForestClassifier):
-        facts["classes"] = np.asarray(model.classes_).tolist()
-    for name, value in model.get_params(deep=False).items():
-        if name not in {"n_jobs", "verbose"} and value is not None:
-            facts[name] = np.asarray(value).tolist() if not isinstance(value, str) else value
-    if isinstance(model, MondrianForestClassifier):
-        facts["discount"] = model.discount_
-    else:
-        facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
+    for name, value in model.get_params(deep=True).items():
+        if name not in {"n_jobs", "verbose"}:
+            facts[name] = _plain(value)
+    facts |= _fitted(model)
     if args.trees:
         facts |= _measure(model)
-    facts["digest"] = model.digest()
+    if hasattr(model, "digest"):
+        facts["digest"] = model.digest()
     facts["version"] = boscage.__version__
+    facts = {name: value for name, value in facts.items() if value is not None}
     if args.json:
-        print(json.dumps(_plain(facts), allow_nan=False))
+        print(json.dumps(_finite(facts), allow_nan=False))
     else:
-        print_table([(name.replace("_", " "), _short(value)) for name, value in facts.items()])
+        print_table(
+            [
+                (name.replace("__", " ").replace("_", " "), _short(value))
+                for name, value in facts.items()
+            ]
+        )
+
+
+def _fitted(model: models.Model) -> dict[str, Any]:
+    """What the fit has found."""
+    facts: dict[str, Any] = {}
+    if hasattr(model, "discount_"):
+        facts["discount"] = model.discount_
+    if hasattr(model, "hyperparameters_"):
+        facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
+    if hasattr(model, "log_marginal_likelihood_"):
+        facts["log_marginal_likelihood"] = model.log_marginal_likelihood_
+    if hasattr(model, "summary"):
+        for name, row in model.summary().items():
+            facts[f"mean_{name}"], facts[f"R-hat_of_{name}"] = row.mean, row.r_hat
+    return facts
 
 
 def _measure(model: models.Model) -> dict[str, Any]:
+    """How large the trees are."""
+    if hasattr(model, "n_trees"):
+        # Of sums of trees the chains have counted the leaves; there may be millions of trees.
+        trees, leaves = len(model.trees_[0]), np.mean(model.trace_["n_leaves"])
+        return {"nodes_per_tree": float(2.0 * leaves / trees - 1.0)}
     nodes, depths = [], []
     for tree in model.trees_:
         parent = np.asarray(tree.parent)
@@ -60,18 +86,32 @@ def _measure(model: models.Model) -> dict[str, Any]:
         rows = np.asarray(tree.n_rows)[leaf]
         nodes.append(len(parent))
         depths.append(np.average(depth[leaf], weights=rows) if rows.sum() else 0.0)
+    # Those of a posterior count by their weights.
+    weights = getattr(model, "weights_", None)
     return {
-        "nodes_per_tree": float(np.mean(nodes)),
-        "mean_depth_of_a_row": float(np.mean(depths)),
+        "nodes_per_tree": float(np.average(nodes, weights=weights)),
+        "mean_depth_of_a_row": float(np.average(depths, weights=weights)),
     }
 
 
+def _listed(values: Any) -> Any:
+    return None if values is None else np.asarray(values).tolist()
+
+
 def _plain(value: Any) -> Any:
+    """A parameter as JSON knows it; of one that is an estimator's own object, its text."""
+    if isinstance(value, (str, dict)) or value is None:
+        return value
+    array = np.asarray(value)
+    return str(value) if array.dtype == object else array.tolist()
+
+
+def _finite(value: Any) -> Any:
     """Make text of the numbers that JSON lacks, such as an infinite lifetime."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_finite(each) for each in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

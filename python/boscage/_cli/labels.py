@@ -1,8 +1,7 @@
-"""What a target column holds: whole numbers, numbers, truth values or text."""
+"""Labels of a table: their kind, and their values as a model takes them."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -10,50 +9,94 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from boscage._cli.notes import Kind
 from boscage._cli.tables import Chunk, is_text
 
+#: Rows within which a column of text must show a label that is no number.
+ENOUGH = 1 << 16
 
-class Kind(IntEnum):
-    """Kinds of label; text takes in whole numbers, and they take in nothing."""
 
-    BOOLEAN = 0
-    INTEGER = 1
-    NUMBER = 2
-    TEXT = 3
+def kind_of(chunk: Chunk, name: str) -> Kind:
+    """The narrowest kind of all values of a chunk's column."""
+    values = chunk.column(name)
+    chunk.refuse_missing(name, values, "a label")
+    if pa.types.is_boolean(values.type):
+        return Kind.BOOLEAN
+    if pa.types.is_integer(values.type):
+        return Kind.INTEGER
+    if not is_text(values.type):
+        return Kind.NUMBER
+    for kind, to in ((Kind.INTEGER, pa.int64()), (Kind.NUMBER, pa.float64())):
+        try:
+            pc.cast(values, to)
+        except pa.ArrowInvalid:
+            continue
+        return kind
+    return Kind.TEXT
 
-    @classmethod
-    def of_column(cls, chunk: Chunk, name: str) -> Kind:
-        """The narrowest kind of all values of a chunk's column."""
-        values = chunk.column(name)
-        chunk.refuse_missing(name, values, "a label")
-        if pa.types.is_boolean(values.type):
-            return cls.BOOLEAN
-        if pa.types.is_integer(values.type):
-            return cls.INTEGER
-        if not is_text(values.type):
-            return cls.NUMBER
-        for kind, to in ((cls.INTEGER, pa.int64()), (cls.NUMBER, pa.float64())):
-            try:
-                pc.cast(values, to)
-            except pa.ArrowInvalid:
-                continue
-            return kind
-        return cls.TEXT
 
-    @classmethod
-    def of_classes(cls, classes: NDArray[Any]) -> Kind:
-        """The kind of a model's classes."""
-        kinds = {"b": cls.BOOLEAN, "i": cls.INTEGER, "u": cls.INTEGER, "f": cls.NUMBER}
-        return kinds.get(np.asarray(classes).dtype.kind, cls.TEXT)
+def read(kind: Kind, chunk: Chunk, name: str) -> NDArray[Any]:
+    """A chunk's labels, of the given kind."""
+    if kind is Kind.NUMBER:
+        return np.asarray(chunk.numbers(name).to_numpy())
+    to, expected = {
+        Kind.BOOLEAN: (pa.bool_(), "true or false, as the other labels"),
+        Kind.INTEGER: (pa.int64(), "a whole number, as the other labels"),
+        Kind.TEXT: (pa.string(), "a label"),
+    }[kind]
+    values = chunk.convert(name, to, expected).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=str) if kind is Kind.TEXT else np.asarray(values)
 
-    def labels(self, chunk: Chunk, name: str) -> NDArray[Any]:
-        """A chunk's labels, of this kind."""
-        if self is Kind.NUMBER:
-            return np.asarray(chunk.numbers(name).to_numpy())
-        to, expected = {
-            Kind.BOOLEAN: (pa.bool_(), "true or false, as the other labels"),
-            Kind.INTEGER: (pa.int64(), "a whole number, as the other labels"),
-            Kind.TEXT: (pa.string(), "a label"),
-        }[self]
-        values = chunk.convert(name, to, expected).to_numpy(zero_copy_only=False)
-        return np.asarray(values, dtype=str) if self is Kind.TEXT else np.asarray(values)
+
+class KnownLabels:
+    """Labels for a fitted model, which refuses a column of numbers where its labels are text.
+
+    Text may hold numbers beside words. So a column is one of numbers if neither a word nor a label
+    that the model knows is among its first rows.
+
+    Parameters
+    ----------
+    model : estimator
+        What it knows decides, if `kind` does not.
+    kind : Kind or None
+        The kind of the labels that the model was fitted to, if it is known.
+    name : str
+        The column.
+    """
+
+    def __init__(self, model: Any, kind: Kind | None, name: str) -> None:
+        classes = getattr(model, "classes_", None)
+        if kind is None:
+            kind = Kind.NUMBER if classes is None else Kind.of_classes(classes)
+        self.kind = kind
+        self._name = name
+        self._known = [] if classes is None else np.asarray(classes).tolist()
+        self._n_rows = 0
+        self._is_settled = kind is not Kind.TEXT
+        self._first: tuple[Chunk, int, str] | None = None
+
+    def read(self, chunk: Chunk) -> NDArray[Any]:
+        """A chunk's labels."""
+        labels = read(self.kind, chunk, self._name)
+        if not self._is_settled:
+            self._look(chunk, labels)
+            if self._n_rows >= ENOUGH:
+                self.finish()
+        return labels
+
+    def finish(self) -> None:
+        """Refuse a column of numbers, now that its rows have been seen."""
+        if not self._is_settled and self._first is not None:
+            chunk, row, found = self._first
+            shown = ", ".join(map(repr, self._known[:3])) + ", ..." * (len(self._known) > 3)
+            chunk.refuse(row, self._name, found, f"text, as the model's labels {shown}".rstrip())
+        self._is_settled = True
+
+    def _look(self, chunk: Chunk, labels: NDArray[Any]) -> None:
+        self._n_rows += len(chunk)
+        new = ~np.isin(labels, np.asarray(self._known, dtype=str))
+        if kind_of(chunk, self._name) is Kind.TEXT or not new.all():
+            self._is_settled = True
+        elif self._first is None and new.any():
+            row = int(np.argmax(new))
+            self._first = (chunk, row, str(labels[row]))

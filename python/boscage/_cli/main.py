@@ -1,14 +1,19 @@
-"""The command ``boscage``: runs a command, and says what becomes of errors."""
+"""The command ``boscage``: runs a command, and prints errors and warnings in a line each."""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from typing import Any
 
 from boscage._cli.arguments import parser
 from boscage._cli.errors import UserError
+from boscage._cli.estimators import in_flags
+from boscage._cli.outputs import STDOUT, naming
 
 #: Exit codes: for wrong usage or input argparse's own, for Ctrl-C a shell's.
 MISTAKE, INTERRUPTED = 2, 130
@@ -33,13 +38,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(argv)
         name = f"boscage {args.command}"
-        import_module(f"boscage._cli.{args.command}").run(args)
-        sys.stdout.flush()
+        with warnings.catch_warnings():
+            warnings.showwarning = _warner(name)
+            # Files that are written are named where they are.
+            with naming(STDOUT):
+                import_module(f"boscage._cli.{args.command}").run(args)
+                sys.stdout.flush()
     except UserError as error:
         return _complain(name, str(error))
     except BrokenPipeError:
-        # The reader of our output has seen enough; do not fail again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has seen enough.
+        _discard_output()
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
@@ -47,14 +56,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra = EXTRAS[package]
         return _complain(name, f"this command needs {package}: pip install 'boscage[{extra}]'")
     except OSError as error:
+        if error.filename == STDOUT:
+            _discard_output()
         named = error.filename is not None
         return _complain(name, f"{error.filename}: {error.strerror}" if named else str(error))
+    except MemoryError:
+        return _complain(name, "there is not enough memory")
     except KeyboardInterrupt:
         print(f"{name}: interrupted, nothing was written", file=sys.stderr)
         return INTERRUPTED
     return 0
 
 
+def _warner(name: str) -> Any:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).splitlines())
+        print(f"{name}: warning: {in_flags(text)}", file=sys.stderr)
+
+    return show
+
+
+def _discard_output() -> None:
+    """Do not fail again while flushing at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(name: str, text: str) -> int:
-    print(f"{name}: error: {text}", file=sys.stderr)
+    """Print an error, in one line whatever the text."""
+    print(f"{name}: error: {' '.join(text.splitlines())}", file=sys.stderr)
     return MISTAKE

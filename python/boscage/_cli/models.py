@@ -1,71 +1,63 @@
-"""Model files, and how a model's columns are found in a table."""
+"""Model files: reading and writing them, with what they keep of the table."""
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, TypeAlias
 
-import numpy as np
-
 import boscage
-from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage._cli import formats
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.tables import Chunk, Source
+from boscage._cli.notes import Notes
+from boscage._cli.outputs import is_special, replacing
 
-Model: TypeAlias = "MondrianForestClassifier | MondrianForestRegressor"
+#: Any of the estimators.
+Model: TypeAlias = Any
 
 
 def load(path: str, n_jobs: int | None) -> Model:
     """Load whatever model a file holds."""
+    if os.path.isdir(path):
+        raise UserError(f"{path}: found a folder, expected a model file")
+    with open(path, "rb") as file:
+        start = file.read(formats.ENOUGH)
+    found = formats.words(start)
+    if found != formats.MODEL:
+        raise UserError(f"{path}: found {found}, expected a model file, such as boscage fit writes")
     with blaming(path):
         model: Any = boscage.load(path)
-    if not isinstance(model, (MondrianForestClassifier, MondrianForestRegressor)):
-        raise UserError(f"{path}: holds a {type(model).__name__}; the commands are for forests")
     model.set_params(n_jobs=n_jobs)
     return model
 
 
-def feature_columns(
-    model: Model, source: Source, chosen: list[str] | None, others: list[str]
-) -> list[str]:
-    """Choose the table's columns that are the model's features, in the model's order.
-
-    They are those `chosen`, or else found by their names; a model that was trained on an array
-    has no names and takes every column that is not among `others`, in the table's order.
-    """
-    names = getattr(model, "feature_names_in_", None)
-    if chosen:
-        source.require(*chosen, why="a feature")
-        columns = chosen
-    elif names is not None:
-        columns = [str(name) for name in names]
-        source.require(*columns, why="the model was trained on it")
-    else:
-        columns = [column for column in source.columns if column not in others]
-    if len(columns) != model.n_features_in_:
+def load_online(path: str, n_jobs: int | None, command: str) -> Model:
+    """Load a model to which rows can be added and from which they can be removed."""
+    model = load(path, n_jobs)
+    if not hasattr(model, "partial_fit"):
         raise UserError(
-            f"{source.name}: found {len(columns)} columns for features, expected"
-            f" {model.n_features_in_}, as the model was trained on"
+            f"{path}: a {type(model).__name__} cannot {command} rows, only a Mondrian forest can:"
+            " fit a new model to the rows that you want"
         )
-    return columns
+    return model
 
 
-def learn(model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None) -> None:
-    """Add a chunk's rows to a model, which may be new."""
-    ids = chunk.ids(id_column) if id_column else None
-    is_new = not hasattr(model, "n_features_in_")
-    with blaming(chunk.rows):
-        try:
-            (model.fit if is_new else model.partial_fit)(X, y, ids=ids)
-        except ValueError:
-            if id_column and ids is not None and not is_new:
-                chunk.refuse_held(id_column, ids, model.ids_)
-            raise
+def save(model: Model, path: str, notes: Notes | None = None) -> None:
+    """Write a model file, whole or not at all; without `notes` it keeps those that it had."""
+    sections = {} if notes is None else notes.as_annotation
+    if is_special(path):
+        with replacing(path) as file:
+            model._save_annotated(file, sections)
+        return
+    try:
+        # Of a link, what it leads to is replaced.
+        model._save_annotated(os.path.realpath(path), sections)
+    except OSError as error:
+        # Rust's error has a text, and a number at its end.
+        text = re.sub(r" \(os error [0-9]+\)$", "", str(error))
+        raise UserError(f"{path}: {text.removeprefix(os.path.realpath(path) + ': ')}") from error
 
 
-def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
-    """Read a chunk's features as the model takes them: with names if it knows names."""
-    table = chunk.features(columns)
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return table.rename_columns([str(name) for name in names])
-    return np.column_stack([column.to_numpy() for column in table.columns])
+def is_classifier(model: Model) -> bool:
+    """Whether a model predicts classes."""
+    return hasattr(model, "predict_proba")

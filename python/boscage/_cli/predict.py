@@ -3,73 +3,98 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
-from boscage._cli import models
+from boscage._cli import columns, models
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.tables import Sink, Source
+from boscage._cli.outputs import require_writable
+from boscage._cli.sinks import Sink
+from boscage._cli.sources import STDIN, Source
 from boscage._cli.terminal import progress
 
 #: Rows that are predicted at a time: a regressor's mixtures have thousands of components a row.
 SLICE = 2048
+COVERAGE = 0.9
 
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
+    if args.output not in (None, STDIN):
+        require_writable(args.output, model=args.model, table=args.table)
     model = models.load(args.model, args.n_jobs)
-    predict: Callable[[Any], dict[str, Any]]
-    if isinstance(model, MondrianForestClassifier):
+    predictor: Classes | Numbers
+    if models.is_classifier(model):
         if args.interval is not None or args.quantiles:
             raise UserError(f"{args.model}: a classifier has no --interval and no --quantiles")
-        predict = _classes(model)
+        predictor = Classes(model)
     else:
-        predict = _numbers(model, args.interval or 0.9, args.quantiles or [])
+        predictor = Numbers(model, args.interval or COVERAGE, args.quantiles or [])
     source = Source(args.table, args.delimiter)
     source.require(*args.keep, why="to be copied")
-    features = models.feature_columns(model, source, args.features, args.keep)
+    columns.require_once("--keep", args.keep)
+    if both := [name for name in args.keep if name in predictor.columns]:
+        raise UserError(f"--keep: {both[0]!r} is the name of a column of predictions")
+    features = columns.find(model, source, args.features, {}, left_out=args.keep)
     wanted = list(dict.fromkeys([*args.keep, *features]))
+    n_rows = 0
     with Sink(args.output) as sink, progress("predicting", source.n_rows) as bar:
         for chunk in source.chunks(wanted, min(args.chunk_rows, SLICE)):
-            kept = {name: chunk.column(name) for name in args.keep}
-            X = models.features(model, chunk, features)
+            copied = {name: chunk.column(name) for name in args.keep}
+            X = columns.features(model, chunk, features)
             with blaming(chunk.rows):
-                columns = kept | predict(X)
-            sink.write(pa.table(columns))
+                predicted = predictor.predict(X)
+            sink.write(pa.table(copied | predicted))
+            n_rows += len(chunk)
             bar.update(len(chunk))
+        if not n_rows:
+            copied = dict.fromkeys(args.keep, pa.array([], pa.string()))
+            sink.write(pa.table(copied | predictor.columns))
 
 
-def _classes(model: MondrianForestClassifier) -> Callable[[Any], dict[str, Any]]:
-    classes = np.asarray(model.classes_)
+class Classes:
+    """The most probable class, and the probability of each.
 
-    def predict(X: Any) -> dict[str, Any]:
-        probabilities = np.asarray(model.predict_proba(X))
-        columns = {"prediction": classes[np.argmax(probabilities, axis=1)]}
-        for k, label in enumerate(classes):
-            columns[f"probability_{label}"] = probabilities[:, k]
-        return columns
+    Attributes
+    ----------
+    columns : dict
+        The columns of predictions, of no rows.
+    """
 
-    return predict
+    def __init__(self, model: models.Model) -> None:
+        self._model = model
+        self._classes = np.asarray(model.classes_)
+        names = [f"probability_{label}" for label in self._classes]
+        self.columns = {"prediction": self._classes[:0]} | dict.fromkeys(names, np.empty(0))
+
+    def predict(self, X: Any) -> dict[str, Any]:
+        """The columns for some rows."""
+        probabilities = np.asarray(self._model.predict_proba(X))
+        found = [self._classes[np.argmax(probabilities, axis=1)], *probabilities.T]
+        return dict(zip(self.columns, found, strict=True))
 
 
-def _numbers(
-    model: MondrianForestRegressor, coverage: float, quantiles: list[float]
-) -> Callable[[Any], dict[str, Any]]:
-    def predict(X: Any) -> dict[str, Any]:
-        mixture = model.predict_dist(X)
-        lower, upper = mixture.interval(coverage)
-        columns = {
-            "prediction": mixture.mean,
-            "std": mixture.std,
-            "lower": lower,
-            "upper": upper,
-        }
-        for q in quantiles:
-            columns[f"quantile_{q:g}"] = mixture.quantile(q)
-        return columns
+class Numbers:
+    """Mean, standard deviation, an interval and quantiles of the predictive distribution.
 
-    return predict
+    Attributes
+    ----------
+    columns : dict
+        The columns of predictions, of no rows.
+    """
+
+    def __init__(self, model: models.Model, coverage: float, quantiles: list[float]) -> None:
+        self._model = model
+        self._coverage = coverage
+        self._quantiles = list(dict.fromkeys(quantiles))
+        names = ["prediction", "std", "lower", "upper", *(f"quantile_{q}" for q in quantiles)]
+        self.columns = dict.fromkeys(names, np.empty(0))
+
+    def predict(self, X: Any) -> dict[str, Any]:
+        """The columns for some rows."""
+        dist = self._model.predict_dist(X)
+        found = [dist.mean, dist.std, *dist.interval(self._coverage)]
+        found += [dist.quantile(q) for q in self._quantiles]
+        return dict(zip(self.columns, found, strict=True))

@@ -1,4 +1,4 @@
-"""Progress and remarks: on a terminal only, so that a pipe or a log stays silent."""
+"""Progress and notes: on a terminal only, so that a pipe or a log stays silent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 
 def progress(description: str, total: int | None = None) -> tqdm:
-    """Count rows on the error stream; on anything but a terminal, count nothing."""
+    """Count rows on the error stream if it is a terminal."""
     return tqdm(
         desc=description,
         total=total,
@@ -21,7 +21,7 @@ def progress(description: str, total: int | None = None) -> tqdm:
 
 
 def remark(text: str) -> None:
-    """Say something that nobody needs who is not looking."""
+    """Print a note to the error stream if it is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
 

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import argparse
 
-from boscage import MondrianForestClassifier
-from boscage._cli import models
-from boscage._cli.errors import require_folder
-from boscage._cli.labels import Kind
-from boscage._cli.tables import Source
+import numpy as np
+
+from boscage._cli import columns, models
+from boscage._cli.labels import KnownLabels
+from boscage._cli.notes import Notes
+from boscage._cli.outputs import require_writable
+from boscage._cli.sources import Source
 from boscage._cli.terminal import progress, remark
 
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
     output = args.output or args.model
-    require_folder(output)
-    model = models.load(args.model, args.n_jobs)
+    require_writable(output, table=args.table)
+    model = models.load_online(args.model, args.n_jobs, "add")
+    notes = Notes.of(model)
+    target = notes.check_target(args.model, args.target)
+    id_column = notes.check_ids(args.model, args.id_column)
     source = Source(args.table, args.delimiter)
-    source.require(args.target, why="the labels")
-    others = [args.target]
-    if args.id_column:
-        source.require(args.id_column, why="the rows' numbers")
-        others.append(args.id_column)
-    features = models.feature_columns(model, source, args.features, others)
-    kind = Kind.NUMBER
-    if isinstance(model, MondrianForestClassifier):
-        kind = Kind.of_classes(model.classes_)
+    others = columns.target_and_ids(source, target, id_column)
+    features = columns.find(model, source, args.features, others)
+    labels = KnownLabels(model, notes.kind, target)
+    before = getattr(model, "classes_", None)
     n_rows = 0
     with progress("training", source.n_rows) as bar:
         for chunk in source.chunks([*features, *others], args.chunk_rows):
-            X = models.features(model, chunk, features)
-            y = kind.labels(chunk, args.target)
-            models.learn(model, chunk, X, y, args.id_column)
+            X = columns.features(model, chunk, features)
+            y = labels.read(chunk)
+            columns.learn(model, chunk, X, y, id_column)
             n_rows += len(chunk)
             bar.update(len(chunk))
-    model.save(output)
+    labels.finish()
+    models.save(model, output)
+    if before is not None and len(new := np.setdiff1d(model.classes_, before)):
+        remark(f"new classes: {', '.join(map(str, new))}")
     remark(f"{output}: {n_rows} rows added, {model.n_rows_} in all")

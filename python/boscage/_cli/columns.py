@@ -1,0 +1,93 @@
+"""How a model's columns are found in a table, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from boscage._cli.errors import UserError, blaming
+from boscage._cli.models import Model
+from boscage._cli.sources import Source
+from boscage._cli.tables import Chunk
+
+
+def find(
+    model: Model,
+    source: Source,
+    chosen: list[str] | None,
+    others: dict[str, str],
+    left_out: Sequence[str] = (),
+) -> list[str]:
+    """Choose the table's columns that are the model's features, in the model's order.
+
+    They are those `chosen`, or else found by their names; a model that was trained on an array
+    has no names and takes every column that is neither among `others` nor `left_out`, in the
+    table's order. `others` says what columns are that cannot be features.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if chosen:
+        require_features(source, chosen, others)
+        columns = chosen
+    elif names is not None:
+        columns = [str(name) for name in names]
+        source.require(*columns, why="the model was trained on it")
+    else:
+        columns = [column for column in source.columns if column not in {*others, *left_out}]
+    if len(columns) != model.n_features_in_:
+        raise UserError(
+            f"{source.name}: found {len(columns)} columns for features, expected"
+            f" {model.n_features_in_}, as the model was trained on"
+        )
+    return columns
+
+
+def require_once(option: str, names: list[str]) -> None:
+    """Refuse names of columns of which one comes twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{option}: column {name!r} is named twice")
+
+
+def require_features(source: Source, chosen: list[str], others: dict[str, str]) -> None:
+    """Refuse features that the table lacks, or that are something else already."""
+    source.require(*chosen, why="a feature")
+    require_once("--features", chosen)
+    for name in chosen:
+        if name in others:
+            raise UserError(f"--features: {name!r} is {others[name]}, it cannot be a feature too")
+
+
+def target_and_ids(source: Source, target: str, id_column: str | None) -> dict[str, str]:
+    """What columns are that are no features, by their names; refuse those that are not there."""
+    source.require(target, why="the target")
+    others = {target: "the target"}
+    if id_column is not None:
+        source.require(id_column, why="the ids")
+        if id_column == target:
+            raise UserError(f"--id-column: {target!r} is the target, it cannot hold the ids too")
+        others[id_column] = "the column of ids"
+    return others
+
+
+def learn(model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None) -> None:
+    """Add a chunk's rows to a model, which may be new."""
+    ids = chunk.ids(id_column) if id_column else None
+    is_new = not hasattr(model, "n_features_in_")
+    with blaming(chunk.rows):
+        try:
+            (model.fit if is_new else model.partial_fit)(X, y, ids=ids)
+        except ValueError:
+            if id_column and ids is not None and not is_new:
+                chunk.refuse_held(id_column, ids, model.ids_)
+            raise
+
+
+def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
+    """Read a chunk's features as the model takes them: with names if it knows names."""
+    table = chunk.features(columns)
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return table.rename_columns([str(name) for name in names])
+    return np.column_stack([column.to_numpy() for column in table.columns])

@@ -1,0 +1,284 @@
+"""Mistakes are named with file, row and column, and leave everything as it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import FEW, fails, run
+
+from boscage._cli import tables
+from boscage._cli.main import main
+from boscage._cli.sources import Source
+
+
+@pytest.mark.parametrize(
+    ("cell", "found", "expected"),
+    [
+        ("abc", "'abc'", "a number"),
+        ("1,5", None, "columns"),
+        ("", "no value", "a number"),
+        ("NA", "'NA'", "a number"),
+        ("nan", "nan", "a finite number"),
+        ("-inf", "-inf", "a finite number"),
+        ("1e999", "inf", "a finite number"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "update", "stdin"])
+@pytest.mark.parametrize("chunk", ["5", "1000"])
+def test_a_bad_cell_is_named(
+    iris_model: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    cell: str,
+    found: str | None,
+    expected: str,
+    chunk: str,
+) -> None:
+    rows = [line.split(",") for line in Path("iris_test.csv").read_text().splitlines()]
+    rows[13][2] = cell  # row 13 after the header, column x1
+    Path("bad.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    before, files = Path(iris_model).read_bytes(), set(os.listdir())
+    name = "bad.csv"
+    args = {
+        "fit": ["fit", name, "-t", "species", "-o", "new.model", *FEW],
+        "predict": ["predict", iris_model, name, "-o", "new.csv"],
+        "evaluate": ["evaluate", iris_model, name, "-t", "species"],
+        "update": ["update", iris_model, name, "-t", "species", "--id-column", "id"],
+        "stdin": ["predict", iris_model, "-", "-o", "new.csv"],
+    }[command]
+    if command == "stdin":
+        name = "standard input"
+        data = io.BytesIO(Path("bad.csv").read_bytes())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
+    said = fails(capsys, *args, "--chunk-rows", chunk)
+    if found is None:
+        assert said == f"{name}: row 13: found 7 columns, expected 6, as in the header"
+    else:
+        assert said == f"{name}: row 13, column 'x1': found {found}, expected {expected}"
+    assert Path(iris_model).read_bytes() == before
+    assert set(os.listdir()) == files
+
+
+def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *lines = Path("iris_test.csv").read_text().splitlines()
+    no_label = [*lines[:3], lines[3].rsplit(",", 1)[0] + ",", *lines[4:]]
+    Path("bad.csv").write_text("\n".join([header, *no_label]) + "\n")
+    said = fails(capsys, "fit", "bad.csv", "-t", "species", "-o", "m")
+    assert said == "bad.csv: row 4, column 'species': found no value, expected a label"
+
+    no_id = [*lines[:5], "-1," + lines[5].split(",", 1)[1], *lines[6:]]
+    Path("bad.csv").write_text("\n".join([header, *no_id]) + "\n")
+    said = fails(capsys, "update", iris_model, "bad.csv", "-t", "species", "--id-column", "id")
+    assert said.startswith("bad.csv: row 6, column 'id': found '-1', expected a whole number")
+
+    said = fails(capsys, "fit", "iris.csv", "-t", "species", "--task", "regression", "-o", "m")
+    assert said.startswith("iris.csv: row 1, column 'species': found 'v")
+
+
+def test_truth_values_count_as_numbers_in_csv_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("flag\ntrue\nFALSE\nTrue\n")
+    (chunk,) = Source(str(path)).chunks(["flag"], 10)
+    assert chunk.numbers("flag").to_pylist() == [1.0, 0.0, 1.0]
+
+
+def test_numbers_of_rows_that_are_there_already(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.csv").write_text("n,x,y\n5,1,0\n6,2,1\n7,3,0\n")
+    Path("b.csv").write_text("n,x,y\n8,1,0\n6,2,1\n")
+    Path("c.csv").write_text("n,x,y\n8,1,0\n9,2,1\n8,3,1\n")
+    run("fit", "a.csv", "-t", "y", "-o", "m", "--id-column", "n", *FEW)
+    before = Path("m").read_bytes()
+    said = fails(capsys, "update", "m", "b.csv", "-t", "y", "--id-column", "n")
+    assert said == (
+        "b.csv: row 2, column 'n': found 6, expected a number that no row of the model has"
+    )
+    said = fails(capsys, "fit", "c.csv", "-t", "y", "-o", "m", "--id-column", "n", *FEW)
+    assert said == "c.csv: row 3, column 'n': found 8 again, expected another number for each row"
+    assert Path("m").read_bytes() == before
+
+
+def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("x,y\n1,0\n2,1\n3,0\n")
+    Path("b.csv").write_text("x,y\n1,0\n2,yes\n")
+    run("fit", "a.csv", "-t", "y", "-o", "m", *FEW)
+    said = fails(capsys, "update", "m", "b.csv", "-t", "y")
+    assert said == (
+        "b.csv: row 2, column 'y': found 'yes', expected a whole number, as the other labels"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["fit", "none.csv", "-t", "y", "-o", "m"], "none.csv: No such file or directory"),
+        (["fit", "empty.csv", "-t", "y", "-o", "m"], "empty.csv: the file is empty, expected a"),
+        (["fit", "header.csv", "-t", "y", "-o", "m"], "header.csv: the table has no rows"),
+        (["fit", "twice.csv", "-t", "y", "-o", "m"], "twice.csv: two columns are named 'x'"),
+        (["fit", "iris.csv", "-t", "kind", "-o", "m"], "iris.csv: there is no column 'kind'"),
+        (["fit", "only.csv", "-t", "y", "-o", "m"], "only.csv: no column is left to learn from"),
+        (["fit", "broken.parquet", "-t", "y", "-o", "m"], "broken.parquet: "),
+        (
+            ["fit", "latin.csv", "-t", "y", "-o", "m"],
+            "latin.csv: row 1, column 'y': found b'caf\\xe9', expected UTF-8 text",
+        ),
+        (["fit", "iris.csv", "-t", "species", "-o", "no/m"], "no/m: there is no folder 'no'"),
+        (
+            ["fit", "iris.csv", "-t", "species", "-o", "m", "--noise", "local"],
+            "--noise is for regression, this is classification",
+        ),
+        (
+            ["fit", "diabetes.csv", "-t", "sex", "-o", "m", "--model", "bart", "--k", "1e9"],
+            "diabetes.csv: rows 1 to 442: k must be from",
+        ),
+        (
+            ["fit", "iris.csv", "-t", "species", "--id-column", "species", "-o", "m"],
+            "--id-column: 'species' is the target",
+        ),
+        (
+            ["fit", "iris.csv", "-t", "species", "--features", "x0,species", "-o", "m"],
+            "--features: 'species' is the target",
+        ),
+        (
+            [
+                "fit",
+                "iris.csv",
+                "-t",
+                "species",
+                "--features",
+                "x0,id",
+                "--id-column=id",
+                "-o",
+                "m",
+            ],
+            "--features: 'id' is the column of ids",
+        ),
+        (
+            ["fit", "iris.csv", "-t", "species", "--features", "x0,x1,x0", "-o", "m"],
+            "--features: column 'x0' is named twice",
+        ),
+        (
+            ["predict", "iris.model", "iris.csv", "--features", "x0,x1,x2,x0"],
+            "--features: column 'x0' is named twice",
+        ),
+        (
+            ["fit", "iris.csv", "-t", "species", "-o", "m", "--feature-range", "5", "1"],
+            "--feature-range: found 5 1, expected LOW and HIGH",
+        ),
+        (["fit", "iris.csv", "-t", "species", "-o", "."], ".: found a folder, expected the name"),
+        (["fit", "iris.csv", "-t", "species", "-o", "iris.csv"], "iris.csv: this is the table"),
+        (["fit", ".", "-t", "species", "-o", "m"], ".: found a folder, expected a table"),
+        (["info", "."], ".: found a folder, expected a model file"),
+        (
+            ["predict", "prediction.model", "kept.csv", "--keep", "prediction"],
+            "--keep: 'prediction' is the name of a column of predictions",
+        ),
+        (["forget", "iris.model", "100", "--id-column", "id"], "--id-column names a column of a"),
+        (["predict", "none.model", "iris.csv"], "none.model: No such file or directory"),
+        (["predict", "iris.csv", "iris.csv"], "iris.csv: "),
+        (["predict", "iris.model", "diabetes.csv"], "diabetes.csv: there is no column 'x0'"),
+        (["predict", "iris.model", "iris.csv", "--quantiles", "0.5"], "iris.model: a classifier"),
+        (
+            ["predict", "iris.model", "iris.csv", "-o", "no/out.csv"],
+            "no/out.csv: there is no folder",
+        ),
+        (["forget", "iris.model", "7"], "iris.model: "),
+        (["forget", "iris.model", "seven"], "found 'seven', expected a row's number"),
+        (["forget", "iris.model"], "no row is named"),
+        (["forget", "iris.model", "--ids-from", "iris.csv"], "iris.csv: found 6 columns"),
+        (
+            ["update", "iris.model", "iris.csv", "-t", "species", "--id-column", "id"],
+            "iris.csv: row 1, column 'id': found 100, expected a number that no row",
+        ),
+        (["info", "short.model"], "short.model: "),
+    ],
+)
+def test_mistakes_are_explained(
+    iris_model: str, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    Path("empty.csv").write_text("")
+    Path("header.csv").write_text("x,y\n")
+    Path("twice.csv").write_text("x,x,y\n1,2,3\n")
+    Path("only.csv").write_text("y\n3\n")
+    Path("latin.csv").write_bytes("x,y\n1,caf\xe9\n".encode("latin-1"))
+    Path("broken.parquet").write_bytes(Path("iris.parquet").read_bytes()[:-40])
+    Path("kept.csv").write_text("x0,x1,x2,x3,prediction\n1,2,3,4,5\n")
+    Path("prediction.model").write_bytes(Path(iris_model).read_bytes())
+    Path("short.model").write_bytes(Path(iris_model).read_bytes()[:-40])
+    before = Path(iris_model).read_bytes()
+    assert fails(capsys, *args).startswith(said)
+    assert Path(iris_model).read_bytes() == before
+    assert not Path("m").exists()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["guess"],
+        ["fit", "iris.csv"],
+        ["fit", "iris.csv", "-t", "y", "-o", "m", "--n-estimators", "0"],
+        ["predict", "m", "iris.csv", "--interval", "1.5"],
+    ],
+)
+def test_wrong_usage(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(args)
+    assert exit_.value.code == 2
+    assert "usage: boscage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        (["--n-estimators", "abc"], "a whole number, at least 1"),
+        (["--n-estimators", "2.5"], "a whole number, at least 1"),
+        (["--min-samples-split", "1"], "a whole number, at least 2"),
+        (["--lifetime", "-1"], "a number above 0, or inf"),
+        (["--lifetime", "nan"], "a number above 0, or inf"),
+        (["--noise-variance", "inf"], "a number above 0"),
+        (["--discount", "0"], "a number above 0, or 'loo'"),
+        (["--alpha-s", "1"], "a number between 0 and 1"),
+        (["--beta-s", "-0.5"], "a number of at least 0"),
+        (["--sparse", "no"], "a number above 0, or 'yes'"),
+        (["--posterior", "slow"], "one of exact, fast, joint"),
+        (["--random-state", "-1"], "a whole number, at least 0"),
+        (["--n-jobs", "0"], "a number of threads, or -1 for one on every core"),
+        (["--delimiter", "::"], "one character, such as ; or |, or \\t for a tab"),
+        (["--delimiter", ""], "one character, such as ; or |, or \\t for a tab"),
+        (["--features", ","], "names of columns, separated by commas"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_below_one_line_of_usage(
+    option: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["fit", "t.csv", "-t", "y", "-o", "m", *option])
+    assert exit_.value.code == 2
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: boscage fit TABLE -t COLUMN -o MODEL")
+    name, value = option
+    assert error == f"boscage fit: error: argument {name}: found {value!r}, expected {expected}"
+
+
+def test_an_interrupt_leaves_the_model_file(
+    iris_model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Path(iris_model).read_bytes()
+
+    def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables.Chunk, "features", interrupted)
+    how = ["-t", "species", "--id-column", "id"]
+    assert main(["update", iris_model, "iris_test.csv", *how]) == 130
+    assert capsys.readouterr().err == "boscage update: interrupted, nothing was written\n"
+    assert Path(iris_model).read_bytes() == before

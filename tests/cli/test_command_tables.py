@@ -1,0 +1,75 @@
+"""Tables are read in chunks, of any type and size."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from boscage._cli.sources import Source
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_large_table_is_never_held_whole(tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / f"large.{kind}")
+    rng = np.random.default_rng(0)
+    columns = {f"x{d}": rng.random(400_000) for d in range(10)}
+    if kind == "csv":
+        pacsv.write_csv(pa.table(columns), path)
+    else:
+        pq.write_table(pa.table(columns), path, row_group_size=50_000)
+    del columns
+    size = os.path.getsize(path)
+    before, most, rows, total = pa.total_allocated_bytes(), 0, 0, 0.0
+    for chunk in Source(path).chunks(["x0", "x5"], 10_000):
+        assert chunk.first_row == rows + 1
+        rows += len(chunk)
+        total += chunk.numbers("x5").to_numpy().sum()
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert rows == 400_000
+    assert total == pytest.approx(200_000, rel=0.01)
+    assert most < 0.6 * size  # about 35 MB, whatever the size
+
+
+def test_chunks_have_the_size_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "".join(f"{i}\n" for i in range(1000)))
+    for size in (1, 7, 999, 1000, 1001):
+        chunks = list(Source(str(path)).chunks(["a"], size))
+        assert [len(c) for c in chunks[:-1]] == [size] * (len(chunks) - 1)
+        values = np.concatenate([c.numbers("a").to_numpy() for c in chunks])
+        np.testing.assert_array_equal(values, np.arange(1000))
+
+
+def test_headers_and_cells_may_be_quoted_and_padded(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    text = '\ufeff"a, b","c\nd"\n" 1.5 ","x\ny"\n2, z\n'
+    path.write_text(text, encoding="utf-8", newline="")
+    source = Source(str(path))
+    assert source.columns == ["a, b", "c\nd"]
+    (chunk,) = source.chunks(source.columns, 10)
+    assert chunk.numbers("a, b").to_pylist() == [1.5, 2.0]
+    assert chunk.column("c\nd").to_pylist() == ["x\ny", "z"]
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    table = pa.table(
+        {
+            "flag": [True, False],
+            "small": pa.array([1, 2], pa.uint8()),
+            "word": pa.array(["a", "b"]).dictionary_encode(),
+            "text": pa.array(["1", "2.5"], pa.large_string()),
+        }
+    )
+    pq.write_table(table, path)
+    (chunk,) = Source(path).chunks(table.column_names, 10)
+    assert chunk.numbers("flag").to_pylist() == [1.0, 0.0]
+    assert chunk.numbers("small").to_pylist() == [1.0, 2.0]
+    assert chunk.numbers("text").to_pylist() == [1.0, 2.5]
+    assert chunk.column("word").to_pylist() == ["a", "b"]
