@@ -4,6 +4,7 @@
 //! Each tree sees all rows and at every node some of the features (Breiman 2001, without the bootstrap), so
 //! that its cuts are where they take away most squared error, and not where chance put them.
 
+use crate::data::goes_right;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::draw_next;
@@ -83,7 +84,7 @@ impl<'a> Grower<'a> {
             let ranks = &self.ranks[split.feature];
             let mut middle = 0;
             for i in 0..node.len() {
-                if ranks[node[i] as usize] <= split.rank {
+                if !goes_right(ranks[node[i] as usize], split.rank) {
                     node.swap(i, middle);
                     middle += 1;
                 }

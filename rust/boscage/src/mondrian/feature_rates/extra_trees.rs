@@ -6,7 +6,7 @@
 //! irrelevant features as its weakness), after which nothing looks at labels any more.
 
 use crate::control::{Run, map};
-use crate::data::Rows;
+use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
@@ -212,7 +212,7 @@ impl Grower<'_> {
             let column = &self.columns[d];
             let mut middle = 0;
             for i in 0..node.len() {
-                if column[node[i] as usize] <= threshold {
+                if !goes_right(column[node[i] as usize], threshold) {
                     node.swap(i, middle);
                     middle += 1;
                 }
@@ -244,7 +244,8 @@ impl Grower<'_> {
     /// Impurity on both sides of a cut together.
     fn after(&self, node: &[u32], d: usize, threshold: f64, all: &Impurity) -> f64 {
         let column = &self.columns[d];
-        let left = self.impurity(node.iter().copied().filter(|&row| column[row as usize] <= threshold));
+        let left =
+            self.impurity(node.iter().copied().filter(|&row| !goes_right(column[row as usize], threshold)));
         left.total + left.rest_of(all)
     }
 }

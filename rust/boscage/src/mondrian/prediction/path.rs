@@ -186,7 +186,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 task.end = task.start;
                 return;
             }
-            let stays = |x: X| (x.into() > skip.threshold) == skip.right;
+            let stays = |x: X| skip.keeps(x.into());
             if here.iter().any(|&point| !stays(self.points.row(point)[skip.feature as usize])) {
                 let middle = task.start + partition(here, &mut self.scratch, &self.points, skip.cut());
                 let (left, right) = (task.start..middle, middle..task.end);
@@ -260,7 +260,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         let middle = task.start
             + match here {
                 &mut [point] => {
-                    usize::from(self.points.row(point)[cut.feature as usize].into() <= cut.threshold)
+                    usize::from(!cut.goes_right(self.points.row(point)[cut.feature as usize].into()))
                 }
                 _ => partition(here, &mut self.scratch, &self.points, cut),
             };
@@ -356,9 +356,9 @@ impl<'a> Shells<'a> {
     /// tree's own next cut comes at `end`, so all cuts before it are the shells'.
     fn separates(&mut self, end: f64, value: impl Fn(u32) -> f64) -> Option<f64> {
         while let Some(cut) = self.cell.next_cut(end) {
-            let right = value(cut.feature) > cut.threshold;
+            let right = cut.goes_right(value(cut.feature));
             let (low, _) = self.domain.bounds(self.tree_level as usize, cut.feature as usize);
-            let rows_right = cut.threshold < low;
+            let rows_right = cut.goes_right(low);
             if right != rows_right {
                 return Some(cut.time);
             }

@@ -407,7 +407,7 @@ impl SumTree {
         let sums = &self.sums[..2 * self.leaves];
         let (mut i, mut rest) = (1, u * sums[1]);
         if !self.leaves.ilog2().is_multiple_of(2) {
-            let right = goes_right(rest, sums[2], sums[3]);
+            let right = lies_beyond(rest, sums[2], sums[3]);
             rest = either(right, rest, rest - sums[2]);
             i = 2 + right as usize;
         }
@@ -416,9 +416,9 @@ impl SumTree {
         while i < self.leaves {
             let below = &sums[4 * i..4 * i + 4];
             let beyond = rest - sums[2 * i];
-            let right = goes_right(rest, sums[2 * i], sums[2 * i + 1]);
-            let of_left = goes_right(rest, below[0], below[1]);
-            let of_right = goes_right(beyond, below[2], below[3]);
+            let right = lies_beyond(rest, sums[2 * i], sums[2 * i + 1]);
+            let of_left = lies_beyond(rest, below[0], below[1]);
+            let of_right = lies_beyond(beyond, below[2], below[3]);
             let again = (of_left & !right) | (of_right & right);
             rest = either(right, rest, beyond);
             rest = either(again, rest, rest - either(right, below[0], below[2]));
@@ -430,7 +430,7 @@ impl SumTree {
 
 /// Whether a number lies beyond the left one of two sums, and the right one is not zero: 0 or 1, for nobody could foresee
 /// where a branch goes.
-fn goes_right(rest: f64, left: f64, right: f64) -> u64 {
+fn lies_beyond(rest: f64, left: f64, right: f64) -> u64 {
     u64::from(right > 0.0) & u64::from(rest >= left)
 }
 
@@ -454,7 +454,7 @@ mod tests {
         while cuts.len() < n {
             let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
             cuts.push(cut);
-            cell.descend(x[cut.feature as usize] > cut.threshold);
+            cell.descend(cut.goes_right(x[cut.feature as usize]));
         }
         cuts
     }
@@ -495,7 +495,7 @@ mod tests {
                 let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 0));
                 let mut n = 0;
                 while let Some(cut) = cell.next_cut(f64::INFINITY) {
-                    cell.descend(x > cut.threshold);
+                    cell.descend(cut.goes_right(x));
                     n += 1;
                     assert!(n < 2000, "level {level}, seed {seed}, to {x}");
                 }
@@ -571,8 +571,8 @@ mod tests {
                 let cut = loop {
                     let cut = cell.next_cut(f64::INFINITY).unwrap();
                     let d = cut.feature as usize;
-                    let right = x[d] > cut.threshold;
-                    if right != (y[d] > cut.threshold) {
+                    let right = cut.goes_right(x[d]);
+                    if right != cut.goes_right(y[d]) {
                         break cut;
                     }
                     cell.descend(right);

@@ -1,6 +1,6 @@
 //! The boxes `K_0 < K_1 < ...` on which the keyed process lives, and the rate of every feature.
 
-use crate::data::Rows;
+use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 
@@ -193,7 +193,7 @@ impl Domain {
     /// The largest value of a feature that goes left at a cut of its coordinate.
     pub(crate) fn threshold(&self, d: usize, cut: f64) -> f64 {
         let Some(maps) = &self.maps else { return cut };
-        largest(|x| f64::from(maps[d].coordinate(self.low[d], self.units[d], x)) <= cut)
+        largest(|x| !goes_right(f64::from(maps[d].coordinate(self.low[d], self.units[d], x)), cut))
     }
 
     /// Bounds of `K_level` in one dimension, in coordinates.

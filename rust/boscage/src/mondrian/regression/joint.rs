@@ -388,7 +388,7 @@ pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Rows;
+    use crate::data::{Rows, goes_right};
     use crate::mondrian::forest::Batch;
     use crate::mondrian::forest::settings::MondrianSettings;
     use crate::mondrian::process::domain::Domain;
@@ -463,8 +463,9 @@ mod tests {
                 for (j, entry) in row.iter_mut().enumerate() {
                     let mut node = 0;
                     while tree.children_left[node] >= 0 {
-                        let left =
-                            |row: usize| x[2 * row + tree.feature[node] as usize] <= tree.threshold[node];
+                        let left = |row: usize| {
+                            !goes_right(x[2 * row + tree.feature[node] as usize], tree.threshold[node])
+                        };
                         if left(i) != left(j) {
                             break;
                         }

@@ -5,7 +5,7 @@
 //! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
 //! one entry, which stays where it was; to take it out again joins the two slices around it.
 
-use crate::data::RowId;
+use crate::data::{RowId, goes_right};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -246,10 +246,10 @@ impl Arena {
         Cut { time, feature, threshold }
     }
 
-    /// The side that a point goes to, and the child there. `x <= threshold` goes left.
+    /// The side that a point goes to, and the child there.
     pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
         let Split { feature, threshold, children, .. } = &self.splits[split.rank()];
-        let right = x(*feature) > *threshold;
+        let right = goes_right(x(*feature), *threshold);
         (right, children[usize::from(right)])
     }
 

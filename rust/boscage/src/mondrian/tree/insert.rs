@@ -121,7 +121,7 @@ impl<'a> Workbench<'a> {
         let cut = arena.cut(split);
         let n_left = match &mut rows[task.range()] {
             // Most nodes are reached by one row.
-            &mut [row] => usize::from(table.column(cut.feature, 1).at(row) <= cut.threshold),
+            &mut [row] => usize::from(!cut.goes_right(table.column(cut.feature, 1).at(row))),
             here => partition(here, &mut self.scratch, table, cut),
         };
         let middle = task.start + n_left as u32;

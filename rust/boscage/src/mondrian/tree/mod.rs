@@ -7,7 +7,7 @@ pub(crate) mod statistics;
 
 use crate::control::Control;
 use crate::data::RowId;
-use crate::data::{Scalar, Table};
+use crate::data::{Scalar, Table, goes_right};
 use crate::error::Result;
 use crate::mondrian::forest::row_index::Arrival;
 use crate::mondrian::process::cut::Cut;
@@ -401,7 +401,7 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
     /// Whether all rows go to one side of a cut.
     pub(crate) fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
         let column = self.table.column(cut.feature, rows.len());
-        rows.iter().all(|&row| (column.at(row) > cut.threshold) == right)
+        rows.iter().all(|&row| cut.goes_right(column.at(row)) == right)
     }
 
     /// Whether all rows are the same where a cut could see it.
@@ -426,7 +426,7 @@ pub(crate) fn partition<S: Scalar>(
 ) -> usize {
     let column = table.column(cut.feature, rows.len());
     let threshold = S::not_above(cut.threshold);
-    let goes_right = |row: RowId| column.value(row) > threshold;
+    let goes_right = |row: RowId| goes_right(column.value(row), threshold);
     let Some(&first) = rows.first() else { return 0 };
     // Many cuts leave all rows on one side: then nothing moves.
     let right = goes_right(first);
