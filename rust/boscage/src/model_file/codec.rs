@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::row_values::Values;
+use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
@@ -240,7 +240,7 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<M
 
 /// Targets in order of arrival.
 fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
-    forest.roster.rows().map(|row| forest.targets[row as usize]).collect()
+    forest.row_index.rows().map(|row| forest.targets[row as usize]).collect()
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
@@ -260,9 +260,9 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotati
             writer.list(values, |writer, value| writer.f64(*value));
         }
     }
-    writer.u64(forest.roster.next_id());
-    let rows: Vec<u32> = forest.roster.rows().collect();
-    writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
+    writer.u64(forest.row_index.next_id());
+    let rows: Vec<u32> = forest.row_index.rows().collect();
+    writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
     let values = || rows.iter().flat_map(|&row| forest.row_values(row));
     // Not the width that the forest has: rows that left may have needed it.
     let narrow = values().all(|value| f32::exact(value).is_some());
@@ -279,7 +279,7 @@ struct StoredForest {
     domain: Domain,
     next_id: u64,
     ids: Vec<u64>,
-    values: Values,
+    values: RowValues,
 }
 
 fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
@@ -309,8 +309,8 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
         .ok_or_else(|| wrong("a table that is too large"))?;
     let bytes = reader.take(to_usize(size)?)?;
     let values = match width {
-        4 => Values::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
-        8 => Values::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+        4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        8 => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
         _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
     };
     Ok(StoredForest { settings, annotation, domain, next_id, ids, values })
@@ -347,14 +347,14 @@ trait Restored {
 
 impl Restored for MondrianClassifier {
     fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
+        self.forest.row_index.set_next_id(next_id);
         self.forest.annotation = annotation;
     }
 }
 
 impl Restored for MondrianRegressor {
     fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
+        self.forest.row_index.set_next_id(next_id);
         self.forest.annotation = annotation;
     }
 }

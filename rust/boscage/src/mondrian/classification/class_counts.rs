@@ -19,7 +19,7 @@ const MIXED: u32 = 1 << 31;
 
 /// The classes at every node of one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Classes {
+pub(crate) struct ClassCounts {
     /// Words to a set of classes.
     words: usize,
     /// Two sets to a split: the tables `tab_jk`, and the classes that both children have.
@@ -39,7 +39,7 @@ pub(crate) enum Held<'a> {
     Several(&'a [(Class, u32)]),
 }
 
-impl Classes {
+impl ClassCounts {
     /// Words to a set of classes.
     pub(crate) fn words(&self) -> usize {
         self.words
@@ -148,7 +148,7 @@ impl Classes {
     }
 }
 
-impl Statistics for Classes {
+impl Statistics for ClassCounts {
     type Target = Class;
 
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Class]) {

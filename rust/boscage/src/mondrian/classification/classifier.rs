@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::class_counts::{Class, Classes, Held, iter_bits};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, iter_bits};
 use crate::mondrian::classification::kneser_ney::{Predictor, Room};
 use crate::mondrian::forest::export::{ExportedTree, NodeValues};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
@@ -40,7 +40,7 @@ use crate::mondrian::tree::arena::NodeId;
 /// ```
 #[derive(Debug, Clone)]
 pub struct MondrianClassifier {
-    pub(crate) forest: Forest<Classes>,
+    pub(crate) forest: Forest<ClassCounts>,
     pub(crate) discount: f64,
     /// Label, rows and declaredness of every class seen, by class.
     pub(crate) classes: ClassTable,
@@ -165,7 +165,7 @@ impl MondrianClassifier {
     }
 
     /// Adds rows. Any batching and order gives the same forest, bit for bit; so trees take rows in together, when
-    /// somebody asks for a prediction, or [`settle`](Self::settle) does.
+    /// somebody asks for a prediction, or [`flush`](Self::flush) does.
     ///
     /// # Errors
     /// As for `fit`, but it is not interrupted. After an error nothing has changed.
@@ -184,15 +184,15 @@ impl MondrianClassifier {
     ///
     /// # Errors
     /// An interrupt: some rows go on waiting.
-    pub fn settle(&self, run: &Run<'_>) -> Result<()> {
-        self.forest.body(run).map(drop)
+    pub fn flush(&self, run: &Run<'_>) -> Result<()> {
+        self.forest.flushed(run).map(drop)
     }
 
     /// Whether trees have all rows and no others, and the boxes that predictions need: if not, the first prediction sees
     /// to it.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.forest.is_settled()
+    pub fn is_flushed(&self) -> bool {
+        self.forest.is_flushed()
     }
 
     /// How many rows the trees have to take in or let go before they predict: those that came or left since they last
@@ -241,7 +241,7 @@ impl MondrianClassifier {
         self.classes.declare(&other.classes.declared());
         let own = |class: Class| of_class[class as usize];
         self.forest.merge(&other.forest, own)?;
-        let came = other.forest.roster.rows().map(|row| own(other.forest.targets[row as usize]));
+        let came = other.forest.row_index.rows().map(|row| own(other.forest.targets[row as usize]));
         self.classes.count(&came.collect::<Vec<_>>(), 1);
         Ok(())
     }
@@ -267,7 +267,7 @@ impl MondrianClassifier {
     /// [`Error::UnknownId`]; an interrupt.
     pub fn loo_proba(&self, ids: &[u64], discounts: &[f64], run: &Run<'_>) -> Result<Vec<f64>> {
         discounts.iter().try_for_each(|&discount| check_discount(discount))?;
-        let rows = self.forest.roster.find(ids)?;
+        let rows = self.forest.row_index.find(ids)?;
         let gather = Gather::new(self, discounts);
         let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
         let mut out = Vec::new();
@@ -427,7 +427,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-impl Visitor<Classes> for Gather<'_> {
+impl Visitor<ClassCounts> for Gather<'_> {
     type Chunk = Gathered;
 
     fn start(&self, n_rows: usize) -> Gathered {
@@ -443,7 +443,7 @@ impl Visitor<Classes> for Gather<'_> {
     fn visit<S: Scalar>(
         &self,
         number: usize,
-        tree: &Tree<S, Classes>,
+        tree: &Tree<S, ClassCounts>,
         row: usize,
         stops: &[Stop],
         chunk: &mut Gathered,
@@ -460,7 +460,7 @@ impl Visitor<Classes> for Gather<'_> {
     fn restored<S: Scalar>(
         &self,
         _: usize,
-        _: &Tree<S, Classes>,
+        _: &Tree<S, ClassCounts>,
         _: &[NodeId],
         Gathered { rooms, .. }: &mut Gathered,
     ) {
@@ -472,8 +472,8 @@ struct Customers {
     live: Vec<Class>,
 }
 
-impl NodeValues<Classes> for Customers {
-    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, Classes>, order: &[NodeId]) -> (usize, Vec<f64>) {
+impl NodeValues<ClassCounts> for Customers {
+    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, ClassCounts>, order: &[NodeId]) -> (usize, Vec<f64>) {
         let n = self.live.len();
         let column = |class: Class| self.live.iter().position(|&live| live == class).expect("it has rows");
         let mut out = vec![0.0; order.len() * n];

@@ -1,7 +1,7 @@
 //! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
 
 use crate::data::Scalar;
-use crate::mondrian::classification::class_counts::{Classes, Held, WORD};
+use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};
 use crate::mondrian::prediction::path::{Branch, Stop};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -64,7 +64,7 @@ impl Room {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Predictor<'a, S> {
     pub(crate) number: usize,
-    pub(crate) tree: &'a Tree<S, Classes>,
+    pub(crate) tree: &'a Tree<S, ClassCounts>,
     /// The parameter `gamma` of discounts.
     pub(crate) gamma: f64,
 }

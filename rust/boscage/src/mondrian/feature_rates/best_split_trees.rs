@@ -38,7 +38,7 @@ pub(crate) struct Grower<'a> {
 }
 
 /// The best cut of a node in one feature.
-struct Split {
+struct BestSplit {
     gain: f64,
     feature: usize,
     /// The greatest rank that goes left.
@@ -69,7 +69,7 @@ impl<'a> Grower<'a> {
             if node.len() < MIN_SAMPLES_SPLIT {
                 continue;
             }
-            let mut best: Option<Split> = None;
+            let mut best: Option<BestSplit> = None;
             for tried in 0..self.n_tries {
                 draw_next(&mut features, tried, &mut stream);
                 let split = self.best_split(node, features[tried]);
@@ -95,7 +95,7 @@ impl<'a> Grower<'a> {
     }
 
     /// The cut of a feature that takes away most squared error, if any takes away some.
-    fn best_split(&self, node: &[u32], feature: usize) -> Option<Split> {
+    fn best_split(&self, node: &[u32], feature: usize) -> Option<BestSplit> {
         let ranks = &self.ranks[feature];
         let mut keys: Vec<u64> =
             node.iter().map(|&row| u64::from(ranks[row as usize]) << 32 | u64::from(row)).collect();
@@ -123,11 +123,11 @@ impl<'a> Grower<'a> {
         best.map(|(gain, i)| {
             let value = |key: u64| self.axes[feature].values[(key & u64::from(u32::MAX)) as usize];
             let threshold = 0.5 * value(keys[i]) + 0.5 * value(keys[i + 1]);
-            Split { gain, feature, rank: (keys[i] >> 32) as u32, threshold }
+            BestSplit { gain, feature, rank: (keys[i] >> 32) as u32, threshold }
         })
     }
 
-    fn choice(&self, node: &[u32], split: &Split) -> Choice {
+    fn choice(&self, node: &[u32], split: &BestSplit) -> Choice {
         let range = |axis: &Axis| {
             node.iter().map(|&row| axis.values[row as usize]).fold(
                 (f64::INFINITY, f64::NEG_INFINITY),

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::with_body;
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
@@ -36,9 +36,9 @@ impl<P: Statistics> Forest<P> {
                 hasher.update((value + 0.0).to_le_bytes());
             }
         }
-        let mut of_row = vec![[0; 16]; self.roster.capacity()];
+        let mut of_row = vec![[0; 16]; self.row_index.capacity()];
         let mut rows: Vec<Hash> = Vec::with_capacity(self.n_rows());
-        for row in self.roster.rows() {
+        for row in self.row_index.rows() {
             let mut hasher = Sha256::new();
             for value in self.row_values(row) {
                 hasher.update(value.to_le_bytes());
@@ -50,8 +50,8 @@ impl<P: Statistics> Forest<P> {
         rows.sort_unstable();
         hasher.update((rows.len() as u64).to_le_bytes());
         hasher.update(rows.as_flattened());
-        with_body!(self.body_alone(), kept => {
-            for tree in &kept.trees {
+        with_storage!(self.flushed_alone(), storage => {
+            for tree in &storage.trees {
                 hasher.update(hash_tree(tree, &of_row));
             }
         });

@@ -2,7 +2,7 @@
 
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::with_body;
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
@@ -40,8 +40,8 @@ pub struct ExportedTree {
 impl<P: Statistics> Forest<P> {
     /// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
     pub(crate) fn export<V: NodeValues<P>>(&self, values: &V) -> Vec<ExportedTree> {
-        with_body!(self.body_alone(), kept => {
-            kept.trees
+        with_storage!(self.flushed_alone(), storage => {
+            storage.trees
                 .iter()
                 .enumerate()
                 .map(|(i, tree)| {

@@ -14,7 +14,7 @@ pub(crate) type Arrival = u64;
 
 /// The rows of a forest by id and by arrival.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Roster {
+pub(crate) struct RowIndex {
     /// Id and arrival of every row of the table, also of those that left.
     entries: Vec<(u64, Arrival)>,
     by_id: HashMap<u64, RowId>,
@@ -24,7 +24,7 @@ pub(crate) struct Roster {
     next_id: u64,
 }
 
-impl Roster {
+impl RowIndex {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()

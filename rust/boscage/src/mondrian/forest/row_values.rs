@@ -6,12 +6,12 @@ use crate::error::Result;
 
 /// Values row after row, in the narrowest type that holds every one of them exactly.
 #[derive(Debug, Clone)]
-pub(crate) enum Values {
+pub(crate) enum RowValues {
     F32(Vec<f32>),
     F64(Vec<f64>),
 }
 
-impl Values {
+impl RowValues {
     /// The table as rows.
     pub(crate) fn rows(&self, n_features: usize) -> Result<Rows<'_>> {
         match self {

@@ -1,8 +1,8 @@
 //! How far a point lies outside the boxes on its path.
 //!
-//! A node's box holds those of its children. So the dimensions in which a point lies outside a box are among
+//! A node's box holds those of its children. So the features in which a point lies outside a box are among
 //! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
-//! leaf up, few boxes are looked at, and few dimensions of each.
+//! leaf up, few boxes are looked at, and few features of each.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ const LANES: usize = 8;
 
 /// A point against a box that grows.
 #[derive(Debug)]
-pub(crate) struct Outside<'a, S> {
+pub(crate) struct BranchRate<'a, S> {
     table: Table<'a, S>,
     /// Rates of the features.
     rates: Vec<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct Outside<'a, S> {
     nodes: Vec<NodeId>,
 }
 
-impl<'a, S: Scalar> Outside<'a, S> {
+impl<'a, S: Scalar> BranchRate<'a, S> {
     pub(crate) fn new(rates: &[f64], table: Table<'a, S>) -> Self {
         let box_of_none = vec![S::ZERO; rates.len()];
         Self {
@@ -73,8 +73,8 @@ impl<'a, S: Scalar> Outside<'a, S> {
         x: &[X],
     ) -> f64 {
         self.open_all();
-        match tree.extents.find(leaf) {
-            Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+        match tree.boxes.find(leaf) {
+            Some((low, high)) => eta(&mut self.open, &self.rates, x, StoredBox { low, high }),
             None => self.include(x, first..first + tree.arena.n_rows(leaf), true),
         }
     }
@@ -113,8 +113,8 @@ impl<'a, S: Scalar> Outside<'a, S> {
             if rate == 0.0 {
                 break;
             }
-            rate = match tree.extents.find(stop.node) {
-                Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+            rate = match tree.boxes.find(stop.node) {
+                Some((low, high)) => eta(&mut self.open, &self.rates, x, StoredBox { low, high }),
                 None => {
                     let siblings = siblings(tree, stop.node, below, first);
                     first = first.min(siblings.start);
@@ -129,7 +129,7 @@ impl<'a, S: Scalar> Outside<'a, S> {
     /// Makes the box hold some of the rows, or be theirs alone, and goes on to it.
     fn include<X: Scalar>(&mut self, x: &[X], rows: Range<usize>, alone: bool) -> f64 {
         let Self { rates, low, high, open, .. } = self;
-        eta(open, rates, x, Grown { rows: &self.rows[rows], alone, low, high })
+        eta(open, rates, x, GrowingBox { rows: &self.rows[rows], alone, low, high })
     }
 }
 
@@ -151,19 +151,19 @@ trait Bounds<S> {
 }
 
 /// A box that a node keeps.
-struct Kept<'a, S> {
+struct StoredBox<'a, S> {
     low: &'a [S],
     high: &'a [S],
 }
 
-impl<S: Scalar> Bounds<S> for Kept<'_, S> {
+impl<S: Scalar> Bounds<S> for StoredBox<'_, S> {
     fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
         [self.low, self.high].map(|bounds| some(bounds, first))
     }
 }
 
 /// A box that comes to hold some rows as it is read.
-struct Grown<'a, S> {
+struct GrowingBox<'a, S> {
     rows: &'a [&'a [S]],
     /// Whether it holds no others.
     alone: bool,
@@ -171,7 +171,7 @@ struct Grown<'a, S> {
     high: &'a mut [S],
 }
 
-impl<S: Scalar> Bounds<S> for Grown<'_, S> {
+impl<S: Scalar> Bounds<S> for GrowingBox<'_, S> {
     #[expect(clippy::inline_always, reason = "its arrays are to stay in registers")]
     #[inline(always)]
     fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {

@@ -2,7 +2,7 @@
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::mondrian::prediction::branch_rate::Outside;
+use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::arena::NodeId;
@@ -54,7 +54,7 @@ pub(crate) struct Space<'a, S> {
 pub(crate) struct Walk<'a, S, X> {
     space: Space<'a, S>,
     points: Table<'a, X>,
-    outside: Outside<'a, S>,
+    outside: BranchRate<'a, S>,
     /// The path to where the walk is.
     stops: Vec<Stop>,
     tasks: Vec<Task>,
@@ -76,7 +76,7 @@ struct Task {
 
 impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
     pub(crate) fn new(space: Space<'a, S>, points: Table<'a, X>) -> Self {
-        let outside = Outside::new(space.domain.rates(), space.table);
+        let outside = BranchRate::new(space.domain.rates(), space.table);
         Self { space, points, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
     }
 
@@ -236,7 +236,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
 
     /// Gathers a node's rows if it has no box and those of a node above have not been gathered.
     fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task) {
-        if task.first.is_none() && !tree.extents.keeps(&tree.arena, task.node) {
+        if task.first.is_none() && !tree.boxes.keeps(&tree.arena, task.node) {
             self.outside.gather(tree, task.node);
             task.first = Some(0);
         }

@@ -6,12 +6,12 @@ use crate::data::{Rows, Scalar, Table, transpose};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
-use crate::mondrian::forest::storage::{Kept, with_body};
+use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::prediction::path::{Shells, Space, Stop, Walk};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
-use crate::mondrian::tree::insert::Workbench;
+use crate::mondrian::tree::insert::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
 
@@ -26,14 +26,14 @@ impl<P: Statistics> Forest<P> {
         /// Rows that are taken through a tree while it is in the cache.
         const CHUNK: usize = 4096;
         self.check_features(rows.n_features())?;
-        let body = self.body(run)?;
+        let storage = self.flushed(run)?;
         let n = rows.n_rows();
         // As many chunks for each thread as for the others.
         let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
         let chunk = n.div_ceil(n_chunks.max(1)).max(1);
         run.map(n.div_ceil(chunk), |i| {
             let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
-            with_body!(body, kept => self.predict_chunk(kept, part, run.control, visitor))
+            with_storage!(storage, storage => self.predict_chunk(storage, part, run.control, visitor))
         })
     }
 
@@ -44,45 +44,45 @@ impl<P: Statistics> Forest<P> {
         run: &Run<'_>,
         visitor: &V,
     ) -> Result<Vec<V::Chunk>> {
-        let body = self.body(run)?;
+        let storage = self.flushed(run)?;
         let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
         run.control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
         run.map(rows.len().div_ceil(chunk), |i| {
             let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
-            with_body!(body, kept => self.leave_out_chunk(kept, part, run.control, visitor))
+            with_storage!(storage, storage => self.leave_out_chunk(storage, part, run.control, visitor))
         })
     }
 
-    fn space<'a, S: Scalar>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
+    fn space<'a, S: Scalar>(&'a self, storage: &'a Storage<S, P>) -> Space<'a, S> {
         Space {
             domain: &self.domain,
             lifetime: self.settings.lifetime,
-            table: Table::new(&kept.values, self.domain.n_features()),
+            table: Table::new(&storage.values, self.domain.n_features()),
         }
     }
 
     fn predict_chunk<S: Scalar, V: Visitor<P>>(
         &self,
-        kept: &Kept<S, P>,
+        storage: &Storage<S, P>,
         rows: Rows<'_>,
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
         if let Some(coordinates) = self.domain.coordinates(rows) {
-            return self.predict_values(kept, &coordinates, control, visitor);
+            return self.predict_values(storage, &coordinates, control, visitor);
         }
         match rows.to_exact::<S>() {
-            Some(values) => self.predict_values(kept, &values, control, visitor),
+            Some(values) => self.predict_values(storage, &values, control, visitor),
             None => {
                 let values = rows.to_exact::<f64>().expect("f64 holds every value");
-                self.predict_values(kept, &values, control, visitor)
+                self.predict_values(storage, &values, control, visitor)
             }
         }
     }
 
     fn predict_values<S: Scalar, X: Scalar, V: Visitor<P>>(
         &self,
-        kept: &Kept<S, P>,
+        storage: &Storage<S, P>,
         values: &[X],
         control: &Control,
         visitor: &V,
@@ -94,10 +94,10 @@ impl<P: Statistics> Forest<P> {
         let mut chunk = visitor.start(n_points);
         let by_column = transpose(values, n_features);
         let points = Table::new(values, n_features).with_transpose(&by_column);
-        let mut walk = Walk::new(self.space(kept), points);
+        let mut walk = Walk::new(self.space(storage), points);
         // The order in which one tree leaves the points is a good one for the next.
-        let (mut inside, outside) = self.places(kept.level, values);
-        for (i, tree) in kept.trees.iter().enumerate() {
+        let (mut inside, outside) = self.places(storage.level, values);
+        for (i, tree) in storage.trees.iter().enumerate() {
             control.check()?;
             if n_points * TIMES > tree.arena.n_nodes() {
                 tree.fetch_all();
@@ -107,7 +107,7 @@ impl<P: Statistics> Forest<P> {
             };
             self.walk(&mut walk, i, tree, &mut inside, &mut visit);
             for &(row, level) in &outside {
-                let levels = level.map(|level| [kept.level, level]);
+                let levels = level.map(|level| [storage.level, level]);
                 self.walk_outside(&mut walk, i, tree, (row, levels), &mut visit);
             }
         }
@@ -116,27 +116,27 @@ impl<P: Statistics> Forest<P> {
 
     fn leave_out_chunk<S: Scalar, V: Visitor<P>>(
         &self,
-        kept: &Kept<S, P>,
+        storage: &Storage<S, P>,
         rows: &[RowId],
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
         let n_features = self.domain.n_features();
-        let table = Table::new(&kept.values, n_features);
+        let table = Table::new(&storage.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut walk = Walk::new(self.space(kept), table);
-        let mut bench = Workbench::new(&self.domain, kept.level);
-        for (i, tree) in kept.trees.iter().enumerate() {
+        let mut walk = Walk::new(self.space(storage), table);
+        let mut scratch = Scratch::new(&self.domain, storage.level);
+        for (i, tree) in storage.trees.iter().enumerate() {
             let mut tree = tree.clone();
             let process = self.process(i, table);
             for (at, &row) in rows.iter().enumerate() {
                 control.check()?;
-                tree.remove(&mut [row], &process, &mut bench);
+                tree.remove(&mut [row], &process, &mut scratch);
                 self.walk(&mut walk, i, &tree, &mut [row], &mut |_, stops: &[Stop]| {
                     visitor.visit(i, &tree, at, stops, &mut chunk);
                 });
-                tree.insert(&mut [row], &process, &mut bench, control)?;
-                let changed: Vec<NodeId> = bench.touched().collect();
+                tree.insert(&mut [row], &process, &mut scratch, control)?;
+                let changed: Vec<NodeId> = scratch.touched().collect();
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
             control.advance(1);
@@ -172,7 +172,7 @@ impl<P: Statistics> Forest<P> {
         points: &mut [RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        if tree.extents.has_splits() {
+        if tree.boxes.has_splits() {
             walk.averaged(tree, points, visit);
         } else {
             walk.realised(tree, Key::of_tree(self.settings.seed, i as u64), None, points, visit);

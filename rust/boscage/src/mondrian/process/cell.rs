@@ -196,10 +196,10 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Draws the dimension and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
+    /// Draws the feature and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
     fn draw_place(&self, level: usize) -> (u32, f64) {
         let key = self.levels[level].key;
-        let d = self.rates[level].find(key.dimension());
+        let d = self.rates[level].find(key.feature());
         let (low, high) = self.part(level, d);
         let u = key.location();
         let threshold = match self.hole(level, d) {
@@ -265,7 +265,7 @@ impl<'a> Cell<'a> {
         outer
     }
 
-    /// The cell's part of `K_level` in one dimension.
+    /// The cell's part of `K_level` in one feature.
     fn part(&self, level: usize, d: usize) -> (f64, f64) {
         if level + 1 == self.levels.len() {
             // All of it: the root cell is the box of the last level.
@@ -275,12 +275,12 @@ impl<'a> Cell<'a> {
         (self.low[d].max(low), self.high[d].min(high))
     }
 
-    /// The box within a shell, in one dimension; none at the base level, which has all of its part.
+    /// The box within a shell, in one feature; none at the base level, which has all of its part.
     fn hole(&self, level: usize, d: usize) -> Option<(f64, f64)> {
         (level > self.base).then(|| self.domain.bounds(level - 1, d))
     }
 
-    /// The rate of one dimension at one level, in units of one over time.
+    /// The rate of one feature at one level, in units of one over time.
     fn rate(&self, level: usize, d: usize) -> f64 {
         let (low, high) = self.part(level, d);
         let length = match self.hole(level, d) {
@@ -472,7 +472,7 @@ mod tests {
                 let last = near.last().map_or(0.0, |cut| cut.time);
                 for level in own + 1..=4 {
                     let mut far = path(&domain, level, seed, &x, 400);
-                    // A cut of an outer shell lies outside the box in its dimension.
+                    // A cut of an outer shell lies outside the box in its feature.
                     far.retain(|cut| {
                         let (low, high) = domain.bounds(own as usize, cut.feature as usize);
                         cut.threshold >= low && cut.threshold < high && cut.time <= last
@@ -556,7 +556,7 @@ mod tests {
         }
     }
 
-    /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in dimension `d` with
+    /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in feature `d` with
     /// probability in proportion, uniformly between them (projectivity), inside and outside `K_0`.
     #[test]
     fn two_points_are_parted_by_the_law() {
@@ -586,7 +586,7 @@ mod tests {
             let p = lengths[0] / rate;
             // Five standard errors each.
             assert!((time / n * rate - 1.0).abs() < 5.0 / n.sqrt(), "mean time, level {level}");
-            assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "dimension, level {level}");
+            assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "feature, level {level}");
             assert!((along / n - 0.5).abs() < 5.0 / (12.0 * n).sqrt(), "location, level {level}");
         }
     }

@@ -196,7 +196,7 @@ impl Domain {
         largest(|x| !goes_right(f64::from(maps[d].coordinate(self.low[d], self.units[d], x)), cut))
     }
 
-    /// Bounds of `K_level` in one dimension, in coordinates.
+    /// Bounds of `K_level` in one feature, in coordinates.
     pub(crate) fn bounds(&self, level: usize, d: usize) -> (f64, f64) {
         let (low, high) = (self.inner.low[d], self.inner.high[d]);
         if level == 0 {

@@ -7,7 +7,7 @@
 use crate::data::Scalar;
 use crate::math::dual::Real;
 use crate::mondrian::prediction::path::{Branch, Stop};
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
 
@@ -31,7 +31,7 @@ impl<R: Real> Hyperparameters<R> {
     }
 
     /// The clocks of a tree's nodes.
-    fn clocks<S: Scalar>(&self, tree: &Tree<S, Numbers>, lifetime: f64) -> impl Fn(NodeId) -> R {
+    fn clocks<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, lifetime: f64) -> impl Fn(NodeId) -> R {
         let end = self.clock(lifetime);
         move |node| if node.is_leaf() { end } else { self.clock(tree.arena.time(node)) }
     }
@@ -51,7 +51,7 @@ pub(crate) struct UnitClocks {
 }
 
 impl UnitClocks {
-    pub(crate) fn new<S: Scalar>(tree: &Tree<S, Numbers>, lifetime: f64, gamma2: f64) -> Self {
+    pub(crate) fn new<S: Scalar>(tree: &Tree<S, NodeMoments>, lifetime: f64, gamma2: f64) -> Self {
         let splits = tree.arena.times().map(|time| unit_clock(gamma2, time)).collect();
         Self { splits, end: unit_clock(gamma2, lifetime) }
     }
@@ -132,7 +132,7 @@ impl<R: Real> Messages<R> {
     /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the
     /// log of the root's message: the marginal likelihood without the root's own term (see [`root_term`]).
     pub(crate) fn with_likelihood<S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         preorder: &[NodeId],
         lifetime: f64,
         hyper: &Hyperparameters<R>,
@@ -154,7 +154,7 @@ impl<R: Real> Messages<R> {
     /// Computes the messages of some nodes, children before parents.
     pub(crate) fn update<S: Scalar>(
         &mut self,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         nodes: impl Iterator<Item = NodeId>,
         lifetime: f64,
         hyper: &Hyperparameters<R>,
@@ -166,7 +166,7 @@ impl<R: Real> Messages<R> {
     /// The upward pass over nodes that come after their parents, where clocks are known, and leaves may say something else
     /// than all of their rows.
     pub(crate) fn of_leaves<S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         clock: impl Fn(NodeId) -> R,
         leaf: impl FnMut(NodeId) -> Message<R>,
@@ -179,7 +179,7 @@ impl<R: Real> Messages<R> {
     /// What all have in common: `leaf` gives a leaf's message, and `watch` is told where every message comes from.
     fn pass<S: Scalar>(
         &mut self,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         nodes: impl Iterator<Item = NodeId>,
         clock: impl Fn(NodeId) -> R,
         mut leaf: impl FnMut(NodeId) -> Message<R>,
@@ -210,7 +210,7 @@ impl<R: Real> Messages<R> {
 impl Messages {
     /// The upward pass over a tree given in preorder.
     pub(crate) fn upward<S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         preorder: &[NodeId],
         hyper: &Hyperparameters,
         clocks: &UnitClocks,
@@ -234,14 +234,18 @@ fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
 }
 
 /// The likelihood of a leaf's rows given its mean.
-fn leaf_message<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> Message<R> {
+fn leaf_message<S: Scalar, R: Real>(
+    tree: &Tree<S, NodeMoments>,
+    leaf: NodeId,
+    noise_variance: R,
+) -> Message<R> {
     let n = tree.arena.n_rows(leaf) as f64;
     let mean = R::constant(tree.statistics.moments(leaf).mean);
     Message { precision: R::constant(n) / noise_variance, mean }
 }
 
 /// The log of its part that does not depend on the mean.
-fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, Numbers>, leaf: NodeId, noise_variance: R) -> R {
+fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, NodeMoments>, leaf: NodeId, noise_variance: R) -> R {
     let n = tree.arena.n_rows(leaf) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
     let squares = R::constant(tree.statistics.moments(leaf).squares) / noise_variance;
@@ -309,7 +313,7 @@ impl Above {
 /// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
 /// integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
 pub(crate) fn predict_exact<S: Scalar>(
-    tree: &Tree<S, Numbers>,
+    tree: &Tree<S, NodeMoments>,
     messages: &Messages,
     hyper: &Hyperparameters,
     lifetime: f64,
@@ -361,7 +365,7 @@ pub(crate) fn predict_exact<S: Scalar>(
 /// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of
 /// its rows' targets, and a branch takes its parent's.
 pub(crate) fn predict_fast<S: Scalar>(
-    tree: &Tree<S, Numbers>,
+    tree: &Tree<S, NodeMoments>,
     prior: Component,
     noise_variance: f64,
     stops: &[Stop],
@@ -396,7 +400,7 @@ pub(crate) fn predict_fast<S: Scalar>(
 
 /// Posterior mean and variance of every node's mean, by position in the preorder.
 pub(crate) fn posterior<S: Scalar>(
-    tree: &Tree<S, Numbers>,
+    tree: &Tree<S, NodeMoments>,
     messages: &Messages,
     hyper: &Hyperparameters,
     preorder: &[NodeId],
@@ -413,7 +417,7 @@ pub(crate) fn posterior<S: Scalar>(
 
 /// What everything but the rows below a node says about its mean, by node.
 pub(crate) fn beliefs<S: Scalar>(
-    tree: &Tree<S, Numbers>,
+    tree: &Tree<S, NodeMoments>,
     messages: &Messages,
     hyper: &Hyperparameters,
     preorder: &[NodeId],
@@ -434,7 +438,7 @@ pub(crate) fn beliefs<S: Scalar>(
     above
 }
 
-pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, Numbers>, parent: NodeId, node: NodeId) -> NodeId {
+pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, node: NodeId) -> NodeId {
     let left = tree.arena.child(parent, false);
     if left == node { tree.arena.child(parent, true) } else { left }
 }

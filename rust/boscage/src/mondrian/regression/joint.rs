@@ -16,12 +16,12 @@ use crate::data::RowId;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
+use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::path::Stop;
 use crate::mondrian::regression::belief_propagation;
 use crate::mondrian::regression::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::leave_one_out::in_order;
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -104,7 +104,7 @@ impl Trees {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
-        trees: &[Tree<S, Numbers>],
+        trees: &[Tree<S, NodeMoments>],
         order: &[RowId],
         lifetime: f64,
         run: &Run<'_>,
@@ -119,7 +119,7 @@ impl Trees {
 }
 
 impl Passes {
-    fn new<S: Scalar>(tree: &Tree<S, Numbers>, places: &[u32], lifetime: f64) -> Self {
+    fn new<S: Scalar>(tree: &Tree<S, NodeMoments>, places: &[u32], lifetime: f64) -> Self {
         let arena = &tree.arena;
         let n_indices = arena.n_indices();
         let mut this = Self {
@@ -236,11 +236,11 @@ impl<'a> Joint<'a> {
         let in_lanes = |of: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; L]> {
             (0..n).map(|row| std::array::from_fn(|lane| of(row, lane))).collect()
         };
-        let kept = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
+        let weighs = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
         // Squares of the largest targets are no numbers.
         let largest = targets.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };
-        let mut rest = in_lanes(&|row, lane| kept[row][lane] * (targets[row] / unit));
+        let mut rest = in_lanes(&|row, lane| weighs[row][lane] * (targets[row] / unit));
         let mut weights = vec![[0.0; L]; n];
         let mut direction = rest.clone();
         let mut square = dot(&rest, &rest);
@@ -254,9 +254,9 @@ impl<'a> Joint<'a> {
                 break;
             }
             let mut image = self.product(&direction)?;
-            for ((image, direction), kept) in image.iter_mut().zip(&direction).zip(&kept) {
+            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(&weighs) {
                 add(image, direction, self.hyper.noise_variance);
-                *image = std::array::from_fn(|lane| image[lane] * kept[lane]);
+                *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
             }
             let step = ratio(square, dot(&direction, &image));
             for row in 0..n {
@@ -336,12 +336,12 @@ impl JointWeights {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
-        forest: &Forest<Numbers>,
-        kept: &Kept<S, Numbers>,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let order = in_order(forest, kept);
-        let trees = Trees::new(&kept.trees, &order, forest.settings.lifetime, run)?;
+        let order = in_order(forest, storage);
+        let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
         Ok(Self { trees, order, targets })
     }
@@ -492,9 +492,11 @@ mod tests {
         use crate::mondrian::prediction::path::Branch;
         let (after, time, rate) = (0.7, 3.0, 0.9);
         let node = forest(1, fixed());
-        let node = match node.forest.body_alone() {
-            crate::mondrian::forest::storage::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
-            crate::mondrian::forest::storage::Body::F32(_) => panic!("thirds are kept as f64"),
+        let node = match node.forest.flushed_alone() {
+            crate::mondrian::forest::storage::AnyStorage::F64(storage) => {
+                storage.trees[0].arena.root().unwrap()
+            }
+            crate::mondrian::forest::storage::AnyStorage::F32(_) => panic!("thirds are kept as f64"),
         };
         let stop = Stop { node, after, time, branch: Branch::Rate(rate) };
         let span = HYPER.clock(time) - HYPER.clock(after);

@@ -14,10 +14,10 @@ use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
+use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::regression::belief_propagation;
 use crate::mondrian::regression::belief_propagation::{Above, Hyperparameters, Messages};
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
 
@@ -29,15 +29,15 @@ pub(crate) const PRIOR: f64 = 10.0;
 /// # Errors
 /// An interrupt.
 pub(crate) fn estimate<S: Scalar>(
-    forest: &Forest<Numbers>,
-    kept: &Kept<S, Numbers>,
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
     messages: &[Messages],
     hyper: &Hyperparameters,
     prior: f64,
     run: &Run<'_>,
 ) -> Result<Vec<Vec<f64>>> {
-    run.map(kept.trees.len(), |i| {
-        let tree = &kept.trees[i];
+    run.map(storage.trees.len(), |i| {
+        let tree = &storage.trees[i];
         let order = tree.arena.preorder();
         let above = belief_propagation::beliefs(tree, &messages[i], hyper, &order);
         let all = |leaf, targets: &mut Vec<f64>| {
@@ -76,7 +76,7 @@ impl Sizes {
     /// Those of the rows whose targets `rows` finds at each leaf; it also gives their mean. `above` is what nodes
     /// expect given these rows.
     pub(crate) fn of<S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         above: &[Above],
         noise_variance: f64,
@@ -135,7 +135,7 @@ impl Sizes {
         scale * scale
     }
 
-    fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId], prior: f64) -> Vec<f64> {
+    fn smooth<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, order: &[NodeId], prior: f64) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
         if !self.vary() {

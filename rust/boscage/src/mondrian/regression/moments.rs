@@ -42,11 +42,11 @@ impl Moments {
 
 /// The moments at every node of one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct NodeMoments {
     moments: Vec<Moments>,
 }
 
-impl Numbers {
+impl NodeMoments {
     pub(crate) fn moments(&self, node: NodeId) -> Moments {
         self.moments[node.index()]
     }
@@ -59,7 +59,7 @@ impl Numbers {
     }
 }
 
-impl Statistics for Numbers {
+impl Statistics for NodeMoments {
     type Target = f64;
 
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {

@@ -20,12 +20,12 @@ const LEAST: f64 = 1e-3;
 
 /// Two factors on a component's variance, whose mean is one, and their probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Tails {
+pub(crate) struct NoiseTails {
     pub(crate) factors: [f64; 2],
     pub(crate) shares: [f64; 2],
 }
 
-impl Tails {
+impl NoiseTails {
     /// The factors under which rows are most likely, `rows` having for each row, by tree, the square of its
     /// distance over the variance, and the variance's logarithm; the factor on all variances besides, which
     /// is about `scale` if there is but one; and the mean log density but for a constant.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_law_of_the_rows_is_found() {
-        let (tails, scale, _) = Tails::fit(&rows([0.5, 6.0], 0.15), 1.4);
+        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], 0.15), 1.4);
         let factors = tails.factors.map(|factor| scale * factor);
         assert!((factors[0] / 0.5 - 1.0).abs() < 0.1, "{factors:?}");
         assert!((factors[1] / 6.0 - 1.0).abs() < 0.15, "{factors:?}");
@@ -121,19 +121,19 @@ mod tests {
     #[test]
     fn the_law_is_the_likeliest() {
         let rows = rows([0.5, 6.0], 0.15);
-        let score = |tails: &Tails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
-        let (_, _, found) = Tails::fit(&rows, 1.4);
+        let score = |tails: &NoiseTails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
+        let (_, _, found) = NoiseTails::fit(&rows, 1.4);
         for narrow in 2..12 {
             for wide in 2..20 {
                 for rare in 1..10 {
                     let rare = 0.05 * f64::from(rare);
                     let factors = [0.1 * f64::from(narrow), f64::from(wide)];
-                    let other = score(&Tails { factors, shares: [1.0 - rare, rare] });
+                    let other = score(&NoiseTails { factors, shares: [1.0 - rare, rare] });
                     assert!(other < found + 1e-4, "{factors:?} {rare}: {other} and {found}");
                 }
             }
         }
-        let mut tails = Tails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
+        let mut tails = NoiseTails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
         for _ in 0..30 {
             let next = tails.step(&rows, 1e-9);
             assert!(score(&next) >= score(&tails) - 1e-12);
@@ -144,7 +144,7 @@ mod tests {
     /// The density is that of a mixture of the parts into which components come.
     #[test]
     fn the_density_is_that_of_the_parts() {
-        let tails = Tails { factors: [0.4, 6.4], shares: [0.9, 0.1] };
+        let tails = NoiseTails { factors: [0.4, 6.4], shares: [0.9, 0.1] };
         let (miss, variances): (f64, _) = (1.3, [0.5, 2.0]);
         let density: f64 = variances
             .iter()
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn atoms_leave_a_width() {
         let rows = vec![vec![(0.0, 0.0); 4]; 20];
-        let (tails, scale, score) = Tails::fit(&rows, 0.01);
+        let (tails, scale, score) = NoiseTails::fit(&rows, 0.01);
         assert!(scale > 0.0 && score.is_finite(), "{tails:?}");
         assert!(tails.factors.iter().chain(&tails.shares).all(|part| part.is_finite() && *part > 0.0));
     }

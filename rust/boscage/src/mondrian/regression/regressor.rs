@@ -7,7 +7,7 @@ use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::forest::export::{ExportedTree, NodeValues};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
-use crate::mondrian::forest::storage::{Kept, with_body};
+use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::prediction::path::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -20,8 +20,8 @@ use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint;
 use crate::mondrian::regression::joint::{JointWeights, Solution, Standard};
 use crate::mondrian::regression::local_noise;
-use crate::mondrian::regression::moments::Numbers;
-use crate::mondrian::regression::noise_tails::Tails;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::noise_tails::NoiseTails;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -124,7 +124,7 @@ impl RegressionSettings {
 /// ```
 #[derive(Debug, Clone)]
 pub struct MondrianRegressor {
-    pub(crate) forest: Forest<Numbers>,
+    pub(crate) forest: Forest<NodeMoments>,
     pub(crate) settings: RegressionSettings,
     /// Made when first asked for after a change.
     state: OnceLock<State>,
@@ -139,7 +139,7 @@ struct State {
     /// Factors on the variances by tree and node; none if they are all one.
     scales: Option<Vec<Vec<f64>>>,
     /// Factors beside them, that differ from row to row.
-    tails: Option<Tails>,
+    tails: Option<NoiseTails>,
     /// For the joint posterior.
     joint: Option<JointState>,
 }
@@ -187,7 +187,7 @@ impl MondrianRegressor {
     }
 
     /// Adds rows. Any batching and order gives the same forest, bit for bit; so trees take rows in together, when
-    /// somebody asks for a prediction, or [`settle`](Self::settle) does.
+    /// somebody asks for a prediction, or [`flush`](Self::flush) does.
     ///
     /// # Errors
     /// As for `fit`, but for interrupts: then nothing has changed.
@@ -203,16 +203,16 @@ impl MondrianRegressor {
     ///
     /// # Errors
     /// An interrupt: some rows may go on waiting.
-    pub fn settle(&self, run: &Run<'_>) -> Result<()> {
-        self.forest.body(run)?;
+    pub fn flush(&self, run: &Run<'_>) -> Result<()> {
+        self.forest.flushed(run)?;
         self.state(run).map(drop)
     }
 
     /// Whether trees have all rows and the boxes that predictions need, and hyperparameters and beliefs are there: if not,
     /// the first prediction sees to it, which takes longer than it does itself.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.state.get().is_some() && self.forest.is_settled()
+    pub fn is_flushed(&self) -> bool {
+        self.state.get().is_some() && self.forest.is_flushed()
     }
 
     /// Removes rows by id: the forest becomes, bit for bit, the one that never saw them. Trees let them go when they
@@ -278,14 +278,14 @@ impl MondrianRegressor {
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
     pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
-        let rows = self.forest.roster.find(ids)?;
+        let rows = self.forest.row_index.find(ids)?;
         let state = self.state(run)?;
         let Some(JointState { together, .. }) = state.joint else {
             let gather = LeftOut { model: self, state, without: None };
             let chunks = self.forest.predict_left_out(&rows, run, &gather)?;
             return Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect(), None));
         };
-        let weights = with_body!(self.forest.body(run)?, kept => JointWeights::new(&self.forest, kept, run))?;
+        let weights = with_storage!(self.forest.flushed(run)?, storage => JointWeights::new(&self.forest, storage, run))?;
         let mut found = Vec::new();
         for &row in &rows {
             let without = weights.solve(&together.model, Some(row), run)?;
@@ -311,8 +311,8 @@ impl MondrianRegressor {
     pub fn log_marginal_likelihood(&self, run: &Run<'_>) -> Result<f64> {
         let hyper = self.state(run)?.hyper;
         let lifetime = self.forest.settings.lifetime;
-        with_body!(self.forest.body(run)?, kept => {
-            marginal_likelihood::log_marginal_likelihood(&kept.trees, lifetime, &hyper, run)
+        with_storage!(self.forest.flushed(run)?, storage => {
+            marginal_likelihood::log_marginal_likelihood(&storage.trees, lifetime, &hyper, run)
         })
     }
 
@@ -404,19 +404,19 @@ impl MondrianRegressor {
         if let Some(state) = self.state.get() {
             return Ok(state);
         }
-        let state = with_body!(self.forest.body(run)?, kept => self.new_state(kept, run))?;
+        let state = with_storage!(self.forest.flushed(run)?, storage => self.new_state(storage, run))?;
         // Whoever came first has made the same.
         Ok(self.state.get_or_init(|| state))
     }
 
-    fn new_state<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<State> {
+    fn new_state<S: Scalar>(&self, storage: &Storage<S, NodeMoments>, run: &Run<'_>) -> Result<State> {
         let lifetime = self.forest.settings.lifetime;
-        let Chosen { hyper, clocks, together, tails, prior } = self.choose_hyperparameters(kept, run)?;
+        let Chosen { hyper, clocks, together, tails, prior } = self.choose_hyperparameters(storage, run)?;
         if self.settings.posterior == Posterior::Fast {
             return Ok(State { hyper, messages: Vec::new(), scales: None, tails, joint: None });
         }
-        let messages = run.map(kept.trees.len(), |i| {
-            let tree = &kept.trees[i];
+        let messages = run.map(storage.trees.len(), |i| {
+            let tree = &storage.trees[i];
             let upward = |clocks: &_| Messages::upward(tree, &tree.arena.preorder(), &hyper, clocks);
             Ok(match clocks.get(i) {
                 Some(known) => upward(known),
@@ -425,13 +425,15 @@ impl MondrianRegressor {
         })?;
         let scales = match self.settings.noise {
             Noise::Global => None,
-            Noise::Local => Some(local_noise::estimate(&self.forest, kept, &messages, &hyper, prior, run)?),
+            Noise::Local => {
+                Some(local_noise::estimate(&self.forest, storage, &messages, &hyper, prior, run)?)
+            }
         };
         let joint = match self.settings.posterior {
             Posterior::Joint => {
                 let alone = || Together { model: Standard::new(&hyper), share: 1.0, spread: 1.0 };
                 let together = together.unwrap_or_else(alone);
-                let weights = JointWeights::new(&self.forest, kept, run)?;
+                let weights = JointWeights::new(&self.forest, storage, run)?;
                 Some(JointState { together, solution: weights.solve(&together.model, None, run)? })
             }
             Posterior::Exact | Posterior::Fast => None,
@@ -439,13 +441,17 @@ impl MondrianRegressor {
         Ok(State { hyper, messages, scales, tails, joint })
     }
 
-    fn choose_hyperparameters<S: Scalar>(&self, kept: &Kept<S, Numbers>, run: &Run<'_>) -> Result<Chosen> {
+    fn choose_hyperparameters<S: Scalar>(
+        &self,
+        storage: &Storage<S, NodeMoments>,
+        run: &Run<'_>,
+    ) -> Result<Chosen> {
         if let Some(hyper) = self.settings.hyperparameters {
             return Ok(Chosen::alone(hyper));
         }
         let n = self.forest.n_rows();
         // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
-        let tree = &kept.trees[0];
+        let tree = &storage.trees[0];
         let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
         let variance = moments.squares / n.max(1) as f64;
         let mut start =
@@ -460,7 +466,7 @@ impl MondrianRegressor {
         match self.settings.rule {
             HyperparameterRule::Heuristic => Ok(Chosen::alone(start)),
             HyperparameterRule::LeaveOneOut => {
-                leave_one_out::maximise(&self.forest, kept, start, &self.settings, run)
+                leave_one_out::maximise(&self.forest, storage, start, &self.settings, run)
             }
             HyperparameterRule::MarginalLikelihood => {
                 if !fixed {
@@ -468,7 +474,7 @@ impl MondrianRegressor {
                     start.noise_variance = 0.5 * variance;
                 }
                 let lifetime = self.forest.settings.lifetime;
-                marginal_likelihood::maximise(&kept.trees, lifetime, start, fixed, run).map(Chosen::alone)
+                marginal_likelihood::maximise(&storage.trees, lifetime, start, fixed, run).map(Chosen::alone)
             }
         }
     }
@@ -478,7 +484,7 @@ impl MondrianRegressor {
         &self,
         state: &State,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         stops: &[Stop],
         emit: impl FnMut(Component),
     ) {
@@ -510,7 +516,7 @@ impl MondrianRegressor {
     }
 
     /// What the fast posterior takes for the parent of the root: the root itself.
-    fn fast_prior<S: Scalar>(tree: &Tree<S, Numbers>, hyper: &Hyperparameters) -> Component {
+    fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -> Component {
         let (mean, variance) = match tree.arena.root() {
             None => (hyper.mu, 0.5 * hyper.gamma1),
             Some(root) => {
@@ -599,7 +605,7 @@ struct TwoMoments<'a> {
     state: &'a State,
 }
 
-impl Visitor<Numbers> for TwoMoments<'_> {
+impl Visitor<NodeMoments> for TwoMoments<'_> {
     type Chunk = Vec<Running>;
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
@@ -609,7 +615,7 @@ impl Visitor<Numbers> for TwoMoments<'_> {
     fn visit<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         row: usize,
         stops: &[Stop],
         chunk: &mut Self::Chunk,
@@ -625,7 +631,7 @@ struct Mixture<'a> {
     state: &'a State,
 }
 
-impl Visitor<Numbers> for Mixture<'_> {
+impl Visitor<NodeMoments> for Mixture<'_> {
     type Chunk = Vec<Row>;
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
@@ -635,7 +641,7 @@ impl Visitor<Numbers> for Mixture<'_> {
     fn visit<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         row: usize,
         stops: &[Stop],
         chunk: &mut Self::Chunk,
@@ -671,7 +677,7 @@ impl LeftOut<'_> {
     fn update<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         nodes: impl Iterator<Item = NodeId>,
         chunk: &mut LeftOutChunk,
     ) {
@@ -684,7 +690,7 @@ impl LeftOut<'_> {
     }
 }
 
-impl Visitor<Numbers> for LeftOut<'_> {
+impl Visitor<NodeMoments> for LeftOut<'_> {
     type Chunk = LeftOutChunk;
 
     fn start(&self, n_rows: usize) -> LeftOutChunk {
@@ -694,7 +700,7 @@ impl Visitor<Numbers> for LeftOut<'_> {
     fn visit<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         row: usize,
         stops: &[Stop],
         chunk: &mut LeftOutChunk,
@@ -733,7 +739,7 @@ impl Visitor<Numbers> for LeftOut<'_> {
     fn restored<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         changed: &[NodeId],
         chunk: &mut LeftOutChunk,
     ) {
@@ -765,11 +771,11 @@ struct Posteriors<'a> {
     state: &'a State,
 }
 
-impl NodeValues<Numbers> for Posteriors<'_> {
+impl NodeValues<NodeMoments> for Posteriors<'_> {
     fn of<S: Scalar>(
         &self,
         tree_index: usize,
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
     ) -> (usize, Vec<f64>) {
         let values = if self.model.settings.posterior == Posterior::Fast {

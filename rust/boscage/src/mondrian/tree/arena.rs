@@ -66,41 +66,41 @@ pub(crate) enum Kind {
 
 /// A split, 40 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Split {
+struct SplitNode {
     threshold: f64,
     time: f64,
     feature: u32,
     children: [NodeId; 2],
     n_rows: u32,
     /// The skipped cuts above.
-    run: Run,
+    run: SkippedRun,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Leaf {
+struct LeafNode {
     /// Ends of the list of rows.
     first: u32,
     last: u32,
     n_rows: u32,
     /// None if the stopping rule holds the leaf: nobody knows its cell's cuts.
-    run: Option<Run>,
+    run: Option<SkippedRun>,
 }
 
 /// Skipped cuts: a slice of the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct SkippedRun {
     start: u32,
     /// The length's complement, which is not zero: a leaf without a run takes no more room.
     not_len: NonZeroU32,
 }
 
-impl Default for Run {
+impl Default for SkippedRun {
     fn default() -> Self {
         Self::new(0, 0)
     }
 }
 
-impl Run {
+impl SkippedRun {
     fn new(start: u32, len: u32) -> Self {
         Self { start, not_len: NonZeroU32::new(!len).expect("fewer cuts than numbers") }
     }
@@ -126,8 +126,8 @@ impl Run {
 #[derive(Debug, Clone)]
 pub(crate) struct Arena {
     root: NodeId,
-    splits: Vec<Split>,
-    leaves: Vec<Leaf>,
+    splits: Vec<SplitNode>,
+    leaves: Vec<LeafNode>,
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
     skips: Vec<SkippedCut>,
@@ -242,13 +242,13 @@ impl Arena {
 
     /// A split's cut.
     pub(crate) fn cut(&self, split: NodeId) -> Cut {
-        let Split { time, feature, threshold, .. } = self.splits[split.rank()];
+        let SplitNode { time, feature, threshold, .. } = self.splits[split.rank()];
         Cut { time, feature, threshold }
     }
 
     /// The side that a point goes to, and the child there.
     pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
-        let Split { feature, threshold, children, .. } = &self.splits[split.rank()];
+        let SplitNode { feature, threshold, children, .. } = &self.splits[split.rank()];
         let right = goes_right(x(*feature), *threshold);
         (right, children[usize::from(right)])
     }
@@ -258,7 +258,7 @@ impl Arena {
         &self.skips[self.run(node).range()]
     }
 
-    fn run(&self, node: NodeId) -> Run {
+    fn run(&self, node: NodeId) -> SkippedRun {
         if node.is_leaf() {
             self.leaves[node.rank()].run.unwrap_or_default()
         } else {
@@ -266,7 +266,7 @@ impl Arena {
         }
     }
 
-    fn set_run(&mut self, node: NodeId, run: Run) {
+    fn set_run(&mut self, node: NodeId, run: SkippedRun) {
         if node.is_leaf() {
             self.leaves[node.rank()].run = Some(run);
         } else {
@@ -303,15 +303,15 @@ impl Arena {
     }
 
     /// Opens a run for the node that is to be added next.
-    pub(crate) fn start_run(&self) -> Run {
-        Run::new(place(self.skips.len()), 0)
+    pub(crate) fn start_run(&self) -> SkippedRun {
+        SkippedRun::new(place(self.skips.len()), 0)
     }
 
     /// Adds a skipped cut to the run opened last.
-    pub(crate) fn push_skip(&mut self, run: &mut Run, skip: SkippedCut) {
+    pub(crate) fn push_skip(&mut self, run: &mut SkippedRun, skip: SkippedCut) {
         self.skips.push(skip);
         self.n_skips += 1;
-        *run = Run::new(run.start, run.len() + 1);
+        *run = SkippedRun::new(run.start, run.len() + 1);
     }
 
     /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
@@ -320,9 +320,9 @@ impl Arena {
         let run = self.run(node);
         let k = k as u32;
         let skip = self.skips[(run.start + k) as usize];
-        let split = self.add_split(skip.cut(), Run::new(run.start, k), 0);
+        let split = self.add_split(skip.cut(), SkippedRun::new(run.start, k), 0);
         self.n_skips -= 1;
-        self.set_run(node, Run::new(run.start + k + 1, run.len() - k - 1));
+        self.set_run(node, SkippedRun::new(run.start + k + 1, run.len() - k - 1));
         self.set(Link::Child { of: split, right: skip.right }, Some(node));
         self.set(link, Some(split));
         split
@@ -336,26 +336,26 @@ impl Arena {
             let skip = SkippedCut::of(self.cut(split), side);
             let run = self.join_runs(self.run(split), skip, self.run(child));
             self.set_run(child, run);
-            self.splits[split.rank()].run = Run::default();
+            self.splits[split.rank()].run = SkippedRun::default();
         }
         self.set(link, Some(child));
         self.remove(split);
     }
 
     /// One run of two and the cut between them.
-    fn join_runs(&mut self, above: Run, between: SkippedCut, below: Run) -> Run {
+    fn join_runs(&mut self, above: SkippedRun, between: SkippedCut, below: SkippedRun) -> SkippedRun {
         self.n_skips += 1;
         let len = above.len() + 1 + below.len();
         let at = above.end() as usize;
         // Nothing moved since the run was cut in two.
         if at + 1 == below.start as usize && self.skips[at] == between {
-            return Run::new(above.start, len);
+            return SkippedRun::new(above.start, len);
         }
         let start = place(self.skips.len());
         self.skips.extend_from_within(above.range());
         self.skips.push(between);
         self.skips.extend_from_within(below.range());
-        Run::new(start, len)
+        SkippedRun::new(start, len)
     }
 
     /// Drops what is in no run from the pool, once that is most of it.
@@ -372,7 +372,7 @@ impl Arena {
             let start = pool.len() as u32;
             pool.extend_from_slice(self.skips(node));
             let len = pool.len() as u32 - start;
-            self.set_run(node, Run::new(start, len));
+            self.set_run(node, SkippedRun::new(start, len));
         }
         self.skips = pool;
     }
@@ -380,11 +380,11 @@ impl Arena {
     pub(crate) fn add_split(
         &mut self,
         Cut { time, feature, threshold }: Cut,
-        run: Run,
+        run: SkippedRun,
         n_rows: usize,
     ) -> NodeId {
         let split =
-            Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
+            SplitNode { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
         if let Some(at) = self.free_splits.pop() {
             self.splits[at.rank()] = split;
             return at;
@@ -396,10 +396,10 @@ impl Arena {
     /// A leaf of some rows; it is paused if it has no run.
     pub(crate) fn add_leaf(
         &mut self,
-        run: Option<Run>,
+        run: Option<SkippedRun>,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> NodeId {
-        let leaf = Leaf { first: NONE, last: NONE, n_rows: 0, run };
+        let leaf = LeafNode { first: NONE, last: NONE, n_rows: 0, run };
         let id = if let Some(at) = self.free_leaves.pop() {
             self.leaves[at.rank()] = leaf;
             at
@@ -478,7 +478,7 @@ impl Arena {
             self.leaves[node.rank()].run = None;
             self.free_leaves.push(node);
         } else {
-            self.splits[node.rank()].run = Run::default();
+            self.splits[node.rank()].run = SkippedRun::default();
             self.free_splits.push(node);
         }
     }
@@ -551,8 +551,8 @@ impl Arena {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.splits.capacity() * size_of::<Split>()
-            + self.leaves.capacity() * size_of::<Leaf>()
+        self.splits.capacity() * size_of::<SplitNode>()
+            + self.leaves.capacity() * size_of::<LeafNode>()
             + self.skips.capacity() * size_of::<SkippedCut>()
             + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
             + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::cut::{Cut, SkippedCut};
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::tree::arena::{Arena, Link, NodeId, Run};
+use crate::mondrian::tree::arena::{Arena, Link, NodeId, SkippedRun};
 use crate::mondrian::tree::statistics::Statistics;
 use crate::mondrian::tree::{Process, Task, Touched, Tree, partition};
 use crate::random::keyed::Key;
@@ -15,7 +15,7 @@ use crate::random::keyed::Key;
 /// What insertions and removals need besides the tree. It serves one tree after the other, so that little room
 /// is asked for anew.
 #[derive(Debug)]
-pub(crate) struct Workbench<'a> {
+pub(crate) struct Scratch<'a> {
     /// Where cuts are drawn.
     cell: Cell<'a>,
     /// Cuts and sides from there up to the root.
@@ -29,7 +29,7 @@ pub(crate) struct Workbench<'a> {
     /// The sites' rows.
     rows: Vec<RowId>,
     blocks: Vec<Block>,
-    scratch: Vec<RowId>,
+    buffer: Vec<RowId>,
 }
 
 /// Rows that a new subtree at `link` is to hold.
@@ -53,7 +53,7 @@ struct Block {
     parent: u32,
 }
 
-impl<'a> Workbench<'a> {
+impl<'a> Scratch<'a> {
     /// For trees in the box of a level.
     pub(crate) fn new(domain: &'a Domain, level: u32) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> Workbench<'a> {
             sites: Vec::new(),
             rows: Vec::new(),
             blocks: Vec::new(),
-            scratch: Vec::new(),
+            buffer: Vec::new(),
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Workbench<'a> {
         let n_left = match &mut rows[task.range()] {
             // Most nodes are reached by one row.
             &mut [row] => usize::from(!cut.goes_right(table.column(cut.feature, 1).at(row))),
-            here => partition(here, &mut self.scratch, table, cut),
+            here => partition(here, &mut self.buffer, table, cut),
         };
         let middle = task.start + n_left as u32;
         for (right, start, end) in [(false, task.start, middle), (true, middle, task.end)] {
@@ -134,43 +134,43 @@ impl<'a> Workbench<'a> {
     }
 
     fn make_room(&mut self, n: usize) {
-        if self.scratch.len() < n {
-            self.scratch.resize(n, 0);
+        if self.buffer.len() < n {
+            self.buffer.resize(n, 0);
         }
     }
 }
 
 /// An insertion at work.
-pub(crate) struct Growth<'g, 'p, 'd, S, P: Statistics> {
+pub(crate) struct Insertion<'g, 'p, 'd, S, P: Statistics> {
     pub(crate) tree: &'g mut Tree<S, P>,
     pub(crate) process: &'g Process<'p, S, P::Target>,
-    pub(crate) bench: &'g mut Workbench<'d>,
+    pub(crate) scratch: &'g mut Scratch<'d>,
     pub(crate) control: &'g Control,
     /// The forest's numbers of the process' rows, if these are a copy of some.
     pub(crate) names: Option<&'g [RowId]>,
 }
 
-impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
+impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     /// Inserts rows; statistics of splits, and boxes, are left for the touched nodes to be refreshed.
     pub(crate) fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
-        self.bench.sites.clear();
-        self.bench.rows.clear();
+        self.scratch.sites.clear();
+        self.scratch.rows.clear();
         self.descend(rows);
         // The tree above the sites is done, so that their cells can be found by going up.
-        let mut rows = std::mem::take(&mut self.bench.rows);
-        self.bench.make_room(rows.len());
-        for i in 0..self.bench.sites.len() {
-            let site = self.bench.sites[i];
+        let mut rows = std::mem::take(&mut self.scratch.rows);
+        self.scratch.make_room(rows.len());
+        for i in 0..self.scratch.sites.len() {
+            let site = self.scratch.sites[i];
             self.build(site, &mut rows)?;
         }
-        self.bench.rows = rows;
+        self.scratch.rows = rows;
         Ok(())
     }
 
     /// Sends rows down the tree, depth by depth, to leaves and to sites.
     fn descend(&mut self, rows: &mut [RowId]) {
-        self.bench.start(Task::all(self.tree.arena.root(), rows.len()));
-        while let Some(wave) = self.bench.next_wave(&self.tree.arena) {
+        self.scratch.start(Task::all(self.tree.arena.root(), rows.len()));
+        while let Some(wave) = self.scratch.next_wave(&self.tree.arena) {
             for &task in &wave {
                 let Some(node) = task.node else {
                     self.add(&task, &rows[task.range()]);
@@ -181,7 +181,7 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
                     self.enter(&task, node, rows);
                 }
             }
-            self.bench.reuse(wave);
+            self.scratch.reuse(wave);
         }
     }
 
@@ -199,10 +199,10 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
             if self.process.all_go(here, cut, skip.right) {
                 continue;
             }
-            let n_left = partition(here, &mut self.bench.scratch, &self.process.table, cut);
+            let n_left = partition(here, &mut self.scratch.buffer, &self.process.table, cut);
             let middle = task.start + n_left as u32;
             let split = self.tree.arena.split_run(task.link, node, k - 1);
-            let parent = self.bench.touch(Touched::fresh(task.link, split, task.parent));
+            let parent = self.scratch.touch(Touched::fresh(task.link, split, task.parent));
             let side = |right| Link::Child { of: split, right };
             let (left, right) = ((task.start, middle), (middle, task.end));
             let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
@@ -220,9 +220,9 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         if node.is_leaf() {
             return self.enter_leaf(task, node, &rows[task.range()]);
         }
-        let parent = self.bench.touch(Touched::met(node, task));
+        let parent = self.scratch.touch(Touched::met(node, task));
         self.tree.arena.count_in(node, task.range().len());
-        self.bench.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
+        self.scratch.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
     }
 
     /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
@@ -241,11 +241,11 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
             };
         if stays {
             arena.extend_leaf(leaf, added.iter().copied());
-            self.bench.touch(Touched::met(leaf, task));
+            self.scratch.touch(Touched::met(leaf, task));
             return;
         }
-        let start = self.bench.rows.len();
-        self.bench.rows.extend(arena.leaf_rows(leaf));
+        let start = self.scratch.rows.len();
+        self.scratch.rows.extend(arena.leaf_rows(leaf));
         self.tree.drop_node(task.link, leaf);
         self.found(task, start, added);
     }
@@ -255,37 +255,37 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         if self.process.pauses(rows) {
             self.add_leaf(task.link, task.parent, None, rows);
         } else {
-            self.found(task, self.bench.rows.len(), rows);
+            self.found(task, self.scratch.rows.len(), rows);
         }
     }
 
     /// Notes a site for some rows and those that are noted for it already, from `start` on.
     fn found(&mut self, task: &Task, start: usize, rows: &[RowId]) {
-        self.bench.rows.extend_from_slice(rows);
-        let end = self.bench.rows.len();
-        self.bench.sites.push(Site { link: task.link, parent: task.parent, start, end });
+        self.scratch.rows.extend_from_slice(rows);
+        let end = self.scratch.rows.len();
+        self.scratch.sites.push(Site { link: task.link, parent: task.parent, start, end });
     }
 
     /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
     fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
         self.place_cell(link, parent);
-        self.bench.blocks.clear();
+        self.scratch.blocks.clear();
         self.build_block(Block { link, start, end, depth: 0, side: None, parent }, rows)
     }
 
     /// Samples a block and all below.
     fn build_block(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
-        let others = self.bench.blocks.len();
-        self.bench.blocks.push(block);
-        while self.bench.blocks.len() > others {
-            let block = self.bench.blocks.pop().expect("more than the others");
+        let others = self.scratch.blocks.len();
+        self.scratch.blocks.push(block);
+        while self.scratch.blocks.len() > others {
+            let block = self.scratch.blocks.pop().expect("more than the others");
             let rows = &mut rows[block.start..block.end];
             if self.process.pauses(rows) {
                 self.add_leaf(block.link, block.parent, None, rows);
             } else if self.process.table.is_worth_copying(rows.len()) {
                 self.build_copied(block, rows)?;
             } else {
-                let cell = &mut self.bench.cell;
+                let cell = &mut self.scratch.cell;
                 cell.ascend_to(block.depth);
                 if let Some(right) = block.side {
                     cell.descend(right);
@@ -302,15 +302,15 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
         let table = Table::new(&values, values.len() / rows.len());
         let process = Process { table, targets: &targets, ..*self.process };
-        let Self { tree, bench, control, .. } = self;
-        let mut copied = Growth { tree, process: &process, bench, control, names: Some(rows) };
+        let Self { tree, scratch, control, .. } = self;
+        let mut copied = Insertion { tree, process: &process, scratch, control, names: Some(rows) };
         let mut numbers: Vec<RowId> = (0..rows.len() as u32).collect();
         copied.build_block(Block { start: 0, end: rows.len(), ..block }, &mut numbers)
     }
 
     /// Goes to the cell of a link below a touched node.
     fn place_cell(&mut self, mut link: Link, mut parent: u32) {
-        let Workbench { cell, path, touched, .. } = &mut *self.bench;
+        let Scratch { cell, path, touched, .. } = &mut *self.scratch;
         let arena = &self.tree.arena;
         path.clear();
         while let Link::Child { of, right } = link {
@@ -328,21 +328,21 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         let mut run = self.tree.arena.start_run();
         loop {
             self.control.check()?;
-            let Some(cut) = self.bench.cell.next_cut(self.process.lifetime) else {
+            let Some(cut) = self.scratch.cell.next_cut(self.process.lifetime) else {
                 let paused = run.is_empty() && self.process.coincide(rows);
                 self.add_leaf(link, parent, (!paused).then_some(run), rows);
                 return Ok(());
             };
-            let n_left = partition(rows, &mut self.bench.scratch, &self.process.table, cut);
+            let n_left = partition(rows, &mut self.scratch.buffer, &self.process.table, cut);
             if 0 < n_left && n_left < rows.len() {
                 let split = self.tree.arena.add_split(cut, run, rows.len());
                 self.tree.arena.set(link, Some(split));
-                let parent = self.bench.touch(Touched::fresh(link, split, parent));
-                let (middle, depth) = (start + n_left, self.bench.cell.depth());
+                let parent = self.scratch.touch(Touched::fresh(link, split, parent));
+                let (middle, depth) = (start + n_left, self.scratch.cell.depth());
                 let side = |right| Link::Child { of: split, right };
                 let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
                 let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
-                self.bench.blocks.extend([right, left]);
+                self.scratch.blocks.extend([right, left]);
                 return Ok(());
             }
             if run.is_empty() && self.process.coincide(rows) {
@@ -352,11 +352,11 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
             }
             let right = n_left == 0;
             self.tree.arena.push_skip(&mut run, SkippedCut::of(cut, right));
-            self.bench.cell.descend(right);
+            self.scratch.cell.descend(right);
         }
     }
 
-    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
+    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<SkippedRun>, rows: &[RowId]) {
         let arena = &mut self.tree.arena;
         let leaf = match self.names {
             None => arena.add_leaf(run, rows.iter().copied()),
@@ -364,6 +364,6 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         };
         arena.set(link, Some(leaf));
         self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
-        self.bench.touch(Touched::fresh(link, leaf, parent));
+        self.scratch.touch(Touched::fresh(link, leaf, parent));
     }
 }

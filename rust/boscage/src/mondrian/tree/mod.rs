@@ -13,8 +13,8 @@ use crate::mondrian::forest::row_index::Arrival;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::arena::{Arena, Link, NodeId};
-use crate::mondrian::tree::insert::{Growth, Workbench};
-use crate::mondrian::tree::node_boxes::{Extents, Moved};
+use crate::mondrian::tree::insert::{Insertion, Scratch};
+use crate::mondrian::tree::node_boxes::{Moved, NodeBoxes};
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
 
@@ -34,7 +34,7 @@ pub(crate) struct Process<'a, S, T> {
 pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,
     pub(crate) statistics: P,
-    pub(crate) extents: Extents<S>,
+    pub(crate) boxes: NodeBoxes<S>,
     /// The tree lacks rows that arrived from here on.
     pub(crate) lacks_from: Arrival,
     /// Of the rows that left its forest, it has let so many go.
@@ -120,8 +120,8 @@ impl Task {
 impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
-        let extents = Extents::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), extents, lacks_from: 0, n_let_go: 0 }
+        let boxes = NodeBoxes::new(n_features, splits_have_boxes);
+        Self { arena: Arena::new(), statistics: P::default(), boxes, lacks_from: 0, n_let_go: 0 }
     }
 
     /// Inserts rows (numbered in the table; their order is lost).
@@ -132,12 +132,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         &mut self,
         rows: &mut [RowId],
         process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
+        scratch: &mut Scratch<'_>,
         control: &Control,
     ) -> Result<()> {
         self.arena.reserve_rows(process.targets.len());
-        Growth { tree: self, process, bench, control, names: None }.insert(rows)?;
-        self.refresh_grown(&mut bench.touched, rows, process);
+        Insertion { tree: self, process, scratch, control, names: None }.insert(rows)?;
+        self.refresh_grown(&mut scratch.touched, rows, process);
         self.arena.compact();
         Ok(())
     }
@@ -147,12 +147,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         &mut self,
         rows: &mut [RowId],
         process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
+        scratch: &mut Scratch<'_>,
     ) {
-        self.take_rows(rows, process, bench);
-        self.extents.start();
-        self.extents.fetch(&self.arena, bench.touched());
-        let touched = &mut bench.touched;
+        self.take_rows(rows, process, scratch);
+        self.boxes.start();
+        self.boxes.fetch(&self.arena, scratch.touched());
+        let touched = &mut scratch.touched;
         for i in (0..touched.len()).rev() {
             let this = touched[i];
             let changed = if this.node.is_leaf() {
@@ -168,28 +168,28 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Builds the boxes anew, of splits too or of leaves alone.
-    pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
-        let mut extents = Extents::new(n_features, splits);
+    pub(crate) fn build_boxes(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
+        let mut boxes = NodeBoxes::new(n_features, splits);
         let order = self.arena.preorder();
-        extents.reserve(&self.arena, order.iter().copied());
+        boxes.reserve(&self.arena, order.iter().copied());
         for &node in order.iter().rev() {
-            extents.set(&self.arena, node, table);
+            boxes.set(&self.arena, node, table);
         }
-        self.extents = extents;
+        self.boxes = boxes;
     }
 
     /// Gives back room that growing left over.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.arena.shrink_to_fit();
         self.statistics.shrink_to_fit();
-        self.extents.shrink_to_fit();
+        self.boxes.shrink_to_fit();
     }
 
     /// Reads all of the tree, so that the points that go down find it in the cache.
     pub(crate) fn fetch_all(&self) {
         self.arena.fetch_all();
         self.statistics.fetch_all();
-        self.extents.fetch_all();
+        self.boxes.fetch_all();
     }
 
     /// Rows held.
@@ -199,7 +199,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.bytes() + self.statistics.bytes() + self.extents.bytes()
+        self.arena.bytes() + self.statistics.bytes() + self.boxes.bytes()
     }
 
     /// Brings statistics and boxes up to date, children before parents.
@@ -211,29 +211,28 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     ) {
         if touched.len() == self.arena.n_nodes() {
             // A tree made anew: room for all of its boxes at once.
-            self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
+            self.boxes.reserve(&self.arena, touched.iter().map(|touched| touched.node));
         }
-        self.extents.start();
-        self.extents.fetch(&self.arena, touched.iter().map(|touched| touched.node));
+        self.boxes.start();
+        self.boxes.fetch(&self.arena, touched.iter().map(|touched| touched.node));
         for i in (0..touched.len()).rev() {
             let this = touched[i];
             let changed = match (this.node.is_leaf(), this.fresh) {
                 (true, true) => {
-                    self.extents.set(&self.arena, this.node, process.table);
+                    self.boxes.set(&self.arena, this.node, process.table);
                     Changed::ALL
                 }
                 (true, false) => self.refresh_grown_leaf(&this, rows, process),
                 (false, true) => {
                     self.arena.count_rows(this.node);
                     self.join(this.node);
-                    self.extents.set(&self.arena, this.node, process.table);
+                    self.boxes.set(&self.arena, this.node, process.table);
                     Changed::ALL
                 }
                 (false, false) => {
                     let (below, added) = (this.below, this.rows(rows));
                     let statistics = below.statistics && self.join(this.node);
-                    let extent =
-                        self.extents.grow(&self.arena, this.node, below.extent, added, process.table);
+                    let extent = self.boxes.grow(&self.arena, this.node, below.extent, added, process.table);
                     Changed { statistics, extent }
                 }
             };
@@ -255,7 +254,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         if statistics.is_none() {
             self.set_leaf(leaf, process.targets);
         }
-        let extent = self.extents.grow(&self.arena, leaf, Moved::Anything, added, process.table);
+        let extent = self.boxes.grow(&self.arena, leaf, Moved::Anything, added, process.table);
         Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
@@ -278,23 +277,23 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         &mut self,
         rows: &mut [RowId],
         process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
+        scratch: &mut Scratch<'_>,
     ) {
-        bench.start(Task::all(self.arena.root(), rows.len()));
-        while let Some(wave) = bench.next_wave(&self.arena) {
+        scratch.start(Task::all(self.arena.root(), rows.len()));
+        while let Some(wave) = scratch.next_wave(&self.arena) {
             for task in &wave {
                 let node = task.node.expect("the tree holds the rows");
-                let parent = bench.touch(Touched::met(node, task));
+                let parent = scratch.touch(Touched::met(node, task));
                 if node.is_leaf() {
                     for &row in &rows[task.range()] {
                         self.arena.take_row(node, row);
                     }
                 } else {
                     self.arena.count_out(node, task.range().len());
-                    bench.part(&self.arena, node, task, parent, rows, &process.table);
+                    scratch.part(&self.arena, node, task, parent, rows, &process.table);
                 }
             }
-            bench.reuse(wave);
+            scratch.reuse(wave);
         }
     }
 
@@ -314,7 +313,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             }
             // Its child holds the same rows as it: what pauses one pauses the other.
             (None, Some(_)) | (Some(_), None) => {
-                self.extents.clear(node);
+                self.boxes.clear(node);
                 self.arena.skip_split(link, node);
                 return Changed::ALL;
             }
@@ -328,7 +327,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             return Changed::ALL;
         }
         let removed = this.rows(rows);
-        let extent = self.extents.shrink(&self.arena, node, below.extent, removed, process.table);
+        let extent = self.boxes.shrink(&self.arena, node, below.extent, removed, process.table);
         Changed { statistics, extent }
     }
 
@@ -354,7 +353,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
                 self.arena.pause(leaf);
             }
         }
-        let extent = self.extents.shrink(&self.arena, leaf, Moved::Anything, removed, process.table);
+        let extent = self.boxes.shrink(&self.arena, leaf, Moved::Anything, removed, process.table);
         Changed { statistics: statistics.unwrap_or(true), extent }
     }
 
@@ -362,22 +361,22 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
         let mut rows = Vec::with_capacity(self.arena.n_rows(node));
         self.arena.collect_rows(node, &mut rows);
-        let Self { arena, statistics, extents, .. } = self;
+        let Self { arena, statistics, boxes, .. } = self;
         arena.remove_subtree(node, |freed| {
             statistics.clear(freed);
-            extents.clear(freed);
+            boxes.clear(freed);
         });
         let leaf = self.arena.add_leaf(None, rows.iter().copied());
         self.arena.set(link, Some(leaf));
         self.statistics.set_leaf(leaf, &rows, process.targets);
-        self.extents.set(&self.arena, leaf, process.table);
+        self.boxes.set(&self.arena, leaf, process.table);
     }
 
     /// Frees one node and clears its link.
     pub(crate) fn drop_node(&mut self, link: Link, node: NodeId) {
         self.arena.set(link, None);
         self.statistics.clear(node);
-        self.extents.clear(node);
+        self.boxes.clear(node);
         self.arena.remove(node);
     }
 }
@@ -386,8 +385,8 @@ impl<P: Statistics> Tree<f32, P> {
     /// The same tree for rows of `f64`.
     pub(crate) fn widen(&self) -> Tree<f64, P> {
         let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
-        let extents = self.extents.widen();
-        Tree { arena, statistics, extents, lacks_from: self.lacks_from, n_let_go: self.n_let_go }
+        let boxes = self.boxes.widen();
+        Tree { arena, statistics, boxes, lacks_from: self.lacks_from, n_let_go: self.n_let_go }
     }
 }
 

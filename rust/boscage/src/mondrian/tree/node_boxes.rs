@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// Boxes of one tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Extents<S> {
+pub(crate) struct NodeBoxes<S> {
     n_features: usize,
     /// Whether splits have boxes too; leaves always have.
     splits: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Extents<S> {
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
-    /// The bounds that moved since [`Extents::start`].
+    /// The bounds that moved since [`NodeBoxes::start`].
     moves: Vec<Move<S>>,
     /// Room for bounds that may move.
     loose: Vec<Move<S>>,
@@ -36,7 +36,7 @@ pub(crate) struct Extents<S> {
 /// A bound that moved, or may move.
 #[derive(Debug, Clone, Copy)]
 struct Move<S> {
-    dimension: u32,
+    feature: u32,
     high: bool,
     before: S,
     now: S,
@@ -94,7 +94,7 @@ impl Sources {
     }
 }
 
-impl<S: Scalar> Extents<S> {
+impl<S: Scalar> NodeBoxes<S> {
     pub(crate) fn new(n_features: usize, splits: bool) -> Self {
         Self {
             n_features,
@@ -193,8 +193,8 @@ impl<S: Scalar> Extents<S> {
             if note && *bounds != now {
                 let moved = (0..N).filter(|&i| bounds[i] != now[i]);
                 self.moves.extend(moved.map(|i| {
-                    let dimension = (first + i) as u32;
-                    Move { dimension, high: is_high, before: bounds[i], now: now[i] }
+                    let feature = (first + i) as u32;
+                    Move { feature, high: is_high, before: bounds[i], now: now[i] }
                 }));
             }
             bounds.copy_from_slice(&now);
@@ -230,8 +230,8 @@ impl<S: Scalar> Extents<S> {
         let first = self.moves.len();
         if let Moved::Bounds { start, end } = below {
             for i in start as usize..end as usize {
-                let Move { dimension, high, now, .. } = self.moves[i];
-                self.reach(slot, dimension, high, now);
+                let Move { feature, high, now, .. } = self.moves[i];
+                self.reach(slot, feature, high, now);
             }
             return self.moved_since(first);
         }
@@ -275,7 +275,7 @@ impl<S: Scalar> Extents<S> {
         loose.clear();
         if let Moved::Bounds { start, end } = below {
             let (low, high) = self.bounds(slot);
-            let bound = |of: &Move<S>| if of.high { high } else { low }[of.dimension as usize];
+            let bound = |of: &Move<S>| if of.high { high } else { low }[of.feature as usize];
             let moves = &self.moves[start as usize..end as usize];
             loose.extend(moves.iter().filter(|of| of.before == bound(of)));
         } else {
@@ -299,8 +299,8 @@ impl<S: Scalar> Extents<S> {
                 }
             }
         }
-        for &Move { dimension, high, now, .. } in &loose {
-            let at = self.place(slot, dimension, high);
+        for &Move { feature, high, now, .. } in &loose {
+            let at = self.place(slot, feature, high);
             self.bounds[at] = now;
         }
         self.moves.extend_from_slice(&loose);
@@ -308,13 +308,13 @@ impl<S: Scalar> Extents<S> {
         self.moved_since(first)
     }
 
-    /// Makes a box reach a value in one dimension.
-    fn reach(&mut self, slot: usize, dimension: u32, high: bool, now: S) {
-        let at = self.place(slot, dimension, high);
+    /// Makes a box reach a value in one feature.
+    fn reach(&mut self, slot: usize, feature: u32, high: bool, now: S) {
+        let at = self.place(slot, feature, high);
         let before = self.bounds[at];
         if if high { now > before } else { now < before } {
             self.bounds[at] = now;
-            self.moves.push(Move { dimension, high, before, now });
+            self.moves.push(Move { feature, high, before, now });
         }
     }
 
@@ -406,8 +406,8 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Where one bound is.
-    fn place(&self, slot: usize, dimension: u32, high: bool) -> usize {
-        (2 * slot + usize::from(high)) * self.n_features + dimension as usize
+    fn place(&self, slot: usize, feature: u32, high: bool) -> usize {
+        (2 * slot + usize::from(high)) * self.n_features + feature as usize
     }
 
     /// How many boxes or rows a node's box is read off.
@@ -437,16 +437,16 @@ impl<S: Scalar> Extents<S> {
         let (low, high) = self.bounds(slot);
         for &row in rows {
             for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
-                let dimension = d as u32;
+                let feature = d as u32;
                 // Where all rows are equal, those that are left are so too.
                 if low == high {
                     continue;
                 }
                 if value == low {
-                    loose.push(Move { dimension, high: false, before: low, now: S::MAX });
+                    loose.push(Move { feature, high: false, before: low, now: S::MAX });
                 }
                 if value == high {
-                    loose.push(Move { dimension, high: true, before: high, now: S::MIN });
+                    loose.push(Move { feature, high: true, before: high, now: S::MIN });
                 }
             }
         }
@@ -464,10 +464,10 @@ impl<S: Scalar> Extents<S> {
     }
 }
 
-impl Extents<f32> {
+impl NodeBoxes<f32> {
     /// The same boxes in `f64`.
-    pub(crate) fn widen(&self) -> Extents<f64> {
-        Extents {
+    pub(crate) fn widen(&self) -> NodeBoxes<f64> {
+        NodeBoxes {
             n_features: self.n_features,
             splits: self.splits,
             slots: self.slots.clone(),
@@ -526,8 +526,8 @@ fn hold_by_each<S: Scalar>(
 fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: impl Fn(usize) -> S, high: impl Fn(usize) -> S) {
     let mut n = 0;
     for i in 0..loose.len() {
-        let Move { dimension, high: is_high, before, now } = loose[i];
-        let value = if is_high { high(dimension as usize) } else { low(dimension as usize) };
+        let Move { feature, high: is_high, before, now } = loose[i];
+        let value = if is_high { high(feature as usize) } else { low(feature as usize) };
         let farther = if is_high { value > now } else { value < now };
         // Written always and counted if so, so that nothing depends on a branch.
         loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };

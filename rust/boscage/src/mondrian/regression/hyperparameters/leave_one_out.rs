@@ -14,17 +14,17 @@ use crate::data::RowId;
 use crate::data::{Scalar, Table, fetch};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
-use crate::mondrian::prediction::branch_rate::Outside;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::path::{Branch, Stop};
 use crate::mondrian::regression::belief_propagation;
 use crate::mondrian::regression::belief_propagation::{Hyperparameters, Message, Messages, UnitClocks};
 use crate::mondrian::regression::joint::{Joint, Standard, Trees};
 use crate::mondrian::regression::local_noise::{PRIOR, Sizes};
-use crate::mondrian::regression::moments::Numbers;
-use crate::mondrian::regression::noise_tails::Tails;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::noise_tails::NoiseTails;
 use crate::mondrian::regression::regressor::{Noise, Posterior, RegressionSettings};
-use crate::mondrian::regression::subtree_beliefs::Skeleton;
+use crate::mondrian::regression::subtree_beliefs::SubtreeBeliefs;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -75,7 +75,7 @@ pub(crate) struct Chosen {
     /// For the joint posterior.
     pub(crate) together: Option<Together>,
     /// For local noise.
-    pub(crate) tails: Option<Tails>,
+    pub(crate) tails: Option<NoiseTails>,
     /// For local noise: rows that a parent's factor counts for.
     pub(crate) prior: f64,
 }
@@ -97,13 +97,13 @@ impl Chosen {
 /// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
 /// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
 pub(crate) fn maximise<S: Scalar>(
-    forest: &Forest<Numbers>,
-    kept: &Kept<S, Numbers>,
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
     heuristic: Hyperparameters,
     settings: &RegressionSettings,
     run: &Run<'_>,
 ) -> Result<Chosen> {
-    let trial = Trial::new(forest, kept, settings, run)?;
+    let trial = Trial::new(forest, storage, settings, run)?;
     let fixed = settings.noise_variance.is_some();
     let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
@@ -252,15 +252,15 @@ struct Clocks {
 }
 
 struct Trial<'a, S> {
-    trees: &'a [Tree<S, Numbers>],
+    trees: &'a [Tree<S, NodeMoments>],
     /// For every tree its nodes, parents before children.
     orders: Vec<Vec<NodeId>>,
     /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
-    skeletons: Vec<(Skeleton, Vec<usize>)>,
+    subtree_beliefs: Vec<(SubtreeBeliefs, Vec<usize>)>,
     /// For every tree, each chosen row's place.
     places: Vec<Vec<Place>>,
     targets: Vec<f64>,
-    forest: &'a Forest<Numbers>,
+    forest: &'a Forest<NodeMoments>,
     /// All rows in an order of their own.
     order: Vec<RowId>,
     /// By row, which of the chosen it is.
@@ -286,13 +286,16 @@ fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
 
 /// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
 /// if targets are moved and stretched. Copies are side by side.
-pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
+pub(crate) fn in_order<S: Scalar>(
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
+) -> Vec<RowId> {
     /// So many leaves' rows are asked for together: each alone would be waited for.
     const SOME: usize = 16;
-    let tree = &kept.trees[0];
+    let tree = &storage.trees[0];
     let arena = &tree.arena;
     let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
-    let table = Table::new(&kept.values, forest.domain.n_features());
+    let table = Table::new(&storage.values, forest.domain.n_features());
     let by_values = |a: RowId, b: RowId| {
         let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
             let (a, b): (f64, f64) = (a.into(), b.into());
@@ -323,7 +326,7 @@ pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbe
 
 /// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
 /// before it asks for that of the next.
-fn paths<S: Scalar>(tree: &Tree<S, Numbers>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
+fn paths<S: Scalar>(tree: &Tree<S, NodeMoments>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
     let root = tree.arena.root().expect("a forest of rows has roots");
     let mut paths = vec![vec![root]; rows.len()];
     let mut on_way: Vec<usize> = (0..rows.len()).collect();
@@ -343,8 +346,8 @@ fn paths<S: Scalar>(tree: &Tree<S, Numbers>, table: Table<'_, S>, rows: &[RowId]
 
 /// Where one of a tree's rows is that has this way and target.
 fn place<S: Scalar>(
-    tree: &Tree<S, Numbers>,
-    outside: &mut Outside<'_, S>,
+    tree: &Tree<S, NodeMoments>,
+    outside: &mut BranchRate<'_, S>,
     path: Vec<NodeId>,
     (row, x, y): (RowId, &[S], f64),
     lifetime: f64,
@@ -362,17 +365,17 @@ fn place<S: Scalar>(
 
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
-        forest: &'a Forest<Numbers>,
-        kept: &'a Kept<S, Numbers>,
+        forest: &'a Forest<NodeMoments>,
+        storage: &'a Storage<S, NodeMoments>,
         settings: &RegressionSettings,
         run: &'a Run<'a>,
     ) -> Result<Self> {
         // All trees together are judged once as they are.
-        let n_trees = if settings.posterior == Posterior::Joint { kept.trees.len() } else { TREES };
-        let trees = &kept.trees[..kept.trees.len().min(n_trees)];
+        let n_trees = if settings.posterior == Posterior::Joint { storage.trees.len() } else { TREES };
+        let trees = &storage.trees[..storage.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
-        let table = Table::new(&kept.values, n_features);
-        let order = in_order(forest, kept);
+        let table = Table::new(&storage.values, n_features);
+        let order = in_order(forest, storage);
         let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
@@ -380,7 +383,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let each = run.map(trees.len(), |i| {
             let tree = &trees[i];
             let order = tree.arena.breadth_first();
-            let mut outside = Outside::new(forest.domain.rates(), table);
+            let mut outside = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &chosen).into_iter();
             let place = |(path, &row): (_, &RowId)| {
                 let itself = (row, table.row(row), forest.targets[row as usize]);
@@ -388,14 +391,14 @@ impl<'a, S: Scalar> Trial<'a, S> {
             };
             let places: Vec<Place> = paths.zip(&chosen).map(place).collect();
             let paths = places.iter().map(|place| place.path.as_slice());
-            let skeleton = (i < TREES).then(|| Skeleton::new(tree, &order, paths));
-            Ok((order, places, skeleton))
+            let subtree_beliefs = (i < TREES).then(|| SubtreeBeliefs::new(tree, &order, paths));
+            Ok((order, places, subtree_beliefs))
         })?;
-        let (mut orders, mut places, mut skeletons) = (Vec::new(), Vec::new(), Vec::new());
-        for (order, places_of_tree, skeleton) in each {
+        let (mut orders, mut places, mut all_beliefs) = (Vec::new(), Vec::new(), Vec::new());
+        for (order, places_of_tree, beliefs) in each {
             orders.push(order);
             places.push(places_of_tree);
-            skeletons.extend(skeleton);
+            all_beliefs.extend(beliefs);
         }
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
         let mut numbers = vec![None; forest.targets.len()];
@@ -403,7 +406,18 @@ impl<'a, S: Scalar> Trial<'a, S> {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        Ok(Self { trees, orders, skeletons, places, targets, forest, order, numbers, noise, run })
+        Ok(Self {
+            trees,
+            orders,
+            subtree_beliefs: all_beliefs,
+            places,
+            targets,
+            forest,
+            order,
+            numbers,
+            noise,
+            run,
+        })
     }
 
     /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
@@ -458,7 +472,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     /// The clocks of the mixture's trees.
     fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
-        self.run.map(self.skeletons.len(), |i| {
+        self.run.map(self.subtree_beliefs.len(), |i| {
             let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
             let branch = |place: &Place| belief_propagation::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
@@ -474,8 +488,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
     ) -> Result<Vec<Vec<(f64, f64)>>> {
         self.run.map(clocks.len(), |i| {
             let Clocks { nodes, branches } = &clocks[i];
-            let (skeleton, ends) = &self.skeletons[i];
-            let above = skeleton.beliefs(hyper, nodes);
+            let (subtree_beliefs, ends) = &self.subtree_beliefs[i];
+            let above = subtree_beliefs.beliefs(hyper, nodes);
             let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
             let sizes: Vec<Sizes> =
                 (0..n_parts).map(|part| self.sizes_without(part, i, hyper, nodes)).collect();
@@ -534,12 +548,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
-    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
+    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<NoiseTails>) {
         let (score, scale) = best_scale(rows);
         match self.noise {
             Noise::Global => (score, scale, None),
             Noise::Local => {
-                let (tails, scale, score) = Tails::fit(rows, scale);
+                let (tails, scale, score) = NoiseTails::fit(rows, scale);
                 (score, scale, Some(tails))
             }
         }
@@ -584,14 +598,14 @@ mod tests {
     use crate::data::Rows;
     use crate::mondrian::forest::Batch;
     use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::process::domain::Domain;
     use crate::mondrian::regression::local_noise;
     use crate::random::keyed::Stream;
 
     const ROWS: usize = 90;
 
-    fn forest() -> Forest<Numbers> {
+    fn forest() -> Forest<NodeMoments> {
         let mut stream = Stream::new(1, 0);
         // Thirds are not exact in f32, so that the forest keeps f64.
         let x: Vec<f64> = (0..2 * ROWS).map(|_| stream.unit() / 3.0).collect();
@@ -607,9 +621,9 @@ mod tests {
         let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
         let (prior, run) = (4.0, Run::default());
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
-        let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
+        let trial = Trial::new(&forest, storage, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
         let clocks = trial.clocks(hyper.gamma2).unwrap();
         for part in 0..PARTS {
@@ -618,7 +632,9 @@ mod tests {
             let mut smaller = forest.clone();
             let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
             smaller.forget(&ids).unwrap();
-            let Body::F64(others) = smaller.body_alone() else { panic!("rows are kept as they are") };
+            let AnyStorage::F64(others) = smaller.flushed_alone() else {
+                panic!("rows are kept as they are")
+            };
             let messages: Vec<Messages> = others
                 .trees
                 .iter()
@@ -639,7 +655,7 @@ mod tests {
                         all.into_iter().filter(|row| !is_left_out(row)).count()
                     };
                     let n = path.iter().map(there).filter(|&n| n > 0).min().unwrap();
-                    let x = &kept.values[2 * row as usize..][..2];
+                    let x = &storage.values[2 * row as usize..][..2];
                     let mut node = tree.arena.root().unwrap();
                     while tree.arena.n_rows(node) > n {
                         node = tree.arena.follow(node, |d| x[d as usize]).1;

@@ -5,7 +5,7 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::math::dual::{Dual, Real};
 use crate::mondrian::regression::belief_propagation::{Hyperparameters, Messages, log_normal, root_term};
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -32,7 +32,7 @@ pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f
 /// # Errors
 /// An interrupt.
 pub(crate) fn log_marginal_likelihood<S: Scalar>(
-    trees: &[Tree<S, Numbers>],
+    trees: &[Tree<S, NodeMoments>],
     lifetime: f64,
     hyper: &Hyperparameters,
     run: &Run<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
 /// # Errors
 /// An interrupt.
 pub(crate) fn maximise<S: Scalar>(
-    trees: &[Tree<S, Numbers>],
+    trees: &[Tree<S, NodeMoments>],
     lifetime: f64,
     start: Hyperparameters,
     fixed_noise: bool,
@@ -92,7 +92,7 @@ struct Evaluation {
 }
 
 struct Objective<'a, S> {
-    trees: &'a [Tree<S, Numbers>],
+    trees: &'a [Tree<S, NodeMoments>],
     preorders: Vec<Vec<NodeId>>,
     lifetime: f64,
     fixed_noise: bool,
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
     use crate::data::Rows;
     use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
     use crate::random::keyed::Stream;
 
-    fn forest() -> Forest<Numbers> {
+    fn forest() -> Forest<NodeMoments> {
         let mut stream = Stream::new(1, 0);
         // Thirds are not exact in f32, so that the forest keeps f64.
         let x: Vec<f64> = (0..120).map(|_| stream.unit() / 3.0).collect();
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn gradient_is_that_of_finite_differences() {
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let objective = Objective {
-            trees: &kept.trees,
-            preorders: kept.trees.iter().map(|tree| tree.arena.preorder()).collect(),
+            trees: &storage.trees,
+            preorders: storage.trees.iter().map(|tree| tree.arena.preorder()).collect(),
             lifetime: f64::INFINITY,
             fixed_noise: false,
             run: &Run::default(),
@@ -241,11 +241,11 @@ mod tests {
     #[test]
     fn maximum_has_no_gradient_and_no_better_neighbour() {
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let start = heuristic(0.5, 0.4, 60, 2.0);
-        let best = maximise(&kept.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
+        let best = maximise(&storage.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
         let value = |hyper: &Hyperparameters| {
-            log_marginal_likelihood(&kept.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
+            log_marginal_likelihood(&storage.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
         };
         let top = value(&best);
         assert!(top > value(&start));
