@@ -9,12 +9,12 @@ use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::mondrian::regression::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::regressor::{
-    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
-};
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// The first version.
@@ -175,13 +175,13 @@ pub(crate) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
-    writer.f64(model.discount);
+    writer.f64(model.posterior.discount);
     // Labels of rows that left are forgotten, too.
-    let codes = model.classes.renumbered(0..);
+    let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), write_label);
-    writer.list(&model.classes.declared(), write_label);
+    writer.list(&model.posterior.classes.declared(), write_label);
     write_forest(writer, &model.forest, annotation);
-    for class in targets(&model.forest) {
+    for class in model.forest.targets_by_arrival() {
         writer.u32(codes[class as usize]);
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
 }
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
-    let settings = &model.settings;
+    let settings = &model.posterior.settings;
     writer.u8(settings.posterior as u8);
     writer.u8(settings.rule as u8);
     writer.u8(settings.noise as u8);
@@ -206,8 +206,7 @@ pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
     write_forest(writer, &model.forest, annotation);
-    let targets: Vec<f64> = targets(&model.forest);
-    for y in targets {
+    for y in model.forest.targets_by_arrival() {
         writer.f64(y);
     }
 }
@@ -236,11 +235,6 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<M
     as_file(stored.with_rows(|settings, domain, batch| {
         MondrianRegressor::fit(settings, regression, domain, batch, &targets, run)
     }))
-}
-
-/// Targets in order of arrival.
-fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
-    forest.row_index.rows().map(|row| forest.targets[row as usize]).collect()
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
@@ -328,33 +322,15 @@ fn read_maps(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<FeatureMa
 
 impl StoredForest {
     /// Makes a model again from its rows.
-    fn with_rows<M: Restored>(
+    fn with_rows<P: NodePosterior>(
         self,
-        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
-    ) -> Result<M> {
+        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<MondrianForest<P>>,
+    ) -> Result<MondrianForest<P>> {
         let d = self.domain.n_features();
         let rows = self.values.rows(d)?;
         let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
-        model.restore(self.next_id, self.annotation);
+        model.forest.row_index.set_next_id(self.next_id);
+        model.annotation = self.annotation;
         Ok(model)
-    }
-}
-
-/// A model that is to go on as if it had never been saved.
-trait Restored {
-    fn restore(&mut self, next_id: u64, annotation: String);
-}
-
-impl Restored for MondrianClassifier {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.row_index.set_next_id(next_id);
-        self.forest.annotation = annotation;
-    }
-}
-
-impl Restored for MondrianRegressor {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.row_index.set_next_id(next_id);
-        self.forest.annotation = annotation;
     }
 }

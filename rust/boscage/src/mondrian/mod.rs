@@ -3,6 +3,7 @@
 pub(crate) mod classification;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
+pub(crate) mod model;
 pub(crate) mod prediction;
 pub(crate) mod process;
 pub(crate) mod regression;
@@ -14,9 +15,10 @@ pub use feature_rates::learn::{LearnedAxes, Rates, learn_axes};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::settings::{MondrianSettings, Predictive};
+pub use model::MondrianForest;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
-pub use regression::belief_propagation::{Component, Hyperparameters};
-pub use regression::regressor::{
-    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
-};
+pub use regression::belief_propagation::Hyperparameters;
+pub use regression::regressor::MondrianRegressor;
+pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+pub use regression::tree_predictive::Component;

@@ -38,13 +38,11 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) domain: Domain,
     pub(crate) targets: Vec<P::Target>,
     pub(crate) row_index: RowIndex,
-    /// Rows' coordinates and the trees over them. A forest does not depend on when its trees took in its rows and let
-    /// others go: they do so together when somebody asks.
+    /// Rows' coordinates and the trees over them. Updates are lazy: trees apply all pending ones when they are next read,
+    /// and the forest does not depend on when that is.
     pub(crate) storage: Lazy<AnyStorage<P>>,
-    /// Rows' values, if they are others than their coordinates.
-    own: Option<RowValues>,
-    /// Text that a user wants in the model file; nothing depends on it.
-    pub(crate) annotation: String,
+    /// Rows' features, if their coordinates are others.
+    features: Option<RowValues>,
 }
 
 impl<P: Statistics> Forest<P> {
@@ -66,10 +64,10 @@ impl<P: Statistics> Forest<P> {
             });
         }
         run.control.check()?;
-        let own = domain.maps().map(|_| RowValues::F32(Vec::new()));
+        let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
         let storage = Lazy::new(AnyStorage::default());
-        let (row_index, annotation) = (RowIndex::default(), String::new());
-        let mut forest = Self { settings, domain, targets: Vec::new(), row_index, storage, own, annotation };
+        let row_index = RowIndex::default();
+        let mut forest = Self { settings, domain, targets: Vec::new(), row_index, storage, features };
         forest.insert(Batch { rows, ids }, || targets.to_vec())?;
         forest.flushed(run)?;
         Ok(forest)
@@ -80,8 +78,7 @@ impl<P: Statistics> Forest<P> {
         self.row_index.len()
     }
 
-    /// Adds rows, which the trees take in when somebody asks for these. Targets are asked for when nothing can fail any
-    /// more.
+    /// Adds rows. `targets` is called when nothing can fail any more.
     pub(crate) fn insert(
         &mut self,
         Batch { rows, ids }: Batch<'_>,
@@ -97,7 +94,7 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
-    /// Removes the rows with the given ids, which the trees let go when somebody asks for these; the rows' targets.
+    /// Removes the rows with the given ids; returns their targets.
     pub(crate) fn forget(&mut self, ids: &[u64]) -> Result<Vec<P::Target>> {
         let rows = self.row_index.find(ids)?;
         Ok(self.dismiss(&rows))
@@ -131,27 +128,29 @@ impl<P: Statistics> Forest<P> {
         self.row_index.name(other.n_rows(), Some(&other.ids())).map(drop)
     }
 
-    /// Adds the rows of another shard of the same forest, which was checked.
-    pub(crate) fn merge(&mut self, other: &Self, target: impl Fn(P::Target) -> P::Target) -> Result<()> {
-        let rows: Vec<RowId> = other.row_index.rows().collect();
-        let ids: Vec<u64> = rows.iter().map(|&row| other.row_index.id(row)).collect();
-        let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
-        let values: Vec<f64> = rows.iter().flat_map(|&row| other.row_values(row)).collect();
+    /// Adds the rows of another shard of the same forest, which was checked, with these targets.
+    pub(crate) fn merge(&mut self, other: &Self, targets: &[P::Target]) -> Result<()> {
+        let values: Vec<f64> = other.row_index.rows().flat_map(|row| other.row_values(row)).collect();
         let rows = Rows::from_f64(&values, self.domain.n_features())?;
-        self.insert(Batch { rows, ids: Some(&ids) }, || targets)
+        self.insert(Batch { rows, ids: Some(&other.ids()) }, || targets.to_vec())
     }
 
-    /// Turns averaged prediction on or off. Trees build or drop the boxes of splits when somebody asks for them.
+    /// Targets in order of arrival.
+    pub(crate) fn targets_by_arrival(&self) -> Vec<P::Target> {
+        self.row_index.rows().map(|row| self.targets[row as usize]).collect()
+    }
+
+    /// Turns averaged prediction on or off. The next flush builds or drops the boxes of splits.
     pub(crate) fn set_predictive(&mut self, predictive: Predictive) {
         self.settings.predictive = predictive;
-        // From now on somebody has to look whether trees are up to date.
+        // The next reader flushes.
         self.storage.get_mut();
     }
 
     /// A row's values.
     pub(crate) fn row_values(&self, row: RowId) -> Vec<f64> {
         let d = self.domain.n_features();
-        match &self.own {
+        match &self.features {
             Some(table) => table.row(row, d),
             None => self
                 .storage
@@ -166,13 +165,14 @@ impl<P: Statistics> Forest<P> {
 
     /// Bytes that trees and rows hold.
     pub(crate) fn bytes(&self) -> usize {
-        let own = self.own.as_ref().map_or(0, RowValues::bytes);
-        own + self.storage.peek(|storage| {
-            with_storage!(storage, storage => {
-                let trees: usize = storage.trees.iter().map(Tree::bytes).sum();
-                trees + size_of_val::<[_]>(&storage.values)
+        let features = self.features.as_ref().map_or(0, RowValues::bytes);
+        features
+            + self.storage.peek(|storage| {
+                with_storage!(storage, storage => {
+                    let trees: usize = storage.trees.iter().map(Tree::bytes).sum();
+                    trees + size_of_val::<[_]>(&storage.values)
+                })
             })
-        })
     }
 
     /// # Errors
@@ -180,10 +180,11 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         self.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                for (i, tree) in storage.trees.iter().enumerate() {
+                for (i, (tree, applied)) in storage.trees.iter().zip(&storage.applied).enumerate() {
                     tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                    let held = tree.n_rows() + self.row_index.rows_from(tree.lacks_from).count();
-                    let expected = self.n_rows() + self.unwanted(tree, &storage.leaving).count();
+                    let held = tree.n_rows() + self.row_index.rows_from(applied.arrived).count();
+                    let expected =
+                        self.n_rows() + applied.to_remove(&storage.leaving, &self.row_index).count();
                     if held != expected {
                         return Err(format!("tree {i} holds and lacks {held} rows of {expected}"));
                     }
@@ -205,8 +206,8 @@ impl<P: Statistics> Forest<P> {
     fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
         self.reclaim();
         let new = self.row_index.admit(ids);
-        if let Some(own) = &mut self.own {
-            own.place(&new, arrivals.rows, self.row_index.capacity());
+        if let Some(features) = &mut self.features {
+            features.place(&new, arrivals.rows, self.row_index.capacity());
         }
         for (&row, &target) in new.iter().zip(targets) {
             if self.targets.len() <= row as usize {
@@ -214,8 +215,7 @@ impl<P: Statistics> Forest<P> {
             }
             self.targets[row as usize] = target;
         }
-        let (n_features, capacity) = (self.domain.n_features(), self.row_index.capacity());
-        self.storage.get_mut().place(&new, arrivals.coordinates, n_features, capacity);
+        self.storage.get_mut().place(&new, arrivals.coordinates, self.row_index.capacity());
     }
 
     /// Takes rows out of the forest.
@@ -224,9 +224,9 @@ impl<P: Statistics> Forest<P> {
         self.row_index.dismiss(rows);
         let (row_index, storage) = (&mut self.row_index, self.storage.get_mut());
         with_storage!(storage, storage => {
-            let some_tree_has = storage.trees.iter().map(|tree| tree.lacks_from).max().unwrap_or(0);
+            let held_from = storage.applied.iter().map(|applied| applied.arrived).max().unwrap_or(0);
             for &row in rows {
-                if row_index.arrival(row) < some_tree_has {
+                if row_index.arrival(row) < held_from {
                     storage.leaving.push(row);
                 } else {
                     row_index.release(row);

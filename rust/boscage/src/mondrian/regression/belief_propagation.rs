@@ -6,7 +6,6 @@
 
 use crate::data::Scalar;
 use crate::math::dual::Real;
-use crate::mondrian::prediction::path::{Branch, Stop};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
@@ -38,7 +37,7 @@ impl<R: Real> Hyperparameters<R> {
 }
 
 /// The clock in units of `gamma_1`.
-fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
+pub(super) fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
     let half = R::constant(0.5);
     if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
 }
@@ -125,7 +124,7 @@ impl<R: Real> Messages<R> {
         self.told[node.index()].message
     }
 
-    fn told(&self, node: NodeId) -> Told<R> {
+    pub(super) fn told(&self, node: NodeId) -> Told<R> {
         self.told[node.index()]
     }
 
@@ -263,17 +262,6 @@ pub(crate) fn log_normal<R: Real>(x: R, variance: R) -> R {
     R::constant(-0.5) * ((R::constant(std::f64::consts::TAU) * variance).ln() + x * x / variance)
 }
 
-/// One Gaussian of a predictive mixture.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Component {
-    /// Its weight.
-    pub weight: f64,
-    /// Its mean.
-    pub mean: f64,
-    /// Its variance.
-    pub variance: f64,
-}
-
 /// A belief about a node's mean from everything but the rows below it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Above {
@@ -307,94 +295,6 @@ impl Above {
         let whole = self.variance + 1.0 / others.precision;
         let mean = self.mean + v / whole * (others.mean - self.mean);
         Self { mean, variance: v - v * (v / whole) + rest }
-    }
-}
-
-/// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
-/// integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
-pub(crate) fn predict_exact<S: Scalar>(
-    tree: &Tree<S, NodeMoments>,
-    messages: &Messages,
-    hyper: &Hyperparameters,
-    lifetime: f64,
-    stops: &[Stop],
-    scale: impl Fn(NodeId) -> f64,
-    mut emit: impl FnMut(Component),
-) {
-    let end = hyper.clock(lifetime);
-    let mut above = Above { mean: hyper.mu, variance: 0.0 };
-    let mut clock = 0.0;
-    let mut not_separated = 1.0;
-    for (i, stop) in stops.iter().enumerate() {
-        let message = messages.of(stop.node);
-        let here = messages.told(stop.node).clock;
-        let probability = branch_probability(stop);
-        if probability > 0.0 {
-            let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
-            let weight = not_separated * probability;
-            let (noise, scale) = (hyper.noise_variance, scale(stop.node));
-            let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
-            for piece in 0..pieces {
-                let (expected, spread) = branch_clock(stop, hyper.gamma2, probability, piece, pieces);
-                let expected = hyper.gamma1 * expected;
-                let (mean, variance) = bridge.at(expected, spread);
-                let weight = weight / f64::from(pieces);
-                emit(Component { weight, mean, variance: (variance + noise) * scale });
-            }
-            not_separated *= 1.0 - probability;
-        }
-        above.variance += (here - clock).max(0.0);
-        clock = here;
-        let Some(next) = stops.get(i + 1) else {
-            if not_separated > 0.0 {
-                let Above { mean, variance } = above.observe(message);
-                let variance = (variance + hyper.noise_variance) * scale(stop.node);
-                emit(Component { weight: not_separated, mean, variance });
-            }
-            return;
-        };
-        let sibling = sibling(tree, stop.node, next.node);
-        above = above.observe(messages.told(sibling).at_parent(clock));
-    }
-    if stops.is_empty() {
-        let variance = end + hyper.noise_variance;
-        emit(Component { weight: 1.0, mean: hyper.mu, variance });
-    }
-}
-
-/// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of
-/// its rows' targets, and a branch takes its parent's.
-pub(crate) fn predict_fast<S: Scalar>(
-    tree: &Tree<S, NodeMoments>,
-    prior: Component,
-    noise_variance: f64,
-    stops: &[Stop],
-    mut emit: impl FnMut(Component),
-) {
-    let own = |node: NodeId| {
-        let moments = tree.statistics.moments(node);
-        let variance = moments.squares / tree.arena.n_rows(node) as f64;
-        Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
-    };
-    let mut parent = prior;
-    let mut not_separated = 1.0;
-    for (i, stop) in stops.iter().enumerate() {
-        let probability = match stop.branch {
-            Branch::Never => 0.0,
-            Branch::At(_) => 1.0,
-            Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
-        };
-        if probability > 0.0 {
-            emit(Component { weight: not_separated * probability, ..parent });
-            not_separated *= 1.0 - probability;
-        }
-        parent = own(stop.node);
-        if i + 1 == stops.len() && not_separated > 0.0 {
-            emit(Component { weight: not_separated, ..parent });
-        }
-    }
-    if stops.is_empty() {
-        emit(prior);
     }
 }
 
@@ -436,132 +336,4 @@ pub(crate) fn beliefs<S: Scalar>(
         }
     }
     above
-}
-
-pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, node: NodeId) -> NodeId {
-    let left = tree.arena.child(parent, false);
-    if left == node { tree.arena.child(parent, true) } else { left }
-}
-
-/// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
-const GAUSS: [(f64, f64); 8] = [
-    (0.019_855_071_751_231_912, 0.050_614_268_145_188_53),
-    (0.101_666_761_293_186_64, 0.111_190_517_226_687_21),
-    (0.237_233_795_041_835_5, 0.156_853_322_938_943_44),
-    (0.408_282_678_752_175_1, 0.181_341_891_689_180_83),
-    (0.591_717_321_247_824_8, 0.181_341_891_689_180_83),
-    (0.762_766_204_958_164_5, 0.156_853_322_938_943_44),
-    (0.898_333_238_706_813_4, 0.111_190_517_226_687_21),
-    (0.980_144_928_248_768_1, 0.050_614_268_145_188_53),
-];
-
-/// Pieces of equal probability that the time of a branch is cut into where its prediction depends on it.
-const PIECES: u32 = 5;
-/// Branches of less weight are one piece.
-const NOTICED: f64 = 1e-3;
-
-/// What is known about a new node between a parent and a child, and about a test point's own leaf that
-/// branches off there: a Brownian bridge from the belief above to the message below. With
-/// `V` the variance above plus the clock elapsed, and `C` that of the whole way down to the message, the
-/// new node has mean `m + (V / C)(M - m)` and variance `V (C - V) / C`.
-#[derive(Debug, Clone, Copy)]
-struct Bridge {
-    above: Above,
-    /// The clock at the parent.
-    clock: f64,
-    /// The clock at the child.
-    here: f64,
-    below: Message,
-    /// The clock at the lifetime.
-    end: f64,
-    gamma1: f64,
-}
-
-impl Bridge {
-    /// Mean and variance of the point's own leaf if the clock at the branch has this mean, and this variance
-    /// in units of `gamma_1^2`.
-    fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
-        let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
-        let v = self.above.variance + (expected - self.clock);
-        let apart = self.below.mean - self.above.mean;
-        let spread = self.gamma1 * (self.gamma1 / whole) * spread;
-        let bridge = v * (1.0 - v / whole) - spread;
-        let moved = spread * (apart / whole * apart);
-        let variance = bridge.max(0.0) + moved + (self.end - expected).max(0.0);
-        (self.above.mean + v / whole * apart, variance)
-    }
-
-    /// Whether the prediction, with this noise, is another at the child than at the parent.
-    fn varies(&self, noise: f64) -> bool {
-        let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
-        let (a, b) = (first.1 + noise, last.1 + noise);
-        let apart = first.0 - last.0;
-        a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
-    }
-}
-
-/// The expected clock between the stop before and where a point branches off, or else the stop itself, a
-/// `span` away.
-pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> f64 {
-    let probability = branch_probability(stop);
-    if probability == 0.0 {
-        return span;
-    }
-    let clock = hyper.gamma1 * branch_clock(stop, hyper.gamma2, probability, 0, 1).0;
-    probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
-}
-
-/// The expected clock where a point branches off above a stop, in units of `gamma_1`, if it rather does than not.
-pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
-    let probability = branch_probability(stop);
-    (probability > 0.5).then(|| branch_clock(stop, gamma2, probability, 0, 1).0)
-}
-
-/// The probability of branching off above a stop.
-pub(crate) fn branch_probability(stop: &Stop) -> f64 {
-    match stop.branch {
-        Branch::Never => 0.0,
-        Branch::At(_) => 1.0,
-        Branch::Rate(rate) => -(-rate * (stop.time - stop.after)).exp_m1(),
-    }
-}
-
-/// Mean and variance of the clock at the branch above a stop, in units of `gamma_1` and its square, given that its time
-/// is in one of several pieces of equal probability.
-///
-/// The time `T` is exponential of rate `h` after `a`, truncated at `b`, and so it is in a piece. By parts,
-/// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
-/// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
-/// the variable of integration takes the edge off what is left at 0.
-fn branch_clock(stop: &Stop, gamma2: f64, probability: f64, piece: u32, pieces: u32) -> (f64, f64) {
-    let rate = match stop.branch {
-        Branch::Rate(rate) => rate,
-        Branch::At(time) => return (unit_clock(gamma2, time), 0.0),
-        Branch::Never => return (unit_clock(gamma2, stop.time), 0.0),
-    };
-    // Finite also where the rate is next to nothing.
-    let quantile = |piece: u32| {
-        (-(-probability * f64::from(piece) / f64::from(pieces)).ln_1p() / rate).min(0.25 * f64::MAX)
-    };
-    let after = stop.after + if piece == 0 { 0.0 } else { quantile(piece) };
-    let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
-    let span = until - after;
-    let own = -(-rate * span).exp_m1();
-    let both = rate + gamma2;
-    let last = (-both * span).exp();
-    let (start, left) = (unit_clock(gamma2, after), (-gamma2 * after).exp());
-    let (mut gain, mut square) = (0.0, 0.0);
-    for (z, weight) in GAUSS {
-        let q = last + (1.0 - last) * z * z * z;
-        let elapsed = -q.ln() / both;
-        let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
-        let slope = gamma2 * left / (decay * decay * both);
-        let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
-        let part = weight * 3.0 * z * z * (1.0 - last) * slope * survives;
-        gain += part;
-        // The clock is 1 / decay - 1 / 2.
-        square += part * 2.0 * (1.0 / decay - 0.5 - start);
-    }
-    let spread = (square - gain * gain).max(0.0);
-    (start + gain, spread)
 }

@@ -18,10 +18,10 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::path::Stop;
-use crate::mondrian::regression::belief_propagation;
 use crate::mondrian::regression::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hyperparameters::leave_one_out::in_order;
+use crate::mondrian::regression::branch_time;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::row_order::in_order;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -308,7 +308,7 @@ impl<'a> Joint<'a> {
         match (branch, path.last()) {
             (Some(stop), Some(&leaf)) => {
                 let span = spans[leaf.index()];
-                whole - (span - belief_propagation::expected_span(stop, &self.hyper, span)) * sum(leaf)
+                whole - (span - branch_time::expected_span(stop, &self.hyper, span)) * sum(leaf)
             }
             _ => whole,
         }
@@ -379,8 +379,8 @@ pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: 
     let mut mean = 0.0;
     for stop in stops {
         let span = (hyper.clock(stop.time) - hyper.clock(stop.after)).max(0.0);
-        mean += together * belief_propagation::expected_span(stop, hyper, span) * sum(stop.node);
-        together *= 1.0 - belief_propagation::branch_probability(stop);
+        mean += together * branch_time::expected_span(stop, hyper, span) * sum(stop.node);
+        together *= 1.0 - branch_time::branch_probability(stop);
     }
     mean
 }
@@ -392,7 +392,8 @@ mod tests {
     use crate::mondrian::forest::Batch;
     use crate::mondrian::forest::settings::MondrianSettings;
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::regressor::{MondrianRegressor, Posterior, RegressionSettings};
+    use crate::mondrian::regression::regressor::MondrianRegressor;
+    use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
     use crate::random::keyed::Stream;
 
     const N: usize = 40;
@@ -510,7 +511,7 @@ mod tests {
             })
             .sum();
         let expected = integral + (-rate * (time - after)).exp() * span;
-        let found = belief_propagation::expected_span(&stop, &HYPER, span);
+        let found = branch_time::expected_span(&stop, &HYPER, span);
         assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
     }
 

@@ -9,7 +9,6 @@ use crate::control::Control;
 use crate::data::RowId;
 use crate::data::{Scalar, Table, goes_right};
 use crate::error::Result;
-use crate::mondrian::forest::row_index::Arrival;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::arena::{Arena, Link, NodeId};
@@ -35,10 +34,6 @@ pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,
     pub(crate) statistics: P,
     pub(crate) boxes: NodeBoxes<S>,
-    /// The tree lacks rows that arrived from here on.
-    pub(crate) lacks_from: Arrival,
-    /// Of the rows that left its forest, it has let so many go.
-    pub(crate) n_let_go: usize,
 }
 
 /// A node that rows came to or left: a range of the rows at hand.
@@ -121,7 +116,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
         let boxes = NodeBoxes::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), boxes, lacks_from: 0, n_let_go: 0 }
+        Self { arena: Arena::new(), statistics: P::default(), boxes }
     }
 
     /// Inserts rows (numbered in the table; their order is lost).
@@ -386,7 +381,7 @@ impl<P: Statistics> Tree<f32, P> {
     pub(crate) fn widen(&self) -> Tree<f64, P> {
         let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
         let boxes = self.boxes.widen();
-        Tree { arena, statistics, boxes, lacks_from: self.lacks_from, n_let_go: self.n_let_go }
+        Tree { arena, statistics, boxes }
     }
 }
 

@@ -7,11 +7,9 @@
 //! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
 //! that holds other rows, the row branches off as a test point would.
 
-use std::cmp::Ordering;
-
 use crate::control::Run;
 use crate::data::RowId;
-use crate::data::{Scalar, Table, fetch};
+use crate::data::{Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -19,11 +17,13 @@ use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::path::{Branch, Stop};
 use crate::mondrian::regression::belief_propagation;
 use crate::mondrian::regression::belief_propagation::{Hyperparameters, Message, Messages, UnitClocks};
+use crate::mondrian::regression::branch_time;
 use crate::mondrian::regression::joint::{Joint, Standard, Trees};
 use crate::mondrian::regression::local_noise::{PRIOR, Sizes};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise_tails::NoiseTails;
-use crate::mondrian::regression::regressor::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::row_order::in_order;
+use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::mondrian::regression::subtree_beliefs::SubtreeBeliefs;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -284,46 +284,6 @@ fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
     single.into_iter().step_by(every).map(|place| order[place]).collect()
 }
 
-/// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
-/// if targets are moved and stretched. Copies are side by side.
-pub(crate) fn in_order<S: Scalar>(
-    forest: &Forest<NodeMoments>,
-    storage: &Storage<S, NodeMoments>,
-) -> Vec<RowId> {
-    /// So many leaves' rows are asked for together: each alone would be waited for.
-    const SOME: usize = 16;
-    let tree = &storage.trees[0];
-    let arena = &tree.arena;
-    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
-    let table = Table::new(&storage.values, forest.domain.n_features());
-    let by_values = |a: RowId, b: RowId| {
-        let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
-            let (a, b): (f64, f64) = (a.into(), b.into());
-            a.total_cmp(&b)
-        });
-        each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    };
-    let by_target = |a: RowId, b: RowId| {
-        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
-        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
-    };
-    let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
-    let mut order = Vec::with_capacity(forest.n_rows());
-    for some in leaves.chunks(SOME) {
-        let mut start = order.len();
-        for &leaf in some {
-            order.extend(arena.leaf_rows(leaf));
-        }
-        order[start..].iter().for_each(|&row| fetch(table.row(row)));
-        for &leaf in some {
-            let end = start + arena.n_rows(leaf);
-            order[start..end].sort_by(|&a, &b| by_values(a, b).then_with(|| by_target(a, b)));
-            start = end;
-        }
-    }
-    order
-}
-
 /// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
 /// before it asks for that of the next.
 fn paths<S: Scalar>(tree: &Tree<S, NodeMoments>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
@@ -474,7 +434,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.subtree_beliefs.len(), |i| {
             let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
-            let branch = |place: &Place| belief_propagation::likely_branch(place.branch.as_ref()?, gamma2);
+            let branch = |place: &Place| branch_time::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
     }

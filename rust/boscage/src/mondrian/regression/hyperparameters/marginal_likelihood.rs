@@ -1,4 +1,4 @@
-//! The regression hierarchy's hyperparameters: the thesis' heuristic, and maximum marginal likelihood.
+//! Hyperparameters by maximum marginal likelihood, a by-product of belief propagation (section 6.3.2).
 
 use crate::control::Run;
 use crate::data::Scalar;
@@ -13,19 +13,6 @@ use crate::mondrian::tree::arena::NodeId;
 /// the likelihoods of a few differ little.
 const TREES: usize = 4;
 const ITERATIONS: usize = 60;
-
-/// The heuristic of section 6.3.2: `gamma_1 (1/2 + 1/K)` is the variance of the targets, the noise is
-/// `gamma_1 / K` with `K = min(2000, 2 N)`, and `gamma_2 = W / (20 log2 N)`, `W` being the sum of the
-/// weights (`D` in the thesis).
-pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f64) -> Hyperparameters {
-    let n = n_rows.max(1) as f64;
-    let k = (2.0 * n).min(2000.0);
-    // Targets that are all the same still need a proper prior.
-    let variance = variance.max(f64::EPSILON * f64::EPSILON * mean * mean).max(1e-300);
-    let gamma1 = variance / (0.5 + 1.0 / k);
-    let gamma2 = total_weight / (20.0 * n.max(2.0).log2());
-    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k }
-}
 
 /// The mean over trees of the log marginal likelihood of the targets.
 ///
@@ -199,6 +186,7 @@ mod tests {
     use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
     use crate::random::keyed::Stream;
 
     fn forest() -> Forest<NodeMoments> {

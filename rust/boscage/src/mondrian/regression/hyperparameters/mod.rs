@@ -1,4 +1,5 @@
 //! Rules that choose the hyperparameters of the regression posterior.
 
+pub(crate) mod heuristic;
 pub(crate) mod leave_one_out;
 pub(crate) mod marginal_likelihood;
