@@ -12,7 +12,7 @@ use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 use crate::mondrian::tree::statistics::Statistics;

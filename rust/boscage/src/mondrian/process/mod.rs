@@ -4,3 +4,4 @@ pub(crate) mod cell;
 pub(crate) mod cut;
 pub(crate) mod domain;
 pub(crate) mod feature_map;
+mod sum_tree;

@@ -5,13 +5,13 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::path::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
-use crate::mondrian::regression::belief_propagation::{self, Hyperparameters, Messages};
+use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
+use crate::mondrian::regression::hierarchy::tree_predictive::{self, Component};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
 use crate::mondrian::regression::joint::{self, Solution};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::mondrian::regression::state::State;
-use crate::mondrian::regression::tree_predictive::{self, Component};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 

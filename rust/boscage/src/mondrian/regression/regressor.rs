@@ -12,7 +12,8 @@ use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::JointWeights;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -21,7 +22,6 @@ use crate::mondrian::regression::predictive::{
 };
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::state::{JointState, State};
-use crate::mondrian::regression::tree_predictive::Component;
 use crate::validate;
 
 /// A Mondrian forest that predicts a whole distribution of a number.

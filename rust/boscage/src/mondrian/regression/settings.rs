@@ -1,7 +1,7 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 
 /// What stands for the posterior at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,14 +6,14 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::path::Stop;
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, Messages, UnitClocks};
+use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, Messages, UnitClocks};
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::{self, JointWeights, Solution, Standard};
-use crate::mondrian::regression::local_noise;
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::noise_tails::NoiseTails;
+use crate::mondrian::regression::noise::local_noise;
+use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 
 /// What is computed from the trees and all targets together.

@@ -1,6 +1,6 @@
 //! Hyperparameters by the thesis' heuristic (section 6.3.2).
 
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 
 /// The heuristic of section 6.3.2: `gamma_1 (1/2 + 1/K)` is the variance of the targets, the noise is
 /// `gamma_1 / K` with `K = min(2000, 2 N)`, and `gamma_2 = W / (20 log2 N)`, `W` being the sum of the

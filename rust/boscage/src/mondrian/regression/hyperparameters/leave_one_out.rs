@@ -14,32 +14,29 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::branch_rate::BranchRate;
-use crate::mondrian::prediction::path::{Branch, Stop};
-use crate::mondrian::regression::belief_propagation;
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, Message, Messages, UnitClocks};
-use crate::mondrian::regression::branch_time;
+use crate::mondrian::regression::hierarchy::belief_propagation;
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Hyperparameters, Message, Messages, UnitClocks,
+};
+use crate::mondrian::regression::hierarchy::branch_time;
+use crate::mondrian::regression::hierarchy::subtree_beliefs::SubtreeBeliefs;
+use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, choose, paths, place};
+use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
+use crate::mondrian::regression::joint::row_order::in_order;
 use crate::mondrian::regression::joint::{Joint, Standard, Trees};
-use crate::mondrian::regression::local_noise::{PRIOR, Sizes};
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::noise_tails::NoiseTails;
-use crate::mondrian::regression::row_order::in_order;
+use crate::mondrian::regression::noise::local_noise::{PRIOR, Sizes};
+use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
-use crate::mondrian::regression::subtree_beliefs::SubtreeBeliefs;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// Trees of the mixture (at most).
 const TREES: usize = 32;
-/// Rows that are left out (about).
-const ROWS: usize = 1000;
 /// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
 const START: (f64, f64) = (1.0 / 16.0, 8.0);
-/// Powers of two (at most) from there to where it ends.
-const FARTHEST: i32 = 8;
 /// No noise is a smaller share of `gamma_1`: rows of one leaf could not be told from atoms.
 const LEAST_NOISE: f64 = 1e-3;
-/// Steps are taken as long as the mean log density grows by this.
-const WORTHWHILE: f64 = 1e-3;
 /// Steps of the spread from none to that of the mixture.
 const FULL_SPREAD: f64 = 4.0;
 /// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
@@ -175,42 +172,6 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     (0..left_out[0].len()).map(row).collect()
 }
 
-/// The best point that is found by going in every direction as far as it leads, until none does; its score,
-/// and what belongs to it. No point is evaluated twice.
-fn climb<const N: usize, T>(
-    start: [i32; N],
-    directions: &[[i32; N]],
-    mut evaluate: impl FnMut([i32; N]) -> Result<(f64, T)>,
-) -> Result<(f64, T)> {
-    let mut at = start;
-    let mut best = evaluate(at)?;
-    let mut seen = vec![at];
-    let (mut vain, mut next) = (0, 0);
-    while vain < directions.len() {
-        let direction = directions[next % directions.len()];
-        next += 1;
-        vain += 1;
-        loop {
-            let there = std::array::from_fn(|i| at[i] + direction[i]);
-            // What was seen before was no better than the best of that time, nor than that of now.
-            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST)
-                || seen.contains(&there)
-            {
-                break;
-            }
-            seen.push(there);
-            let found = evaluate(there)?;
-            // Never a density that is no number.
-            let better = found.0 > best.0 + WORTHWHILE;
-            if !better {
-                break;
-            }
-            (at, best, vain) = (there, found, 1);
-        }
-    }
-    Ok(best)
-}
-
 /// Moves what every tree misses rows by (`left_out`, by tree and row) to where all trees together miss them by
 /// `errors`, as far as that leaves less squared error; the share of the way. About there, trees' distances
 /// are multiplied by `spread`.
@@ -234,16 +195,6 @@ fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f6
     share
 }
 
-/// Where a row is in a tree that does not have it.
-struct Place {
-    /// From the root to the leaf.
-    path: Vec<NodeId>,
-    /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
-    branch: Option<Stop>,
-    /// Number and mean of these, if there are any.
-    others: Option<(f64, f64)>,
-}
-
 /// Clocks of one tree in units of `gamma_1`, for one `gamma_2`.
 struct Clocks {
     nodes: UnitClocks,
@@ -258,7 +209,7 @@ struct Trial<'a, S> {
     /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
     subtree_beliefs: Vec<(SubtreeBeliefs, Vec<usize>)>,
     /// For every tree, each chosen row's place.
-    places: Vec<Vec<Place>>,
+    places: Vec<Vec<LeftOutRow>>,
     targets: Vec<f64>,
     forest: &'a Forest<NodeMoments>,
     /// All rows in an order of their own.
@@ -267,60 +218,6 @@ struct Trial<'a, S> {
     numbers: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
-}
-
-/// Some of the rows. A row that is there twice is not chosen, unless all are:
-/// that its copy predicts it says nothing of others.
-fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
-    let is_single = |place: usize| {
-        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
-        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
-    };
-    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
-    if single.is_empty() {
-        single = (0..order.len()).collect();
-    }
-    let every = single.len().div_ceil(ROWS);
-    single.into_iter().step_by(every).map(|place| order[place]).collect()
-}
-
-/// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
-/// before it asks for that of the next.
-fn paths<S: Scalar>(tree: &Tree<S, NodeMoments>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
-    let root = tree.arena.root().expect("a forest of rows has roots");
-    let mut paths = vec![vec![root]; rows.len()];
-    let mut on_way: Vec<usize> = (0..rows.len()).collect();
-    while !on_way.is_empty() {
-        on_way.retain(|&i| {
-            let node = paths[i][paths[i].len() - 1];
-            if node.is_leaf() {
-                return false;
-            }
-            let x = table.row(rows[i]);
-            paths[i].push(tree.arena.follow(node, |d| x[d as usize].into()).1);
-            true
-        });
-    }
-    paths
-}
-
-/// Where one of a tree's rows is that has this way and target.
-fn place<S: Scalar>(
-    tree: &Tree<S, NodeMoments>,
-    outside: &mut BranchRate<'_, S>,
-    path: Vec<NodeId>,
-    (row, x, y): (RowId, &[S], f64),
-    lifetime: f64,
-) -> Place {
-    let leaf = path[path.len() - 1];
-    let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
-    let rate = outside.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
-    let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
-    stop.set_rate(rate);
-    let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
-    let mean = tree.statistics.moments(leaf).mean;
-    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
-    Place { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
 }
 
 impl<'a, S: Scalar> Trial<'a, S> {
@@ -349,7 +246,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
                 let itself = (row, table.row(row), forest.targets[row as usize]);
                 place(tree, &mut outside, path, itself, forest.settings.lifetime)
             };
-            let places: Vec<Place> = paths.zip(&chosen).map(place).collect();
+            let places: Vec<LeftOutRow> = paths.zip(&chosen).map(place).collect();
             let paths = places.iter().map(|place| place.path.as_slice());
             let subtree_beliefs = (i < TREES).then(|| SubtreeBeliefs::new(tree, &order, paths));
             Ok((order, places, subtree_beliefs))
@@ -421,7 +318,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
         let rows = chosen.map(|(row, target)| {
             let means = (0..sums.len()).map(|tree| {
-                let Place { path, branch, .. } = &self.places[tree][row];
+                let LeftOutRow { path, branch, .. } = &self.places[tree][row];
                 joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
             });
             target - means.sum::<f64>()
@@ -434,7 +331,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.subtree_beliefs.len(), |i| {
             let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
-            let branch = |place: &Place| branch_time::likely_branch(place.branch.as_ref()?, gamma2);
+            let branch = |place: &LeftOutRow| branch_time::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
     }
@@ -520,38 +417,6 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 }
 
-/// The factor on all variances under which the rows are most likely, and their mean log density.
-fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
-    let score = |log_scale: f64| score(rows, log_scale.exp());
-    // Golden section.
-    let (mut low, mut high) = (-8.0, 2.0);
-    let share = 0.618_033_988_749_895;
-    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
-    let (mut at_a, mut at_b) = (score(a), score(b));
-    for _ in 0..16 {
-        if at_a > at_b {
-            (high, b, at_b) = (b, a, at_a);
-            a = high - share * (high - low);
-            at_a = score(a);
-        } else {
-            (low, a, at_a) = (a, b, at_b);
-            b = low + share * (high - low);
-            at_b = score(b);
-        }
-    }
-    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
-}
-
-/// Mean log density of the rows, with a factor on all variances, but for a constant.
-fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
-    let of_row = |row: &Vec<(f64, f64)>| {
-        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
-        let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
-        most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
-    };
-    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -560,7 +425,7 @@ mod tests {
     use crate::mondrian::forest::settings::MondrianSettings;
     use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::local_noise;
+    use crate::mondrian::regression::noise::local_noise;
     use crate::random::keyed::Stream;
 
     const ROWS: usize = 90;

@@ -4,7 +4,9 @@ use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::math::dual::{Dual, Real};
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, Messages, log_normal, root_term};
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Hyperparameters, Messages, log_normal, root_term,
+};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;

@@ -1,7 +1,7 @@
 //! When a test point branches off, on the clock of the prior.
 
 use crate::mondrian::prediction::path::{Branch, Stop};
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, unit_clock};
+use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, unit_clock};
 
 /// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
 const GAUSS: [(f64, f64); 8] = [

@@ -2,8 +2,8 @@
 
 use crate::data::Scalar;
 use crate::mondrian::prediction::path::Stop;
-use crate::mondrian::regression::belief_propagation::{Above, Hyperparameters, Message, Messages};
-use crate::mondrian::regression::branch_time::{branch_clock, branch_probability};
+use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Message, Messages};
+use crate::mondrian::regression::hierarchy::branch_time::{branch_clock, branch_probability};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;

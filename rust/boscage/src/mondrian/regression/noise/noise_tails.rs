@@ -6,7 +6,7 @@
 //! (a contaminated normal distribution, Tukey 1960). The two and how often they come are those under which
 //! rows that are left out are most likely, by expectation and maximisation (Dempster, Laird and Rubin 1977).
 
-use crate::mondrian::regression::tree_predictive::Component;
+use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 
 const STEPS: usize = 15;
 /// The wide factor's share at the start.

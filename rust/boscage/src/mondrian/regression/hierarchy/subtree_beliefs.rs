@@ -3,7 +3,7 @@
 //! joins are the next two, and hardly any of them waits for another.
 
 use crate::data::Scalar;
-use crate::mondrian::regression::belief_propagation::{
+use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, Hyperparameters, Message, Told, UnitClocks, join,
 };
 use crate::mondrian::regression::moments::NodeMoments;
@@ -129,8 +129,8 @@ mod tests {
     use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::belief_propagation;
-    use crate::mondrian::regression::belief_propagation::Messages;
+    use crate::mondrian::regression::hierarchy::belief_propagation;
+    use crate::mondrian::regression::hierarchy::belief_propagation::Messages;
     use crate::random::keyed::Stream;
 
     /// Also where numbers of nodes are in no order, and some are nobody's.
