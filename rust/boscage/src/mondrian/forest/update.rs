@@ -9,9 +9,10 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
 use crate::mondrian::forest::storage::{AnyStorage, Applied, Storage, with_storage};
-use crate::mondrian::tree::insert::Scratch;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::process::Process;
+use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Process, Tree};
 use crate::random::keyed::Key;
 
 /// Rows that a tree inserts or removes between two looks at the stop flag.

@@ -5,9 +5,10 @@ use crate::data::{Scalar, Table};
 use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::process::partition;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Tree, partition};
 use crate::random::keyed::Key;
 
 /// A split or leaf on a point's way from the root.

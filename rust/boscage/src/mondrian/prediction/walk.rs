@@ -11,7 +11,7 @@ use crate::mondrian::prediction::path::{Shells, Space, Stop, Walk};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
-use crate::mondrian::tree::insert::Scratch;
+use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
 

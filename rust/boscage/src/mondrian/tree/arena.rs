@@ -1,16 +1,11 @@
-//! The arena: binary trees of cuts in flat arrays, with the rows of every leaf. Knows no model.
+//! The arena: a binary tree of cuts in flat arrays, with the rows of every leaf. It knows no posterior.
 //!
-//! A *split* separates rows. A cut that left all rows of its cell on one side (DESIGN: a *skipped* cut) is
-//! not a node but an entry of the *run* above the next split or leaf: it is where a new row may branch off.
-//! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
-//! one entry, which stays where it was; to take it out again joins the two slices around it.
+//! A *split* separates rows. A cut that leaves all rows of its cell on one side (a *skipped cut*) is not a node but an entry
+//! of the *run* above the next split or leaf: it is where a new row may branch off.
 
-use crate::data::{RowId, goes_right};
+use crate::data::{RowId, fetch, goes_right};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
-use std::num::NonZeroU32;
-use std::ops::Range;
-
-use crate::data::fetch;
+use crate::mondrian::tree::skipped_cuts::{SkippedCuts, SkippedRun};
 
 /// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
 /// at nodes can lie in arrays by [`NodeId::index`].
@@ -44,7 +39,7 @@ impl NodeId {
         self.0 & 1 == 1
     }
 
-    fn some(self) -> Option<Self> {
+    pub(super) fn some(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
     }
 }
@@ -86,42 +81,6 @@ struct LeafNode {
     run: Option<SkippedRun>,
 }
 
-/// Skipped cuts: a slice of the pool.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SkippedRun {
-    start: u32,
-    /// The length's complement, which is not zero: a leaf without a run takes no more room.
-    not_len: NonZeroU32,
-}
-
-impl Default for SkippedRun {
-    fn default() -> Self {
-        Self::new(0, 0)
-    }
-}
-
-impl SkippedRun {
-    fn new(start: u32, len: u32) -> Self {
-        Self { start, not_len: NonZeroU32::new(!len).expect("fewer cuts than numbers") }
-    }
-
-    fn len(self) -> u32 {
-        !self.not_len.get()
-    }
-
-    fn end(self) -> u32 {
-        self.start + self.len()
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end() as usize
-    }
-
-    pub(crate) fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-}
-
 /// A tree's structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Arena {
@@ -130,11 +89,9 @@ pub(crate) struct Arena {
     leaves: Vec<LeafNode>,
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
-    skips: Vec<SkippedCut>,
-    /// Entries of `skips` that are in some run.
-    n_skips: usize,
+    pub(super) skips: SkippedCuts,
     /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
-    next: Vec<u32>,
+    pub(super) next: Vec<u32>,
     previous: Vec<u32>,
 }
 
@@ -146,8 +103,7 @@ impl Arena {
             leaves: Vec::new(),
             free_splits: Vec::new(),
             free_leaves: Vec::new(),
-            skips: Vec::new(),
-            n_skips: 0,
+            skips: SkippedCuts::default(),
             next: Vec::new(),
             previous: Vec::new(),
         }
@@ -203,7 +159,7 @@ impl Arena {
     /// Says of a leaf that the stopping rule holds it from now on.
     pub(crate) fn pause(&mut self, leaf: NodeId) {
         if let Some(run) = self.leaves[leaf.rank()].run.take() {
-            self.n_skips -= run.len() as usize;
+            self.skips.free(run);
         }
     }
 
@@ -255,7 +211,7 @@ impl Arena {
 
     /// The skipped cuts right above a node, from the top. A paused leaf has none.
     pub(crate) fn skips(&self, node: NodeId) -> &[SkippedCut] {
-        &self.skips[self.run(node).range()]
+        self.skips.of(self.run(node))
     }
 
     fn run(&self, node: NodeId) -> SkippedRun {
@@ -298,31 +254,16 @@ impl Arena {
     pub(crate) fn fetch_all(&self) {
         fetch(&self.splits);
         fetch(&self.leaves);
-        fetch(&self.skips);
+        self.skips.fetch_all();
         fetch(&self.next);
-    }
-
-    /// Opens a run for the node that is to be added next.
-    pub(crate) fn start_run(&self) -> SkippedRun {
-        SkippedRun::new(place(self.skips.len()), 0)
-    }
-
-    /// Adds a skipped cut to the run opened last.
-    pub(crate) fn push_skip(&mut self, run: &mut SkippedRun, skip: SkippedCut) {
-        self.skips.push(skip);
-        self.n_skips += 1;
-        *run = SkippedRun::new(run.start, run.len() + 1);
     }
 
     /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
     /// was; the other child is yet to be set.
     pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
-        let run = self.run(node);
-        let k = k as u32;
-        let skip = self.skips[(run.start + k) as usize];
-        let split = self.add_split(skip.cut(), SkippedRun::new(run.start, k), 0);
-        self.n_skips -= 1;
-        self.set_run(node, SkippedRun::new(run.start + k + 1, run.len() - k - 1));
+        let (above, skip, below) = self.skips.part(self.run(node), k);
+        let split = self.add_split(skip.cut(), above, 0);
+        self.set_run(node, below);
         self.set(Link::Child { of: split, right: skip.right }, Some(node));
         self.set(link, Some(split));
         split
@@ -334,7 +275,7 @@ impl Arena {
         let (child, side) = if left == NodeId::NONE { (right, true) } else { (left, false) };
         if !self.is_paused(child) {
             let skip = SkippedCut::of(self.cut(split), side);
-            let run = self.join_runs(self.run(split), skip, self.run(child));
+            let run = self.skips.join(self.run(split), skip, self.run(child));
             self.set_run(child, run);
             self.splits[split.rank()].run = SkippedRun::default();
         }
@@ -342,42 +283,23 @@ impl Arena {
         self.remove(split);
     }
 
-    /// One run of two and the cut between them.
-    fn join_runs(&mut self, above: SkippedRun, between: SkippedCut, below: SkippedRun) -> SkippedRun {
-        self.n_skips += 1;
-        let len = above.len() + 1 + below.len();
-        let at = above.end() as usize;
-        // Nothing moved since the run was cut in two.
-        if at + 1 == below.start as usize && self.skips[at] == between {
-            return SkippedRun::new(above.start, len);
-        }
-        let start = place(self.skips.len());
-        self.skips.extend_from_within(above.range());
-        self.skips.push(between);
-        self.skips.extend_from_within(below.range());
-        SkippedRun::new(start, len)
-    }
-
     /// Drops what is in no run from the pool, once that is most of it.
     pub(crate) fn compact(&mut self) {
-        const LEAST: usize = 64;
-        if self.skips.len() < 2 * self.n_skips + LEAST {
+        if !self.skips.is_sparse() {
             return;
         }
-        let mut pool = Vec::with_capacity(self.n_skips);
+        let mut pool = SkippedCuts::with_room_of(&self.skips);
         for node in self.preorder() {
             if self.is_paused(node) {
                 continue;
             }
-            let start = pool.len() as u32;
-            pool.extend_from_slice(self.skips(node));
-            let len = pool.len() as u32 - start;
-            self.set_run(node, SkippedRun::new(start, len));
+            let run = pool.append(self.skips(node));
+            self.set_run(node, run);
         }
         self.skips = pool;
     }
 
-    pub(crate) fn add_split(
+    pub(super) fn add_split(
         &mut self,
         Cut { time, feature, threshold }: Cut,
         run: SkippedRun,
@@ -394,7 +316,7 @@ impl Arena {
     }
 
     /// A leaf of some rows; it is paused if it has no run.
-    pub(crate) fn add_leaf(
+    pub(super) fn add_leaf(
         &mut self,
         run: Option<SkippedRun>,
         rows: impl ExactSizeIterator<Item = RowId>,
@@ -473,7 +395,7 @@ impl Arena {
 
     /// Frees one node.
     pub(crate) fn remove(&mut self, node: NodeId) {
-        self.n_skips -= self.run(node).len() as usize;
+        self.skips.free(self.run(node));
         if node.is_leaf() {
             self.leaves[node.rank()].run = None;
             self.free_leaves.push(node);
@@ -553,68 +475,8 @@ impl Arena {
     pub(crate) fn bytes(&self) -> usize {
         self.splits.capacity() * size_of::<SplitNode>()
             + self.leaves.capacity() * size_of::<LeafNode>()
-            + self.skips.capacity() * size_of::<SkippedCut>()
+            + self.skips.bytes()
             + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
             + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()
     }
-
-    /// States every invariant of the structure: times increase, rows add up, every node is reached once,
-    /// every leaf holds its rows.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold, in words.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let (mut reached, mut n_skips) = (0, 0);
-        let mut held = vec![false; self.next.len()];
-        let mut stack: Vec<(NodeId, f64)> = self.root().map(|root| (root, 0.0)).into_iter().collect();
-        while let Some((node, after)) = stack.pop() {
-            reached += 1;
-            let skips = self.skips(node);
-            n_skips += skips.len();
-            let times = skips.iter().map(|skip| skip.time).chain([self.time(node)]);
-            if let Some((a, b)) = std::iter::once(after).chain(times.clone()).zip(times).find(|(a, b)| a > b)
-            {
-                return Err(format!("{node:?} is reached by a cut at {a}, then one at {b}"));
-            }
-            if let Kind::Split(left, right) = self.kind(node) {
-                let Some([left, right]) = left.some().zip(right.some()).map(<[NodeId; 2]>::from) else {
-                    return Err(format!("{node:?} lacks a child"));
-                };
-                let n = self.n_rows(left) + self.n_rows(right);
-                if n != self.n_rows(node) {
-                    return Err(format!("{node:?} counts {} rows, its children {n}", self.n_rows(node)));
-                }
-                stack.extend([(left, self.time(node)), (right, self.time(node))]);
-            } else {
-                self.check_leaf(node, &mut held)?;
-            }
-        }
-        for (found, expected, what) in
-            [(reached, self.n_nodes(), "nodes in use"), (n_skips, self.n_skips, "skipped cuts")]
-        {
-            if found != expected {
-                return Err(format!("{found} {what}, {expected} counted"));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_leaf(&self, leaf: NodeId, held: &mut [bool]) -> Result<(), String> {
-        let mut n = 0;
-        for row in self.leaf_rows(leaf) {
-            if std::mem::replace(&mut held[row as usize], true) {
-                return Err(format!("row {row} is in two leaves"));
-            }
-            n += 1;
-        }
-        if n != self.n_rows(leaf) || n == 0 {
-            return Err(format!("leaf {leaf:?} holds {n} rows and counts {}", self.n_rows(leaf)));
-        }
-        Ok(())
-    }
-}
-
-/// A place in the pool of skipped cuts.
-fn place(at: usize) -> u32 {
-    u32::try_from(at).expect("a tree has fewer than 2^32 skipped cuts")
 }

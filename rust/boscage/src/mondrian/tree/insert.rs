@@ -1,158 +1,111 @@
-//! How a tree grows: rows go down it together, and what is new is built where they branch off.
+//! Inserting rows into a tree, and drawing a tree of many.
+//!
+//! In place of Algorithms 5.5 and 5.6 (and of 5.10, 6.3 and 6.4, which pause): a row walks down the tree; the first
+//! remembered cut, skipped or a split's, that separates it from a node's rows is where it branches off. Rows that reach a
+//! place where there is no node yet, or a paused leaf whose pause ends, found a subtree, whose cell is drawn on (Algorithm
+//! 5.9 by cuts of cells).
 
 use crate::control::Control;
-use crate::data::RowId;
-use crate::data::{Scalar, Table};
+use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
-use crate::mondrian::process::cell::Cell;
-use crate::mondrian::process::cut::{Cut, SkippedCut};
-use crate::mondrian::process::domain::Domain;
-use crate::mondrian::tree::arena::{Arena, Link, NodeId, SkippedRun};
+use crate::mondrian::process::cut::SkippedCut;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::{Link, NodeId};
+use crate::mondrian::tree::box_moves::Moved;
+use crate::mondrian::tree::process::{Process, partition};
+use crate::mondrian::tree::scratch::{Block, Changed, Scratch, Site, Task, Touched};
+use crate::mondrian::tree::skipped_cuts::SkippedRun;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Process, Task, Touched, Tree, partition};
-use crate::random::keyed::Key;
 
-/// What insertions and removals need besides the tree. It serves one tree after the other, so that little room
-/// is asked for anew.
-#[derive(Debug)]
-pub(crate) struct Scratch<'a> {
-    /// Where cuts are drawn.
-    cell: Cell<'a>,
-    /// Cuts and sides from there up to the root.
-    path: Vec<(Cut, bool)>,
-    /// Nodes that rows came to or left, parents first.
-    pub(crate) touched: Vec<Touched>,
-    /// Nodes of one depth, and of the next.
-    wave: Vec<Task>,
-    next: Vec<Task>,
-    sites: Vec<Site>,
-    /// The sites' rows.
-    rows: Vec<RowId>,
-    blocks: Vec<Block>,
-    buffer: Vec<RowId>,
-}
-
-/// Rows that a new subtree at `link` is to hold.
-#[derive(Debug, Clone, Copy)]
-struct Site {
-    link: Link,
-    parent: u32,
-    start: usize,
-    end: usize,
-}
-
-/// Rows of a site that a new subtree at `link` is to hold; its cell is reached from the one below `depth` cuts
-/// by going to `side` of that cell's cut.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    link: Link,
-    start: usize,
-    end: usize,
-    depth: usize,
-    side: Option<bool>,
-    parent: u32,
-}
-
-impl<'a> Scratch<'a> {
-    /// For trees in the box of a level.
-    pub(crate) fn new(domain: &'a Domain, level: u32) -> Self {
-        Self {
-            // Any key: it is placed anew for every site.
-            cell: Cell::root(domain, level, Key::of_tree(0, 0)),
-            path: Vec::new(),
-            touched: Vec::new(),
-            wave: Vec::new(),
-            next: Vec::new(),
-            sites: Vec::new(),
-            rows: Vec::new(),
-            blocks: Vec::new(),
-            buffer: Vec::new(),
-        }
-    }
-
-    /// The nodes that the last insertion made or brought rows to, parents first.
-    pub(crate) fn touched(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
-        self.touched.iter().map(|touched| touched.node)
-    }
-
-    /// Clears the list of touched nodes for a way down that begins with a task.
-    pub(crate) fn start(&mut self, task: Task) {
-        self.touched.clear();
-        self.next.clear();
-        if !task.is_empty() {
-            self.next.push(task);
-        }
-        self.make_room(task.range().len());
-    }
-
-    /// The tasks of the next depth, if there are any.
-    pub(crate) fn next_wave(&mut self, arena: &Arena) -> Option<Vec<Task>> {
-        if self.next.is_empty() {
-            return None;
-        }
-        let spare = std::mem::take(&mut self.wave);
-        let wave = std::mem::replace(&mut self.next, spare);
-        arena.fetch(wave.iter().filter_map(|task| task.node));
-        Some(wave)
-    }
-
-    /// Gives back the room of a wave that is done.
-    pub(crate) fn reuse(&mut self, mut wave: Vec<Task>) {
-        wave.clear();
-        self.wave = wave;
-    }
-
-    /// Notes that rows came to a node, or left it; its place in the list.
-    pub(crate) fn touch(&mut self, touched: Touched) -> u32 {
-        self.touched.push(touched);
-        self.touched.len() as u32 - 1
-    }
-
-    /// Sends rows to the two sides of a split.
-    pub(crate) fn part<S: Scalar>(
+impl<S: Scalar, P: Statistics> Tree<S, P> {
+    /// Inserts rows (numbered in the table; their order is lost).
+    ///
+    /// # Errors
+    /// Interrupted: the tree is then of no use.
+    pub(crate) fn insert(
         &mut self,
-        arena: &Arena,
-        split: NodeId,
-        task: &Task,
-        parent: u32,
         rows: &mut [RowId],
-        table: &Table<'_, S>,
+        process: &Process<'_, S, P::Target>,
+        scratch: &mut Scratch<'_>,
+        control: &Control,
+    ) -> Result<()> {
+        self.arena.reserve_rows(process.targets.len());
+        Insertion { tree: self, process, scratch, control, names: None }.run(rows)?;
+        self.refresh_grown(&mut scratch.touched, rows, process);
+        self.arena.compact();
+        Ok(())
+    }
+
+    /// Brings statistics and boxes up to date, children before parents.
+    fn refresh_grown(
+        &mut self,
+        touched: &mut [Touched],
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
     ) {
-        let cut = arena.cut(split);
-        let n_left = match &mut rows[task.range()] {
-            // Most nodes are reached by one row.
-            &mut [row] => usize::from(!cut.goes_right(table.column(cut.feature, 1).at(row))),
-            here => partition(here, &mut self.buffer, table, cut),
-        };
-        let middle = task.start + n_left as u32;
-        for (right, start, end) in [(false, task.start, middle), (true, middle, task.end)] {
-            if start < end {
-                let (link, node) = (Link::Child { of: split, right }, arena.child(split, right));
-                self.next.push(Task { link, node: Some(node), start, end, parent });
+        if touched.len() == self.arena.n_nodes() {
+            // A tree made anew: room for all of its boxes at once.
+            self.boxes.reserve(&self.arena, touched.iter().map(|touched| touched.node));
+        }
+        self.boxes.start();
+        self.boxes.fetch(&self.arena, touched.iter().map(|touched| touched.node));
+        for i in (0..touched.len()).rev() {
+            let this = touched[i];
+            let changed = match (this.node.is_leaf(), this.fresh) {
+                (true, true) => {
+                    self.boxes.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (true, false) => self.refresh_grown_leaf(&this, rows, process),
+                (false, true) => {
+                    self.arena.count_rows(this.node);
+                    self.join(this.node);
+                    self.boxes.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (false, false) => {
+                    let (below, added) = (this.below, this.rows(rows));
+                    let statistics = below.statistics && self.join(this.node);
+                    let boxes = self.boxes.grow(&self.arena, this.node, below.boxes, added, process.table);
+                    Changed { statistics, boxes }
+                }
+            };
+            if let Some(parent) = touched.get_mut(this.parent as usize) {
+                parent.below.include(changed);
             }
         }
     }
 
-    fn make_room(&mut self, n: usize) {
-        if self.buffer.len() < n {
-            self.buffer.resize(n, 0);
+    fn refresh_grown_leaf(
+        &mut self,
+        this: &Touched,
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
+    ) -> Changed {
+        let (leaf, added) = (this.node, this.rows(rows));
+        let n_rows = self.arena.n_rows(leaf);
+        let statistics = self.statistics.grow_leaf(leaf, n_rows, added, process.targets);
+        if statistics.is_none() {
+            self.set_leaf(leaf, process.targets);
         }
+        let boxes = self.boxes.grow(&self.arena, leaf, Moved::Anything, added, process.table);
+        Changed { statistics: statistics.unwrap_or(true), boxes }
     }
 }
 
 /// An insertion at work.
-pub(crate) struct Insertion<'g, 'p, 'd, S, P: Statistics> {
-    pub(crate) tree: &'g mut Tree<S, P>,
-    pub(crate) process: &'g Process<'p, S, P::Target>,
-    pub(crate) scratch: &'g mut Scratch<'d>,
-    pub(crate) control: &'g Control,
+struct Insertion<'g, 'p, 'd, S, P: Statistics> {
+    tree: &'g mut Tree<S, P>,
+    process: &'g Process<'p, S, P::Target>,
+    scratch: &'g mut Scratch<'d>,
+    control: &'g Control,
     /// The forest's numbers of the process' rows, if these are a copy of some.
-    pub(crate) names: Option<&'g [RowId]>,
+    names: Option<&'g [RowId]>,
 }
 
 impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     /// Inserts rows; statistics of splits, and boxes, are left for the touched nodes to be refreshed.
-    pub(crate) fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
+    fn run(&mut self, rows: &mut [RowId]) -> Result<()> {
         self.scratch.sites.clear();
         self.scratch.rows.clear();
         self.descend(rows);
@@ -325,7 +278,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     /// Cuts the cell until a cut separates the rows, remembering those that do not.
     fn split(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
         let Block { link, start, end, parent, .. } = block;
-        let mut run = self.tree.arena.start_run();
+        let mut run = self.tree.arena.skips.start_run();
         loop {
             self.control.check()?;
             let Some(cut) = self.scratch.cell.next_cut(self.process.lifetime) else {
@@ -351,7 +304,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
                 return Ok(());
             }
             let right = n_left == 0;
-            self.tree.arena.push_skip(&mut run, SkippedCut::of(cut, right));
+            self.tree.arena.skips.push(&mut run, SkippedCut::of(cut, right));
             self.scratch.cell.descend(right);
         }
     }

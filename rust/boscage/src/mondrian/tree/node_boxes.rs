@@ -4,9 +4,9 @@
 //! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
 //! smaller node is read off its rows.
 
-use crate::data::RowId;
-use crate::data::{Scalar, Table, fetch};
+use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::tree::arena::{Arena, Kind, NodeId};
+use crate::mondrian::tree::box_moves::{Move, Moved, hold_by_rows, retain};
 
 /// Up to so many rows a node's box is its rows.
 pub(crate) const SMALL: usize = 16;
@@ -31,40 +31,6 @@ pub(crate) struct NodeBoxes<S> {
     loose: Vec<Move<S>>,
     /// Room for what a box is made of.
     sources: Sources,
-}
-
-/// A bound that moved, or may move.
-#[derive(Debug, Clone, Copy)]
-struct Move<S> {
-    feature: u32,
-    high: bool,
-    before: S,
-    now: S,
-}
-
-/// What of a node's box moved: a parent's box has nothing else to look at.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) enum Moved {
-    #[default]
-    Nothing,
-    /// A part of the list of moves.
-    Bounds { start: u32, end: u32 },
-    /// Nobody knows what.
-    Anything,
-}
-
-impl Moved {
-    /// What moved of either of two children. Siblings are brought up to date one after the other, so that their
-    /// moves follow each other.
-    pub(crate) fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
-            (Self::Bounds { start, end: middle }, Self::Bounds { start: next, end }) if middle == next => {
-                Self::Bounds { start, end }
-            }
-            _ => Self::Anything,
-        }
-    }
 }
 
 /// What a box holds.
@@ -493,45 +459,4 @@ pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], o
     for (h, &o) in high.iter_mut().zip(other_high) {
         *h = if o > *h { o } else { *h };
     }
-}
-
-/// Drops the bounds that some of a node's rows lie on, too.
-fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
-    if node.is_leaf() {
-        return hold_by_each(arena.leaf_rows(node), table, loose);
-    }
-    let mut rows = Vec::with_capacity(arena.n_rows(node));
-    arena.collect_rows(node, &mut rows);
-    hold_by_each(rows.into_iter(), table, loose);
-}
-
-/// Drops the bounds that some rows lie on, too: a few rows at a time, so that the processor need not wait for one
-/// before it asks for the next.
-fn hold_by_each<S: Scalar>(
-    mut rows: impl Iterator<Item = RowId>,
-    table: Table<'_, S>,
-    loose: &mut Vec<Move<S>>,
-) {
-    while let (Some(first), false) = (rows.next(), loose.is_empty()) {
-        let some = [(); 3].map(|()| rows.next().unwrap_or(first));
-        let some = [first, some[0], some[1], some[2]].map(|row| table.row(row));
-        let all = |d: usize| some.map(|row| row[d]);
-        let lowest = |d| all(d).into_iter().fold(S::MAX, |low, x| if x < low { x } else { low });
-        let highest = |d| all(d).into_iter().fold(S::MIN, |high, x| if x > high { x } else { high });
-        retain(loose, lowest, highest);
-    }
-}
-
-/// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
-fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: impl Fn(usize) -> S, high: impl Fn(usize) -> S) {
-    let mut n = 0;
-    for i in 0..loose.len() {
-        let Move { feature, high: is_high, before, now } = loose[i];
-        let value = if is_high { high(feature as usize) } else { low(feature as usize) };
-        let farther = if is_high { value > now } else { value < now };
-        // Written always and counted if so, so that nothing depends on a branch.
-        loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };
-        n += usize::from(value != before);
-    }
-    loose.truncate(n);
 }
