@@ -1,4 +1,10 @@
-//! Mondrian forests: one keyed process a tree, its restriction to the rows, and a posterior at its nodes.
+//! Mondrian forests (thesis chapters 5 and 6): one keyed process a tree, its restriction to the rows, and a posterior at its
+//! nodes.
+//!
+//! `process` draws the cuts of cells; `tree` restricts them to rows, and inserts and removes rows; `forest` holds the rows and
+//! all trees, and updates the trees when they are read; `prediction` takes test rows through trees. None of these knows a
+//! posterior. `classification` and `regression` are posteriors at nodes, and `model` is what forests with either have in
+//! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
 pub(crate) mod feature_rates;

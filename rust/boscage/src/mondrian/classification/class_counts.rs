@@ -2,7 +2,8 @@
 //!
 //! Interpolated Kneser-Ney lets a restaurant serve a dish at one table at most, so an inner node's
 //! customers are `c_jk = tab_left(j),k + tab_right(j),k` and its tables `tab_jk = min(c_jk, 1)` (thesis
-//! section 5.4.1): one bit a class and node says it all, and only leaves count rows.
+//! section 5.4.1, Algorithm 5.3): one bit a class and node suffices, and only leaves count rows. An update stops at the
+//! first node whose set of classes stays the same (Algorithm 5.7).
 
 use crate::data::RowId;
 use crate::data::fetch;

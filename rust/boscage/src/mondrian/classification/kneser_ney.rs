@@ -2,7 +2,7 @@
 
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};
-use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -27,7 +27,7 @@ struct Fork {
 /// What a stop is to every point that comes by.
 #[derive(Debug, Clone, Copy)]
 struct Restaurant {
-    /// The discount `d_j`.
+    /// The discount `d_j = exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2).
     discount: f64,
     n_tables: f64,
     /// One over the number of tables and of customers.
@@ -75,7 +75,8 @@ const NOTHING: f64 = 1e-18;
 const FAR: f64 = 42.0;
 
 impl<S: Scalar> Predictor<'_, S> {
-    /// Adds the tree's prediction (eq. 5.6) to `proba`, by class; returns the weight of the base measure `H`.
+    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `proba`, by class; returns the weight of the base
+    /// measure `H`.
     ///
     /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of discount
     /// `d`, a class with a table gets `(1 - d) / c`, with a further customer `1 / c` more, and the parent's
@@ -189,7 +190,8 @@ impl<S: Scalar> Predictor<'_, S> {
 }
 
 impl Restaurant {
-    /// What a stop adds, and the weight of its parent's prediction, given the weight of its own prediction.
+    /// What a stop adds, and the weight of its parent's prediction, given the weight of its own prediction (eq. 5.5,
+    /// Algorithm 5.4, line 9).
     fn weigh(&self, own: f64) -> (Term, f64) {
         if own < NOTHING {
             return (Term { table: 0.0, customer: 0.0 }, 0.0);

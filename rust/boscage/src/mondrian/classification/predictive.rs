@@ -5,7 +5,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, it
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::kneser_ney::{Predictor, Room};
 use crate::mondrian::forest::export::NodeValues;
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;

@@ -1,4 +1,11 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
+//!
+//! Every tree is a function of the forest's seed, the domain and the *set* of rows: the same bits for any order and batching
+//! of insertions and removals, where eq. 5.1 promises the same law. So nothing depends on when trees are updated, and updates
+//! are lazy: insertions and removals are pending until trees are read, and one flush (`update`) applies them together. A
+//! stream without predictions costs one batch fit. `row_index` knows the rows by id and by arrival, `storage` holds their
+//! coordinates and the trees, `lazy` lets many threads read what one of them brings up to date. `digest` hashes all that
+//! predictions depend on, so that anybody can verify a deletion.
 
 pub(crate) mod digest;
 pub(crate) mod export;

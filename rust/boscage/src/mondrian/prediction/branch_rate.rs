@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{Kind, NodeId};
 use crate::mondrian::tree::node_boxes::widen;

@@ -3,6 +3,7 @@
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
 use crate::mondrian::prediction::branch_rate::BranchRate;
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::Tree;
@@ -10,37 +11,6 @@ use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::process::partition;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
-
-/// A split or leaf on a point's way from the root.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop {
-    pub(crate) node: NodeId,
-    /// Split time of the stop before; 0 at the root.
-    pub(crate) after: f64,
-    /// The node's split time; a leaf's is the lifetime.
-    pub(crate) time: f64,
-    /// Where, between `after` and `time`, the point may branch off above the node.
-    pub(crate) branch: Branch,
-}
-
-impl Stop {
-    /// Says at what rate the point branches off above the node: finite, however far away it lies.
-    pub(crate) fn set_rate(&mut self, rate: f64) {
-        self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
-    }
-}
-
-/// How a point can branch off between two nodes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Branch {
-    /// It lies in the node's box.
-    Never,
-    /// At a random time, exponential of this rate, if that comes before the node's own
-    /// (`p_j^s(x) = 1 - exp(-rate (time - after))`, thesis section 5.5.3).
-    Rate(f64),
-    /// At this time: the tree's own process has a cut there.
-    At(f64),
-}
 
 /// What a walk needs to know besides the tree.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! What a posterior does with the stops of rows.
 
 use crate::data::Scalar;
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;

@@ -3,7 +3,7 @@
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
 use crate::mondrian::regression::hierarchy::tree_predictive::{self, Component};
@@ -100,6 +100,7 @@ impl Running {
         self.weight = total;
     }
 
+    /// Mean and variance of the mixture (eq. 6.4).
     pub(super) fn moments(self, together: Option<Together>) -> (f64, f64) {
         let centre = Centre { own: self.mean, joint: self.joint };
         let spread = together.map_or(1.0, |together| together.spread);

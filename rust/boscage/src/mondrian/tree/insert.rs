@@ -18,7 +18,8 @@ use crate::mondrian::tree::skipped_cuts::SkippedRun;
 use crate::mondrian::tree::statistics::Statistics;
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
-    /// Inserts rows (numbered in the table; their order is lost).
+    /// Inserts rows (numbered in the table; their order is lost), as Algorithms 5.1 and 6.1 draw a tree and Algorithms 5.5
+    /// and 6.3 extend one.
     ///
     /// # Errors
     /// Interrupted: the tree is then of no use.

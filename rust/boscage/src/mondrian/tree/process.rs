@@ -17,7 +17,8 @@ pub(crate) struct Process<'a, S, T> {
 }
 
 impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
-    /// Whether the stopping rule holds back a node of these rows, as far as labels and numbers say.
+    /// Whether the stopping rule pauses a node of these rows (Algorithm 5.9, line 3; Algorithm 6.2, line 2): their targets
+    /// are the same, or they are fewer than `min_samples_split`.
     pub(crate) fn pauses(&self, rows: &[RowId]) -> bool {
         let target = |row: RowId| self.targets[row as usize];
         rows.len() < self.min_samples_split || rows.iter().all(|&row| target(row) == target(rows[0]))

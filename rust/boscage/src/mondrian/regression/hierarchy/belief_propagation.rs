@@ -1,8 +1,9 @@
-//! The regression posterior: a hierarchy of Gaussians by belief propagation (thesis section 6.3).
+//! The posterior of one tree's means (eq. 6.2) by Gaussian belief propagation (thesis section 6.3.1).
 //!
 //! The prior is a Brownian motion in the clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`, which is
-//! `gamma_1 / 2 tanh(gamma_2 t / 2)`, that branches with the tree: `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are
-//! observed at leaves with noise `sigma_y^2` (eq. 6.1).
+//! `gamma_1 / 2 tanh(gamma_2 t / 2)`, that branches with the tree:
+//! `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are observed at leaves with
+//! noise `sigma_y^2` (eq. 6.1).
 
 use crate::data::Scalar;
 use crate::math::dual::Real;
@@ -24,7 +25,7 @@ pub struct Hyperparameters<R = f64> {
 }
 
 impl<R: Real> Hyperparameters<R> {
-    /// The clock `v(t)`: the prior variance between time 0 and `t`.
+    /// The clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`: the prior variance between time 0 and `t` (section 6.3).
     pub(crate) fn clock(&self, time: f64) -> R {
         self.gamma1 * unit_clock(self.gamma2, time)
     }

@@ -1,6 +1,6 @@
 //! When a test point branches off, on the clock of the prior.
 
-use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, unit_clock};
 
 /// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
@@ -32,7 +32,7 @@ pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
     (probability > 0.5).then(|| branch_clock(stop, gamma2, probability, 0, 1).0)
 }
 
-/// The probability of branching off above a stop.
+/// The probability `p_j^s(x)` of branching off above a stop (section 5.5.3; Algorithm 6.5, line 6).
 pub(crate) fn branch_probability(stop: &Stop) -> f64 {
     match stop.branch {
         Branch::Never => 0.0,

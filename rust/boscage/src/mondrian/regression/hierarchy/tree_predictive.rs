@@ -1,7 +1,7 @@
 //! The predictive distribution of one tree (Algorithm 6.5): a mixture over where a test point branches off.
 
 use crate::data::Scalar;
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Message, Messages};
 use crate::mondrian::regression::hierarchy::branch_time::{branch_clock, branch_probability};
 use crate::mondrian::regression::moments::NodeMoments;
@@ -19,8 +19,8 @@ pub struct Component {
     pub variance: f64,
 }
 
-/// The exact predictive of one tree (eq. 6.3 with the leaf's own component, and the branch's time
-/// integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
+/// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
+/// and the branch's time integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
 pub(crate) fn predict_exact<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     messages: &Messages,

@@ -2,7 +2,7 @@
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::prediction::branch_rate::BranchRate;
-use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;

@@ -19,7 +19,7 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::joint::row_order::in_order;

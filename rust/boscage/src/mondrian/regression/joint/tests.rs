@@ -99,7 +99,7 @@ fn mean_is_that_of_the_gaussian_process() {
 
 #[test]
 fn expected_span_is_an_integral() {
-    use crate::mondrian::prediction::path::Branch;
+    use crate::mondrian::prediction::stop::Branch;
     let (after, time, rate) = (0.7, 3.0, 0.9);
     let node = forest(1, fixed());
     let node = match node.forest.flushed_alone() {
