@@ -160,7 +160,7 @@ impl<P: NodePosterior> MondrianForest<P> {
         Ok(())
     }
 
-    /// Sets how test points are placed. The next flush builds or drops the boxes of splits.
+    /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
     pub fn set_predictive(&mut self, predictive: Predictive) {
         self.forest.set_predictive(predictive);
     }

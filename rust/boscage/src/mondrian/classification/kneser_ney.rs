@@ -15,7 +15,7 @@ struct Term {
     customer: f64,
 }
 
-/// Where a point may branch off above a stop.
+/// Where a test row may branch off above a stop.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
     /// The probability of getting there.
@@ -24,7 +24,7 @@ struct Fork {
     probability: f64,
 }
 
-/// What a stop is to every point that comes by.
+/// What a stop is to every test row that comes by.
 #[derive(Debug, Clone, Copy)]
 struct Restaurant {
     /// The discount `d_j = exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2).
@@ -43,17 +43,17 @@ struct Passed {
     restaurant: Restaurant,
 }
 
-/// Room for predictions, and what they share.
+/// Buffers for predictions, and what they share.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// The stop of the last point, by depth.
+pub(crate) struct Buffers {
+    /// The stop of the last test row, by depth.
     passed: Vec<Option<Passed>>,
     /// At the last stops.
     forks: Vec<Fork>,
     terms: Vec<Term>,
 }
 
-impl Room {
+impl Buffers {
     /// Forgets the trees, which have changed.
     pub(crate) fn clear(&mut self) {
         self.passed.clear();
@@ -82,13 +82,13 @@ impl<S: Scalar> Predictor<'_, S> {
     /// `d`, a class with a table gets `(1 - d) / c`, with a further customer `1 / c` more, and the parent's
     /// prediction counts `d t / c`. So the prediction is a sum over the path of tables and customers with
     /// scalar weights, which are found on the way from the last stop up to where nothing is handed on.
-    pub(crate) fn predict(self, stops: &[Stop], room: &mut Room, proba: &mut [f64]) -> f64 {
-        // Boxes are nested: the stops above which a point may branch off come last.
+    pub(crate) fn predict(self, stops: &[Stop], buffers: &mut Buffers, proba: &mut [f64]) -> f64 {
+        // Boxes are nested: the stops above which a test row may branch off come last.
         let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
         let (inside, outside) = stops.split_at(inside);
         let mut stays = 1.0;
-        room.forks.clear();
-        room.forks.extend(outside.iter().map(|stop| {
+        buffers.forks.clear();
+        buffers.forks.extend(outside.iter().map(|stop| {
             let probability = match stop.branch {
                 Branch::Never => 0.0,
                 Branch::At(_) => 1.0,
@@ -100,36 +100,36 @@ impl<S: Scalar> Predictor<'_, S> {
         }));
         // The weight of the node's own prediction: at first what stays at the last stop.
         let mut own = stays;
-        room.terms.clear();
+        buffers.terms.clear();
         for (i, stop) in outside.iter().enumerate().rev() {
-            let restaurant = self.restaurant(room, inside.len() + i, stop);
+            let restaurant = self.restaurant(buffers, inside.len() + i, stop);
             let (term, parent) = restaurant.weigh(own);
-            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, room.forks[i], self.gamma);
-            room.terms.push(Term { table: term.table + fork_term, ..term });
+            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, buffers.forks[i], self.gamma);
+            buffers.terms.push(Term { table: term.table + fork_term, ..term });
             own = parent + fork_parent;
         }
         let mut first = inside.len();
         while first > 0 && own >= NOTHING {
             first -= 1;
-            let (term, parent) = self.restaurant(room, first, &stops[first]).weigh(own);
-            room.terms.push(term);
+            let (term, parent) = self.restaurant(buffers, first, &stops[first]).weigh(own);
+            buffers.terms.push(term);
             own = parent;
         }
-        self.add(&stops[first..], &room.terms, proba);
+        self.add(&stops[first..], &buffers.terms, proba);
         own
     }
 
-    /// What a stop is to every point.
-    fn restaurant(self, room: &mut Room, depth: usize, stop: &Stop) -> Restaurant {
-        if room.passed.len() <= depth {
-            room.passed.resize(depth + 1, None);
+    /// What a stop is to every test row.
+    fn restaurant(self, buffers: &mut Buffers, depth: usize, stop: &Stop) -> Restaurant {
+        if buffers.passed.len() <= depth {
+            buffers.passed.resize(depth + 1, None);
         }
-        match room.passed[depth] {
+        match buffers.passed[depth] {
             Some(passed) if passed.node == stop.node && passed.tree == self.number => passed.restaurant,
             _ => {
                 let restaurant = self.open(stop);
                 let (tree, node) = (self.number, stop.node);
-                room.passed[depth] = Some(Passed { tree, node, restaurant });
+                buffers.passed[depth] = Some(Passed { tree, node, restaurant });
                 restaurant
             }
         }

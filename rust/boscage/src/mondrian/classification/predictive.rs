@@ -3,7 +3,7 @@
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, iter_bits};
 use crate::mondrian::classification::class_table::ClassTable;
-use crate::mondrian::classification::kneser_ney::{Predictor, Room};
+use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -17,7 +17,7 @@ pub(super) struct Gathered {
     /// Weight of the base measure.
     base: Vec<f64>,
     /// One a discount.
-    rooms: Vec<Room>,
+    buffers: Vec<Buffers>,
 }
 
 /// Sums class probabilities over trees.
@@ -74,7 +74,7 @@ impl Visitor<ClassCounts> for Gather<'_> {
             n_rows,
             proba: vec![0.0; n * self.classes.labels.len()],
             base: vec![0.0; n],
-            rooms: self.gammas.iter().map(|_| Room::default()).collect(),
+            buffers: self.gammas.iter().map(|_| Buffers::default()).collect(),
         }
     }
 
@@ -87,11 +87,11 @@ impl Visitor<ClassCounts> for Gather<'_> {
         chunk: &mut Gathered,
     ) {
         let n_codes = self.classes.labels.len();
-        for (i, (&gamma, room)) in self.gammas.iter().zip(&mut chunk.rooms).enumerate() {
+        for (i, (&gamma, buffers)) in self.gammas.iter().zip(&mut chunk.buffers).enumerate() {
             let predictor = Predictor { number, tree, gamma };
             let at = i * chunk.n_rows + row;
             let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
-            chunk.base[at] += predictor.predict(stops, room, proba);
+            chunk.base[at] += predictor.predict(stops, buffers, proba);
         }
     }
 
@@ -100,9 +100,9 @@ impl Visitor<ClassCounts> for Gather<'_> {
         _: usize,
         _: &Tree<S, ClassCounts>,
         _: &[NodeId],
-        Gathered { rooms, .. }: &mut Gathered,
+        Gathered { buffers, .. }: &mut Gathered,
     ) {
-        rooms.iter_mut().for_each(Room::clear);
+        buffers.iter_mut().for_each(Buffers::clear);
     }
 }
 

@@ -16,7 +16,7 @@ const MIN_RECORDED: usize = 20;
 
 /// What a node chose.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
+pub(crate) struct SplitChoice {
     pub(crate) feature: usize,
     /// The bin of the feature that holds the cut.
     pub(crate) bin: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Choice {
 }
 
 /// Grows trees over the rows of some axes.
-pub(crate) struct Grower<'a> {
+pub(crate) struct BestSplitGrower<'a> {
     axes: &'a [Axis],
     /// Targets with mean zero, so that squares of sums do not cancel.
     targets: Vec<f64>,
@@ -46,7 +46,7 @@ struct BestSplit {
     threshold: f64,
 }
 
-impl<'a> Grower<'a> {
+impl<'a> BestSplitGrower<'a> {
     /// Over the first of the axes' rows, as many as there are targets.
     pub(crate) fn new(axes: &'a [Axis], targets: &[f64]) -> Self {
         let n = targets.len();
@@ -59,7 +59,7 @@ impl<'a> Grower<'a> {
     }
 
     /// What the nodes of one tree chose.
-    pub(crate) fn tree(&self, mut stream: Stream) -> Vec<Choice> {
+    pub(crate) fn tree(&self, mut stream: Stream) -> Vec<SplitChoice> {
         let mut choices = Vec::new();
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
         let mut features: Vec<usize> = (0..self.axes.len()).collect();
@@ -127,7 +127,7 @@ impl<'a> Grower<'a> {
         })
     }
 
-    fn choice(&self, node: &[u32], split: &BestSplit) -> Choice {
+    fn choice(&self, node: &[u32], split: &BestSplit) -> SplitChoice {
         let range = |axis: &Axis| {
             node.iter().map(|&row| axis.values[row as usize]).fold(
                 (f64::INFINITY, f64::NEG_INFINITY),
@@ -141,7 +141,7 @@ impl<'a> Grower<'a> {
             axis if axis.n_bins() > 0 => axis.bin(split.threshold).0,
             _ => 0,
         };
-        Choice { feature: split.feature, bin, gain: split.gain, low, high }
+        SplitChoice { feature: split.feature, bin, gain: split.gain, low, high }
     }
 }
 

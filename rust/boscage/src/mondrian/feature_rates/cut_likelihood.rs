@@ -5,7 +5,7 @@
 //! choices, each counted by its gain, have a likelihood (Luce's), and Hunter's (2004) minorisation finds its
 //! maximum. Bins borrow from their feature, and features from each other, so that nothing becomes 0.
 
-use crate::mondrian::feature_rates::best_split_trees::Choice;
+use crate::mondrian::feature_rates::best_split_trees::SplitChoice;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 
 const ITERATIONS: usize = 40;
@@ -26,7 +26,7 @@ pub(crate) struct Measure {
 }
 
 /// The likeliest measure, from the choices that gained most if they are many.
-pub(crate) fn likeliest(mut choices: Vec<Choice>, axes: &[Axis]) -> Measure {
+pub(crate) fn likeliest(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure {
     choices.retain(|choice| axes[choice.feature].n_bins() > 0);
     choices.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     choices.truncate(if axes.len() < 60 { 6000 } else { 1500 });
@@ -63,7 +63,7 @@ impl Bins {
     }
 
     /// The base measure of each bin within a node's box.
-    fn exposure(&self, axes: &[Axis], choice: &Choice) -> Vec<f32> {
+    fn exposure(&self, axes: &[Axis], choice: &SplitChoice) -> Vec<f32> {
         let mut exposure = Vec::with_capacity(self.base.len());
         for ((axis, &low), &high) in axes.iter().zip(&choice.low).zip(&choice.high) {
             for (ends, base) in axis.knots.windows(2).zip(&axis.base) {

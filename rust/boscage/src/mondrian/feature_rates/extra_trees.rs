@@ -79,7 +79,7 @@ pub fn pilot(
         let (low, high) = range(column.iter().copied());
         if low < high { 1.0 / (high - low) } else { 1.0 }
     });
-    let grower = Grower { columns: &columns, units: units.collect(), targets, n_classes };
+    let grower = ExtraTreeGrower { columns: &columns, units: units.collect(), targets, n_classes };
     let trees = map(run.n_threads, n_estimators, |i| {
         run.control.check()?;
         Ok(grower.tree(Stream::new(seed, i)))
@@ -87,7 +87,7 @@ pub fn pilot(
     let mut importances = vec![0.0; n_features];
     let mut choices = Vec::new();
     for found in trees {
-        let found: Result<(Vec<f64>, Choices)> = found;
+        let found: Result<(Vec<f64>, TreeChoices)> = found;
         let (own, chosen) = found?;
         importances.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         choices.push(chosen);
@@ -108,14 +108,14 @@ pub fn pilot(
 
 /// What was chosen at each recorded node of a tree.
 #[derive(Debug, Default)]
-struct Choices {
+struct TreeChoices {
     /// Feature chosen, its gain, and where the node's candidates end.
     nodes: Vec<(u32, f64, usize)>,
     /// Features tried, and the node's extents in them.
     candidates: Vec<(u32, f32)>,
 }
 
-fn likeliest_rates(choices: &[Choices], n_features: usize) -> Vec<f64> {
+fn likeliest_rates(choices: &[TreeChoices], n_features: usize) -> Vec<f64> {
     /// Share of all gains that a feature is given of its own, so that no rate becomes 0 or infinite.
     const PRIOR: f64 = 1e-3;
     let d = n_features as f64;
@@ -159,7 +159,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-struct Grower<'a> {
+struct ExtraTreeGrower<'a> {
     columns: &'a [Vec<f64>],
     /// One over each feature's range.
     units: Vec<f64>,
@@ -168,10 +168,10 @@ struct Grower<'a> {
     n_classes: usize,
 }
 
-impl Grower<'_> {
+impl ExtraTreeGrower<'_> {
     /// The impurity that each feature's cuts took away in one tree, and what was chosen.
-    fn tree(&self, mut stream: Stream) -> (Vec<f64>, Choices) {
-        let mut choices = Choices::default();
+    fn tree(&self, mut stream: Stream) -> (Vec<f64>, TreeChoices) {
+        let mut choices = TreeChoices::default();
         let n_features = self.columns.len();
         let mut importances = vec![0.0; n_features];
         let mut rows = self.sample(&mut stream);

@@ -7,7 +7,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// Half of a SHA-256.
@@ -69,7 +69,7 @@ fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Ha
     let of = |hashes: &[Hash], node: NodeId| hashes[node.index()];
     for &node in order.iter().rev() {
         let mut hasher = Sha256::new();
-        if let Kind::Split(left, right) = arena.kind(node) {
+        if let NodeKind::Split(left, right) = arena.kind(node) {
             let Cut { time, feature, threshold } = arena.cut(node);
             hasher.update(feature.to_le_bytes());
             hasher.update((threshold + 0.0).to_le_bytes());

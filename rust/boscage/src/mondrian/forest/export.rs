@@ -5,7 +5,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
@@ -74,8 +74,8 @@ fn structure<S: Scalar, P: Statistics>(
     for (i, &node) in order.iter().enumerate() {
         out.n_rows.push(arena.n_rows(node) as u64);
         let sides = match arena.kind(node) {
-            Kind::Split(left, right) => [left, right].map(|child| index[child.index()]),
-            Kind::Leaf => [-1; 2],
+            NodeKind::Split(left, right) => [left, right].map(|child| index[child.index()]),
+            NodeKind::Leaf => [-1; 2],
         };
         for side in sides.into_iter().filter(|&side| side >= 0) {
             out.parent[side as usize] = i as i32;

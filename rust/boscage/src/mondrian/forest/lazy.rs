@@ -1,12 +1,13 @@
-//! A value that is brought up to date when somebody reads it.
+//! A value that is updated when it is read.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// The value, up to date or not.
+/// A value, up to date or not.
 ///
-/// A reader gets a plain reference: once the value is up to date, nothing is locked until it has been borrowed mutably.
-/// Work that ends early, by an error or a panic, must leave a value from which the next can go on.
+/// Readers get a plain reference: once the value is up to date, nothing is locked until it is borrowed
+/// mutably. Work that ends early, by an error or a panic, must leave a value with which the next reader can
+/// continue.
 #[derive(Debug)]
 pub(crate) struct Lazy<T> {
     done: OnceLock<T>,
@@ -19,7 +20,7 @@ impl<T> Lazy<T> {
         Self { done: OnceLock::new(), owed: Mutex::new(Some(value)) }
     }
 
-    /// The value as it is, which may not be up to date from now on.
+    /// The value as it is; from now on it counts as not up to date.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         let owed = self.owed.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = self.done.take() {
@@ -28,8 +29,8 @@ impl<T> Lazy<T> {
         owed.as_mut().expect(EITHER)
     }
 
-    /// The value, after `work` has brought it up to date. On an error it stays as far as it has come. Others who want
-    /// the value wait meanwhile, as long as `waits` lets them.
+    /// The value, after `work` has updated it. After an error it stays as far as `work` has come. Other
+    /// readers wait meanwhile, as long as `waits` returns no error.
     ///
     /// # Errors
     /// Those of `work` and of `waits`.
@@ -48,14 +49,14 @@ impl<T> Lazy<T> {
             waits()?;
             std::thread::sleep(PATIENCE);
         };
-        // Somebody else may have done it since.
+        // Another thread may have done it since.
         if let Some(value) = owed.as_mut() {
             work(value)?;
         }
         Ok(self.done.get_or_init(|| owed.take().expect(EITHER)))
     }
 
-    /// Reads the value as it is; while somebody works, that waits.
+    /// Reads the value as it is; waits while another thread updates it.
     pub(crate) fn peek<R>(&self, read: impl FnOnce(&T) -> R) -> R {
         if let Some(value) = self.done.get() {
             return read(value);
@@ -64,7 +65,7 @@ impl<T> Lazy<T> {
         self.read(owed.as_ref(), read)
     }
 
-    /// The same, unless somebody works.
+    /// The same; `None` while another thread updates it.
     pub(crate) fn try_peek<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match self.done.get() {
             Some(value) => Some(read(value)),
@@ -76,7 +77,7 @@ impl<T> Lazy<T> {
         read(owed.or_else(|| self.done.get()).expect(EITHER))
     }
 
-    /// Unless somebody works.
+    /// The lock, unless another thread holds it.
     fn try_lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
         match self.owed.try_lock() {
             Ok(owed) => Some(owed),
@@ -86,7 +87,7 @@ impl<T> Lazy<T> {
     }
 }
 
-/// Between two questions of a waiting reader whether it may go on waiting.
+/// The pause between two calls of `waits`.
 const PATIENCE: Duration = Duration::from_millis(2);
 const EITHER: &str = "the value is done or owed";
 

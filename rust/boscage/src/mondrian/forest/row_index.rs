@@ -1,15 +1,15 @@
-//! Which row of the table has which id, and in what order rows arrived.
+//! The rows of the table by id and in order of arrival.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::data::RowId;
 use crate::error::{Error, Result};
 
-/// Leaves, of which a row may need its own, are numbered with 31 bits, and the largest number marks the end of
-/// a list.
+/// Leaves, of which there may be one a row, are numbered with 31 bits, and the largest number marks the end
+/// of a list.
 const MAX_ROWS: usize = i32::MAX as usize - 1;
 
-/// How many rows had arrived before one did.
+/// The number of rows that arrived before a row.
 pub(crate) type Arrival = u64;
 
 /// The rows of a forest by id and by arrival.
@@ -30,7 +30,7 @@ impl RowIndex {
         self.by_id.len()
     }
 
-    /// Rows of the table, also free ones.
+    /// Number of places in the table, also free ones.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len()
     }
@@ -40,17 +40,17 @@ impl RowIndex {
         self.by_arrival.values().copied()
     }
 
-    /// Rows that arrived from some point on, in order of arrival.
+    /// Rows that arrived at `first` or later, in order of arrival.
     pub(crate) fn rows_from(&self, first: Arrival) -> impl Iterator<Item = RowId> + '_ {
         self.by_arrival.range(first..).map(|(_, &row)| row)
     }
 
-    /// When a row arrived, also of one that was struck off.
+    /// The arrival of a row, also of one that left.
     pub(crate) fn arrival(&self, row: RowId) -> Arrival {
         self.entries[row as usize].1
     }
 
-    /// When the next row will.
+    /// The arrival of the next row.
     pub(crate) fn next_arrival(&self) -> Arrival {
         self.next_arrival
     }
@@ -65,7 +65,7 @@ impl RowIndex {
         self.next_id
     }
 
-    /// Sets the id that the next unnamed row gets, unless one that is held is as large.
+    /// Sets the id that the next unnamed row gets, unless a held id is as large.
     pub(crate) fn set_next_id(&mut self, next_id: u64) {
         self.next_id = self.next_id.max(next_id);
     }
@@ -116,7 +116,7 @@ impl RowIndex {
             .collect();
         let arrivals = (self.next_arrival..).zip(rows.iter().copied());
         if self.by_arrival.is_empty() {
-            // Much quicker than one by one.
+            // Building the map at once is much faster than inserting one by one.
             self.by_arrival = arrivals.collect();
         } else {
             self.by_arrival.extend(arrivals);
@@ -139,7 +139,7 @@ impl RowIndex {
             .collect()
     }
 
-    /// Strikes rows off; their places stay theirs until they are released.
+    /// Removes rows from the index; their places in the table stay reserved until they are released.
     pub(crate) fn dismiss(&mut self, rows: &[RowId]) {
         for &row in rows {
             let (id, arrival) = self.entries[row as usize];
@@ -148,7 +148,7 @@ impl RowIndex {
         }
     }
 
-    /// Frees the place of a row that was struck off.
+    /// Frees the place of a removed row.
     pub(crate) fn release(&mut self, row: RowId) {
         self.free.push(row);
     }

@@ -1,4 +1,4 @@
-//! Rows' own values: apart from the forest's where its trees lie in other coordinates, and in model files.
+//! Rows' features: kept beside their coordinates where the domain has maps, and read from model files.
 
 use crate::data::RowId;
 use crate::data::{Rows, Scalar};
@@ -65,7 +65,7 @@ pub(crate) fn place<S: Scalar>(
     capacity: usize,
 ) {
     if table.is_empty() {
-        // The first rows have the first places.
+        // The first rows take the first places.
         *table = values;
         return;
     }

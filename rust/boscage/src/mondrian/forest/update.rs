@@ -326,8 +326,8 @@ mod tests {
         assert!(n_uneven > 1000, "{n_uneven}");
     }
 
-    /// A thread that waits for its part of a parallel task takes up another task of its pool, which may ask for the
-    /// trees that it is at work on.
+    /// A thread that waits for its part of a parallel task takes up another task of its pool, which may
+    /// read the trees that it is flushing.
     #[test]
     fn tasks_of_a_pool_may_all_ask_for_the_same_trees() {
         let ids: Vec<u64> = (0..2000).collect();

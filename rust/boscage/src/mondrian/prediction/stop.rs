@@ -2,7 +2,7 @@
 
 use crate::mondrian::tree::arena::NodeId;
 
-/// A split or leaf on a point's way from the root.
+/// A split or leaf on a test row's way from the root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
@@ -10,18 +10,18 @@ pub(crate) struct Stop {
     pub(crate) after: f64,
     /// The node's split time; a leaf's is the lifetime.
     pub(crate) time: f64,
-    /// Where, between `after` and `time`, the point may branch off above the node.
+    /// Where, between `after` and `time`, the test row may branch off above the node.
     pub(crate) branch: Branch,
 }
 
 impl Stop {
-    /// Says at what rate the point branches off above the node: finite, however far away it lies.
+    /// Sets the rate at which the test row branches off above the node; it is made finite.
     pub(crate) fn set_rate(&mut self, rate: f64) {
         self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
     }
 }
 
-/// How a point can branch off between two nodes.
+/// How a test row can branch off between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Branch {
     /// It lies in the node's box.

@@ -31,7 +31,7 @@ pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
     forest.check_features(rows.n_features())?;
     let storage = forest.flushed(run)?;
     let n = rows.n_rows();
-    // As many chunks for each thread as for the others.
+    // The same number of chunks for every thread.
     let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
     let chunk = n.div_ceil(n_chunks.max(1)).max(1);
     run.map(n.div_ceil(chunk), |i| {
@@ -93,19 +93,19 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
-        /// A tree of so many times the points' number of nodes is still worth being read from end to end.
+        /// Up to so many nodes a test row, reading the whole tree into the cache first pays.
         const TIMES: usize = 16;
         let n_features = self.forest.domain.n_features();
-        let n_points = values.len() / n_features;
-        let mut chunk = visitor.start(n_points);
+        let n_rows = values.len() / n_features;
+        let mut chunk = visitor.start(n_rows);
         let by_column = transpose(values, n_features);
-        let points = Table::new(values, n_features).with_transpose(&by_column);
-        let mut walk = Walk::new(self.space(), points);
-        // The order in which one tree leaves the points is a good one for the next.
+        let test_rows = Table::new(values, n_features).with_transpose(&by_column);
+        let mut walk = Walk::new(self.space(), test_rows);
+        // The order in which one tree leaves the test rows suits the next.
         let (mut inside, outside) = self.places(self.storage.level, values);
         for (i, tree) in self.storage.trees.iter().enumerate() {
             control.check()?;
-            if n_points * TIMES > tree.arena.n_nodes() {
+            if n_rows * TIMES > tree.arena.n_nodes() {
                 tree.fetch_all();
             }
             let mut visit = |row: RowId, stops: &[Stop]| {
@@ -144,11 +144,11 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         Ok(chunk)
     }
 
-    /// The points in the box of the trees, which is of level `own`, and the others with the level of the smallest box
-    /// that holds them, if one does. Only the realised predictive tells them apart.
-    fn places<X: Scalar>(&self, own: u32, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
+    /// The test rows in the box of the trees, which is of level `own`, and the others with the level of the
+    /// smallest box that holds them, if one does. Only the realised predictive distinguishes them.
+    fn places<X: Scalar>(&self, own: u32, test_rows: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
-        for (row, x) in points.chunks_exact(self.forest.domain.n_features()).enumerate() {
+        for (row, x) in test_rows.chunks_exact(self.forest.domain.n_features()).enumerate() {
             let row = row as RowId;
             if self.forest.settings.predictive == Predictive::Averaged {
                 inside.push(row);
@@ -163,37 +163,38 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         (inside, outside)
     }
 
-    /// Takes points in the box of the trees down one of them in the way that the forest predicts.
+    /// Takes test rows in the box of the trees down one tree, averaged or realised as the forest's boxes
+    /// are.
     fn walk<X: Scalar>(
         &self,
         walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        points: &mut [RowId],
+        test_rows: &mut [RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
         if tree.boxes.has_splits() {
-            walk.averaged(tree, points, visit);
+            walk.averaged(tree, test_rows, visit);
         } else {
-            walk.realised(tree, Key::of_tree(self.forest.settings.seed, i as u64), None, points, visit);
+            walk.realised(tree, Key::of_tree(self.forest.settings.seed, i as u64), None, test_rows, visit);
         }
     }
 
-    /// Takes a point outside the box of the trees, but in that of a higher level if both levels are given, down one of
-    /// them by its own cuts.
+    /// Takes a test row outside the box of the trees down one tree by its own cuts; `levels` are those of
+    /// both boxes, if some level's box holds the row.
     fn walk_outside<X: Scalar>(
         &self,
         walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        (point, levels): (RowId, Option<[u32; 2]>),
+        (test_row, levels): (RowId, Option<[u32; 2]>),
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
         let Some([own, level]) = levels else {
-            return walk.beyond(tree, point, visit);
+            return walk.beyond(tree, test_row, visit);
         };
         let key = Key::of_tree(self.forest.settings.seed, i as u64);
         let shells = Shells::new(&self.forest.domain, key, own, level);
-        walk.realised(tree, key, Some(shells), &mut [point], visit);
+        walk.realised(tree, key, Some(shells), &mut [test_row], visit);
     }
 }

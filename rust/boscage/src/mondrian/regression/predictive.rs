@@ -11,7 +11,7 @@ use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
 use crate::mondrian::regression::joint::{self, Solution};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
-use crate::mondrian::regression::state::State;
+use crate::mondrian::regression::state::ForestState;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -20,7 +20,7 @@ use crate::mondrian::tree::arena::NodeId;
 pub(super) struct ForestPosterior<'a> {
     pub(super) forest: &'a Forest<NodeMoments>,
     pub(super) settings: &'a RegressionSettings,
-    pub(super) state: &'a State,
+    pub(super) state: &'a ForestState,
 }
 
 impl ForestPosterior<'_> {

@@ -21,7 +21,7 @@ use crate::mondrian::regression::predictive::{
     ForestPosterior, LeftOut, Mixture, NodePosteriors, TwoMoments, ragged,
 };
 use crate::mondrian::regression::settings::RegressionSettings;
-use crate::mondrian::regression::state::{JointState, State};
+use crate::mondrian::regression::state::{ForestState, JointState};
 use crate::validate;
 
 /// A Mondrian forest that predicts a whole distribution of a number.
@@ -51,16 +51,15 @@ pub type MondrianRegressor = MondrianForest<Regression>;
 pub struct Regression {
     pub(crate) settings: RegressionSettings,
     /// Computed on the first read after rows came or left.
-    state: OnceLock<State>,
+    state: OnceLock<ForestState>,
 }
 
 impl Regression {
-    fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&State> {
+    fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
         if let Some(state) = self.state.get() {
             return Ok(state);
         }
-        let state =
-            with_storage!(forest.flushed(run)?, storage => State::new(&self.settings, forest, storage, run))?;
+        let state = with_storage!(forest.flushed(run)?, storage => ForestState::new(&self.settings, forest, storage, run))?;
         // A thread that came first has computed the same.
         Ok(self.state.get_or_init(|| state))
     }

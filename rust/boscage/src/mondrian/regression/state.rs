@@ -18,7 +18,7 @@ use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior
 
 /// What is computed from the trees and all targets together.
 #[derive(Debug, Clone)]
-pub(super) struct State {
+pub(super) struct ForestState {
     pub(super) hyper: Hyperparameters,
     /// Upward messages by tree; none for the fast posterior.
     pub(super) messages: Vec<Messages>,
@@ -37,7 +37,7 @@ pub(super) struct JointState {
     pub(super) solution: Solution,
 }
 
-impl State {
+impl ForestState {
     /// Chooses hyperparameters and passes all messages.
     ///
     /// # Errors

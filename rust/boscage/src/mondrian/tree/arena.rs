@@ -7,8 +7,8 @@ use crate::data::{RowId, fetch, goes_right};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
 use crate::mondrian::tree::skipped_cuts::{SkippedCuts, SkippedRun};
 
-/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
-/// at nodes can lie in arrays by [`NodeId::index`].
+/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Numbers are dense, so that data of
+/// nodes can lie in arrays by [`NodeId::index`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
@@ -25,12 +25,12 @@ impl NodeId {
         Self((at as u32) << 1 | 1)
     }
 
-    /// Where an array by node keeps this one.
+    /// The position in arrays over all nodes.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Where an array of splits alone, or of leaves alone, keeps this one.
+    /// The position in arrays over splits alone, or over leaves alone.
     pub(crate) fn rank(self) -> usize {
         (self.0 >> 1) as usize
     }
@@ -44,16 +44,16 @@ impl NodeId {
     }
 }
 
-/// Where a subtree hangs.
+/// The place of a subtree: the root, or one side of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum NodeLink {
     Root,
     Child { of: NodeId, right: bool },
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// Separates its rows.
     Split(NodeId, NodeId),
     Leaf,
@@ -67,7 +67,7 @@ struct SplitNode {
     feature: u32,
     children: [NodeId; 2],
     n_rows: u32,
-    /// The skipped cuts above.
+    /// The skipped cuts right above.
     run: SkippedRun,
 }
 
@@ -77,7 +77,7 @@ struct LeafNode {
     first: u32,
     last: u32,
     n_rows: u32,
-    /// None if the stopping rule holds the leaf: nobody knows its cell's cuts.
+    /// None for a paused leaf: its cell's cuts are not drawn.
     run: Option<SkippedRun>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Arena {
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
     pub(super) skips: SkippedCuts,
-    /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
+    /// Rows of a leaf as a doubly linked list, so that a row enters or leaves in constant time.
     pub(super) next: Vec<u32>,
     previous: Vec<u32>,
 }
@@ -123,18 +123,18 @@ impl Arena {
         self.root.some()
     }
 
-    pub(crate) fn get(&self, link: Link) -> Option<NodeId> {
+    pub(crate) fn get(&self, link: NodeLink) -> Option<NodeId> {
         match link {
-            Link::Root => self.root.some(),
-            Link::Child { of, right } => self.child(of, right).some(),
+            NodeLink::Root => self.root.some(),
+            NodeLink::Child { of, right } => self.child(of, right).some(),
         }
     }
 
-    pub(crate) fn set(&mut self, link: Link, to: Option<NodeId>) {
+    pub(crate) fn set(&mut self, link: NodeLink, to: Option<NodeId>) {
         let to = to.unwrap_or(NodeId::NONE);
         match link {
-            Link::Root => self.root = to,
-            Link::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
+            NodeLink::Root => self.root = to,
+            NodeLink::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
         }
     }
 
@@ -143,20 +143,20 @@ impl Arena {
         self.splits[split.rank()].children[usize::from(right)]
     }
 
-    pub(crate) fn kind(&self, node: NodeId) -> Kind {
+    pub(crate) fn kind(&self, node: NodeId) -> NodeKind {
         if node.is_leaf() {
-            return Kind::Leaf;
+            return NodeKind::Leaf;
         }
         let [left, right] = self.splits[node.rank()].children;
-        Kind::Split(left, right)
+        NodeKind::Split(left, right)
     }
 
-    /// Whether the stopping rule holds a leaf.
+    /// Whether a node is a leaf that the stopping rule pauses.
     pub(crate) fn is_paused(&self, node: NodeId) -> bool {
         node.is_leaf() && self.leaves[node.rank()].run.is_none()
     }
 
-    /// Says of a leaf that the stopping rule holds it from now on.
+    /// Pauses a leaf.
     pub(crate) fn pause(&mut self, leaf: NodeId) {
         if let Some(run) = self.leaves[leaf.rank()].run.take() {
             self.skips.free(run);
@@ -186,12 +186,12 @@ impl Arena {
         self.splits[split.rank()].n_rows -= n as u32;
     }
 
-    /// A split's time; a leaf's is the lifetime, which the arena does not know: infinity.
+    /// A split's time; infinity for a leaf, whose time is the lifetime, which the arena does not know.
     pub(crate) fn time(&self, node: NodeId) -> f64 {
         if node.is_leaf() { f64::INFINITY } else { self.splits[node.rank()].time }
     }
 
-    /// The times of splits by [`NodeId::rank`]; those that are free have some time too.
+    /// The times of splits by [`NodeId::rank`]; free places hold arbitrary times.
     pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.splits.iter().map(|split| split.time)
     }
@@ -202,7 +202,7 @@ impl Arena {
         Cut { time, feature, threshold }
     }
 
-    /// The side that a point goes to, and the child there.
+    /// The side that a test row goes to, and the child there.
     pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
         let SplitNode { feature, threshold, children, .. } = &self.splits[split.rank()];
         let right = goes_right(x(*feature), *threshold);
@@ -230,11 +230,11 @@ impl Arena {
         }
     }
 
-    /// Reads what is asked of nodes first, of all of them together: so the processor waits for the memory of many at
-    /// a time, instead of each in turn.
+    /// Reads the first fields that insertions and removals need of some nodes, so that the processor
+    /// fetches them from memory at the same time instead of one after the other.
     pub(crate) fn fetch(&self, nodes: impl Iterator<Item = NodeId> + Clone) {
         let records = nodes.clone().fold(0, |seen, node| {
-            // Both ends: a record may lie on two lines of the cache.
+            // Both ends: a record may lie on two cache lines.
             let first = if node.is_leaf() {
                 self.leaves[node.rank()].first
             } else {
@@ -250,7 +250,7 @@ impl Arena {
         std::hint::black_box(records ^ skips);
     }
 
-    /// Reads all of the tree.
+    /// Reads all of the tree into the cache.
     pub(crate) fn fetch_all(&self) {
         fetch(&self.splits);
         fetch(&self.leaves);
@@ -258,19 +258,19 @@ impl Arena {
         fetch(&self.next);
     }
 
-    /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
-    /// was; the other child is yet to be set.
-    pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
+    /// Makes the `k`-th skipped cut above a node a split. The node becomes its child on the cut's side; the
+    /// other child is still to be set.
+    pub(crate) fn split_run(&mut self, link: NodeLink, node: NodeId, k: usize) -> NodeId {
         let (above, skip, below) = self.skips.part(self.run(node), k);
         let split = self.add_split(skip.cut(), above, 0);
         self.set_run(node, below);
-        self.set(Link::Child { of: split, right: skip.right }, Some(node));
+        self.set(NodeLink::Child { of: split, right: skip.right }, Some(node));
         self.set(link, Some(split));
         split
     }
 
     /// Takes out a split that has one child left: its cut is skipped from now on.
-    pub(crate) fn skip_split(&mut self, link: Link, split: NodeId) {
+    pub(crate) fn skip_split(&mut self, link: NodeLink, split: NodeId) {
         let [left, right] = self.splits[split.rank()].children;
         let (child, side) = if left == NodeId::NONE { (right, true) } else { (left, false) };
         if !self.is_paused(child) {
@@ -283,7 +283,7 @@ impl Arena {
         self.remove(split);
     }
 
-    /// Drops what is in no run from the pool, once that is most of it.
+    /// Compacts the pool of skipped cuts once most of it is unused.
     pub(crate) fn compact(&mut self) {
         if !self.skips.is_sparse() {
             return;
@@ -370,12 +370,12 @@ impl Arena {
         }
     }
 
-    /// Some row of a leaf.
+    /// One row of a leaf.
     pub(crate) fn any_row(&self, leaf: NodeId) -> RowId {
         self.leaves[leaf.rank()].first
     }
 
-    /// Rows of a leaf, in no order that means anything.
+    /// Rows of a leaf, in arbitrary order.
     pub(crate) fn leaf_rows(&self, leaf: NodeId) -> impl Iterator<Item = RowId> + '_ {
         let mut row = self.leaves[leaf.rank()].first;
         std::iter::from_fn(move || {
@@ -405,10 +405,10 @@ impl Arena {
         }
     }
 
-    /// Puts the rows under a node at the end of a list. Nodes are looked at depth by depth, so that the processor
-    /// need not wait for one before it asks for the next.
+    /// Appends the rows under a node to a list. Nodes are visited depth by depth, so that their memory is
+    /// fetched at the same time.
     pub(crate) fn collect_rows(&self, node: NodeId, rows: &mut Vec<RowId>) {
-        // Most nodes of which somebody wants the rows are leaves.
+        // Most callers pass leaves.
         if node.is_leaf() {
             rows.extend(self.leaf_rows(node));
             return;
@@ -418,8 +418,8 @@ impl Arena {
         let mut i = 0;
         while i < nodes.len() {
             match self.kind(nodes[i]) {
-                Kind::Split(left, right) => nodes.extend([left, right]),
-                Kind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
+                NodeKind::Split(left, right) => nodes.extend([left, right]),
+                NodeKind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
             }
             i += 1;
         }
@@ -429,7 +429,7 @@ impl Arena {
     pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
-            if let Kind::Split(left, right) = self.kind(node) {
+            if let NodeKind::Split(left, right) = self.kind(node) {
                 stack.extend([left, right]);
             }
             removed(node);
@@ -443,20 +443,20 @@ impl Arena {
         let mut stack: Vec<NodeId> = self.root().into_iter().collect();
         while let Some(node) = stack.pop() {
             order.push(node);
-            if let Kind::Split(left, right) = self.kind(node) {
+            if let NodeKind::Split(left, right) = self.kind(node) {
                 stack.extend([right, left]);
             }
         }
         order
     }
 
-    /// The same nodes depth by depth: the children of a split come together, and those of the next split next.
+    /// The same nodes depth by depth, the two children of a split next to each other.
     pub(crate) fn breadth_first(&self) -> Vec<NodeId> {
         let mut order = Vec::with_capacity(self.n_nodes());
         order.extend(self.root());
         let mut i = 0;
         while i < order.len() {
-            if let Kind::Split(left, right) = self.kind(order[i]) {
+            if let NodeKind::Split(left, right) = self.kind(order[i]) {
                 order.extend([left, right]);
             }
             i += 1;
@@ -464,7 +464,7 @@ impl Arena {
         order
     }
 
-    /// Gives back room that growing left over.
+    /// Frees memory that growing left unused.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.splits.shrink_to_fit();
         self.leaves.shrink_to_fit();

@@ -1,31 +1,31 @@
-//! Bounds of boxes that move: those that reach farther when rows come, and those that rows which left lay on.
+//! Bounds of boxes that move: outwards when rows come, inwards when rows that lay on them leave.
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::tree::arena::{Arena, NodeId};
 
 /// A bound that moved, or may move.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Move<S> {
+pub(super) struct BoundMove<S> {
     pub(super) feature: u32,
     pub(super) high: bool,
     pub(super) before: S,
     pub(super) now: S,
 }
 
-/// What of a node's box moved: a parent's box has nothing else to look at.
+/// The bounds of a node's box that moved; its parent's box has no others to look at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) enum Moved {
     #[default]
     Nothing,
     /// A part of the list of moves.
     Bounds { start: u32, end: u32 },
-    /// Nobody knows what.
+    /// Any bound may have moved.
     Anything,
 }
 
 impl Moved {
-    /// What moved of either of two children. Siblings are brought up to date one after the other, so that their
-    /// moves follow each other.
+    /// The bounds that moved of either of two children. Siblings are updated one after the other, so that
+    /// their moves are adjacent.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
@@ -37,12 +37,12 @@ impl Moved {
     }
 }
 
-/// Drops the bounds that some of a node's rows lie on, too.
+/// Drops from `loose` the bounds on which some of a node's rows lie as well.
 pub(super) fn hold_by_rows<S: Scalar>(
     arena: &Arena,
     node: NodeId,
     table: Table<'_, S>,
-    loose: &mut Vec<Move<S>>,
+    loose: &mut Vec<BoundMove<S>>,
 ) {
     if node.is_leaf() {
         return hold_by_each(arena.leaf_rows(node), table, loose);
@@ -52,12 +52,12 @@ pub(super) fn hold_by_rows<S: Scalar>(
     hold_by_each(rows.into_iter(), table, loose);
 }
 
-/// Drops the bounds that some rows lie on, too: a few rows at a time, so that the processor need not wait for one
-/// before it asks for the next.
+/// Drops from `loose` the bounds on which some rows lie as well: four rows at a time, so that they are
+/// fetched from memory together.
 pub(super) fn hold_by_each<S: Scalar>(
     mut rows: impl Iterator<Item = RowId>,
     table: Table<'_, S>,
-    loose: &mut Vec<Move<S>>,
+    loose: &mut Vec<BoundMove<S>>,
 ) {
     while let (Some(first), false) = (rows.next(), loose.is_empty()) {
         let some = [(); 3].map(|()| rows.next().unwrap_or(first));
@@ -69,19 +69,19 @@ pub(super) fn hold_by_each<S: Scalar>(
     }
 }
 
-/// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
+/// Drops from `loose` the bounds on which a box lies as well, and notes how far it reaches in the others.
 pub(super) fn retain<S: Scalar>(
-    loose: &mut Vec<Move<S>>,
+    loose: &mut Vec<BoundMove<S>>,
     low: impl Fn(usize) -> S,
     high: impl Fn(usize) -> S,
 ) {
     let mut n = 0;
     for i in 0..loose.len() {
-        let Move { feature, high: is_high, before, now } = loose[i];
+        let BoundMove { feature, high: is_high, before, now } = loose[i];
         let value = if is_high { high(feature as usize) } else { low(feature as usize) };
         let farther = if is_high { value > now } else { value < now };
-        // Written always and counted if so, so that nothing depends on a branch.
-        loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };
+        // Written always and counted conditionally, so that there is no branch.
+        loose[n] = BoundMove { now: if farther { value } else { now }, ..loose[i] };
         n += usize::from(value != before);
     }
     loose.truncate(n);

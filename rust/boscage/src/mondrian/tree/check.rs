@@ -1,6 +1,6 @@
 //! The invariants of a tree's structure.
 
-use crate::mondrian::tree::arena::{Arena, Kind, NodeId};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};
 
 impl Arena {
     /// States every invariant of the structure: times increase, rows add up, every node is reached once,
@@ -21,7 +21,7 @@ impl Arena {
             {
                 return Err(format!("{node:?} is reached by a cut at {a}, then one at {b}"));
             }
-            if let Kind::Split(left, right) = self.kind(node) {
+            if let NodeKind::Split(left, right) = self.kind(node) {
                 let Some([left, right]) = left.some().zip(right.some()).map(<[NodeId; 2]>::from) else {
                     return Err(format!("{node:?} lacks a child"));
                 };

@@ -1,16 +1,16 @@
-//! Inserting rows into a tree, and drawing a tree of many.
+//! Inserting rows into a tree; a new tree inserts all of its rows.
 //!
-//! In place of Algorithms 5.5 and 5.6 (and of 5.10, 6.3 and 6.4, which pause): a row walks down the tree; the first
-//! remembered cut, skipped or a split's, that separates it from a node's rows is where it branches off. Rows that reach a
-//! place where there is no node yet, or a paused leaf whose pause ends, found a subtree, whose cell is drawn on (Algorithm
-//! 5.9 by cuts of cells).
+//! This replaces Algorithms 5.5 and 5.6, and 5.10, 6.3 and 6.4, which pause. A row walks down the tree; it
+//! branches off at the first remembered cut, skipped or a split's, that separates it from a node's rows.
+//! Where there is no node yet, and at a paused leaf whose pause ends, rows get a new subtree, for which
+//! further cuts of the cell are drawn (Algorithm 5.9 by cuts of cells).
 
 use crate::control::Control;
 use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::process::cut::SkippedCut;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Link, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeLink};
 use crate::mondrian::tree::box_moves::Moved;
 use crate::mondrian::tree::process::{Process, partition};
 use crate::mondrian::tree::scratch::{Block, Changed, Scratch, Site, Task, Touched};
@@ -22,7 +22,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// and 6.3 extend one.
     ///
     /// # Errors
-    /// Interrupted: the tree is then of no use.
+    /// An interrupt: the tree is then unusable.
     pub(crate) fn insert(
         &mut self,
         rows: &mut [RowId],
@@ -45,7 +45,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         process: &Process<'_, S, P::Target>,
     ) {
         if touched.len() == self.arena.n_nodes() {
-            // A tree made anew: room for all of its boxes at once.
+            // A new tree: memory for all of its boxes at once.
             self.boxes.reserve(&self.arena, touched.iter().map(|touched| touched.node));
         }
         self.boxes.start();
@@ -94,23 +94,23 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 }
 
-/// An insertion at work.
+/// An insertion in progress.
 struct Insertion<'g, 'p, 'd, S, P: Statistics> {
     tree: &'g mut Tree<S, P>,
     process: &'g Process<'p, S, P::Target>,
     scratch: &'g mut Scratch<'d>,
     control: &'g Control,
-    /// The forest's numbers of the process' rows, if these are a copy of some.
+    /// The forest's row numbers, if the process' table is a copy of some rows.
     names: Option<&'g [RowId]>,
 }
 
 impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
-    /// Inserts rows; statistics of splits, and boxes, are left for the touched nodes to be refreshed.
+    /// Inserts rows; statistics of splits, and boxes, are updated afterwards for the touched nodes.
     fn run(&mut self, rows: &mut [RowId]) -> Result<()> {
         self.scratch.sites.clear();
         self.scratch.rows.clear();
         self.descend(rows);
-        // The tree above the sites is done, so that their cells can be found by going up.
+        // The tree above the sites is complete, so that their cells are found by walking up.
         let mut rows = std::mem::take(&mut self.scratch.rows);
         self.scratch.make_room(rows.len());
         for i in 0..self.scratch.sites.len() {
@@ -121,7 +121,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         Ok(())
     }
 
-    /// Sends rows down the tree, depth by depth, to leaves and to sites.
+    /// Sends rows down the tree, depth by depth, to leaves and to sites of new subtrees.
     fn descend(&mut self, rows: &mut [RowId]) {
         self.scratch.start(Task::all(self.tree.arena.root(), rows.len()));
         while let Some(wave) = self.scratch.next_wave(&self.tree.arena) {
@@ -139,8 +139,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    /// Takes rows past the skipped cuts above a node, but for those that such a cut parts from the node's
-    /// rows: what is left of the task stands right above the node.
+    /// Takes rows past the skipped cuts above a node. A cut that separates some of them from the node's
+    /// rows becomes a split; the returned task holds the others.
     fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
         let mut k = 0;
         while let Some(&skip) = self.tree.arena.skips(node).get(k) {
@@ -157,7 +157,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
             let middle = task.start + n_left as u32;
             let split = self.tree.arena.split_run(task.link, node, k - 1);
             let parent = self.scratch.touch(Touched::fresh(task.link, split, task.parent));
-            let side = |right| Link::Child { of: split, right };
+            let side = |right| NodeLink::Child { of: split, right };
             let (left, right) = ((task.start, middle), (middle, task.end));
             let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
             let (start, end) = leave;
@@ -169,7 +169,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         task
     }
 
-    /// Rows reach a leaf, or a split that parts them.
+    /// Rows reach a leaf, or a split, which sends them to its sides.
     fn enter(&mut self, task: &Task, node: NodeId, rows: &mut [RowId]) {
         if node.is_leaf() {
             return self.enter_leaf(task, node, &rows[task.range()]);
@@ -179,7 +179,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         self.scratch.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
     }
 
-    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
+    /// Rows reach a leaf: it stays paused, or its pause ends and it is drawn anew (Algorithm 5.10, lines
+    /// 1-9).
     fn enter_leaf(&mut self, task: &Task, leaf: NodeId, added: &[RowId]) {
         let arena = &mut self.tree.arena;
         let one = arena.any_row(leaf);
@@ -189,7 +190,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
             || if self.tree.statistics.is_uniform(leaf) {
                 added.iter().all(|&row| targets[row as usize] == targets[one as usize])
             } else {
-                // Paused for its number of rows, or because they coincide.
+                // Paused for its number of rows, or because its rows coincide.
                 arena.n_rows(leaf) >= self.process.min_samples_split
                     && added.iter().all(|&row| self.process.coincide(&[one, row]))
             };
@@ -213,21 +214,21 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    /// Notes a site for some rows and those that are noted for it already, from `start` on.
+    /// Notes a site for some rows and for those that were stored from `start` on.
     fn found(&mut self, task: &Task, start: usize, rows: &[RowId]) {
         self.scratch.rows.extend_from_slice(rows);
         let end = self.scratch.rows.len();
         self.scratch.sites.push(Site { link: task.link, parent: task.parent, start, end });
     }
 
-    /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
+    /// Draws the subtree of rows that are nowhere in the tree yet (Algorithm 5.9 by cuts of cells).
     fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
         self.place_cell(link, parent);
         self.scratch.blocks.clear();
         self.build_block(Block { link, start, end, depth: 0, side: None, parent }, rows)
     }
 
-    /// Samples a block and all below.
+    /// Draws a block and all below it.
     fn build_block(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
         let others = self.scratch.blocks.len();
         self.scratch.blocks.push(block);
@@ -250,7 +251,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         Ok(())
     }
 
-    /// Samples a block and all below on a copy of its rows: next to each other they stay in the cache.
+    /// Draws a block and all below it on a copy of its rows, which fits the cache.
     fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
         let values = self.process.table.copy(rows);
         let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
@@ -262,12 +263,12 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         copied.build_block(Block { start: 0, end: rows.len(), ..block }, &mut numbers)
     }
 
-    /// Goes to the cell of a link below a touched node.
-    fn place_cell(&mut self, mut link: Link, mut parent: u32) {
+    /// Moves the cell to that of a link below a touched node.
+    fn place_cell(&mut self, mut link: NodeLink, mut parent: u32) {
         let Scratch { cell, path, touched, .. } = &mut *self.scratch;
         let arena = &self.tree.arena;
         path.clear();
-        while let Link::Child { of, right } = link {
+        while let NodeLink::Child { of, right } = link {
             path.push((arena.cut(of), right));
             path.extend(arena.skips(of).iter().rev().map(|skip| (skip.cut(), skip.right)));
             let above = &touched[parent as usize];
@@ -276,7 +277,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         cell.place(self.process.key, path);
     }
 
-    /// Cuts the cell until a cut separates the rows, remembering those that do not.
+    /// Cuts the cell until a cut separates the rows (Algorithm 5.2, lines 3 to 10), and remembers the
+    /// skipped cuts.
     fn split(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
         let Block { link, start, end, parent, .. } = block;
         let mut run = self.tree.arena.skips.start_run();
@@ -293,7 +295,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
                 self.tree.arena.set(link, Some(split));
                 let parent = self.scratch.touch(Touched::fresh(link, split, parent));
                 let (middle, depth) = (start + n_left, self.scratch.cell.depth());
-                let side = |right| Link::Child { of: split, right };
+                let side = |right| NodeLink::Child { of: split, right };
                 let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
                 let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
                 self.scratch.blocks.extend([right, left]);
@@ -310,7 +312,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<SkippedRun>, rows: &[RowId]) {
+    fn add_leaf(&mut self, link: NodeLink, parent: u32, run: Option<SkippedRun>, rows: &[RowId]) {
         let arena = &mut self.tree.arena;
         let leaf = match self.names {
             None => arena.add_leaf(run, rows.iter().copied()),

@@ -22,7 +22,7 @@ pub(crate) mod statistics;
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::mondrian::tree::arena::{Arena, Link, NodeId};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeLink};
 use crate::mondrian::tree::node_boxes::NodeBoxes;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -52,14 +52,14 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.boxes = boxes;
     }
 
-    /// Gives back room that growing left over.
+    /// Frees memory that growing left unused.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.arena.shrink_to_fit();
         self.statistics.shrink_to_fit();
         self.boxes.shrink_to_fit();
     }
 
-    /// Reads all of the tree, so that the points that go down find it in the cache.
+    /// Reads all of the tree into the cache, before test rows go down it.
     pub(crate) fn fetch_all(&self) {
         self.arena.fetch_all();
         self.statistics.fetch_all();
@@ -81,7 +81,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.statistics.set_leaf(leaf, &rows, targets);
     }
 
-    /// Sets a split's statistics from its children's; whether they are others than before.
+    /// Sets a split's statistics from its children's; returns whether they changed.
     fn join(&mut self, split: NodeId) -> bool {
         let side = |right| {
             let child = self.arena.child(split, right);
@@ -91,7 +91,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Frees one node and clears its link.
-    pub(crate) fn drop_node(&mut self, link: Link, node: NodeId) {
+    pub(crate) fn drop_node(&mut self, link: NodeLink, node: NodeId) {
         self.arena.set(link, None);
         self.statistics.clear(node);
         self.boxes.clear(node);

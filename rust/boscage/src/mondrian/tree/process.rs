@@ -30,7 +30,7 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
         rows.iter().all(|&row| cut.goes_right(column.at(row)) == right)
     }
 
-    /// Whether all rows are the same where a cut could see it.
+    /// Whether all rows are equal in every feature that has a rate: then no cut separates them.
     pub(crate) fn coincide(&self, rows: &[RowId]) -> bool {
         let first = self.table.row(rows[0]);
         rows[1..].iter().all(|&other| {
@@ -54,7 +54,7 @@ pub(crate) fn partition<S: Scalar>(
     let threshold = S::not_above(cut.threshold);
     let goes_right = |row: RowId| goes_right(column.value(row), threshold);
     let Some(&first) = rows.first() else { return 0 };
-    // Many cuts leave all rows on one side: then nothing moves.
+    // Many cuts leave all rows on one side: nothing moves.
     let right = goes_right(first);
     let Some(same) = rows[1..].iter().position(|&row| goes_right(row) != right) else {
         return if right { 0 } else { rows.len() };
@@ -63,7 +63,7 @@ pub(crate) fn partition<S: Scalar>(
     let scratch = &mut scratch[..rows.len()];
     let (mut n_left, mut n_right) = if right { (0, same) } else { (same, 0) };
     scratch[..n_right].copy_from_slice(&rows[..n_right]);
-    // Both places are written and one of them counted, so that nothing depends on a branch.
+    // Both places are written and one of them counted, so that there is no branch.
     for i in same..rows.len() {
         let row = rows[i];
         let right = goes_right(row);

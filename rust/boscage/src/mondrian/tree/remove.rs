@@ -2,7 +2,7 @@
 
 use crate::data::{RowId, Scalar};
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Link, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeLink};
 use crate::mondrian::tree::box_moves::Moved;
 use crate::mondrian::tree::process::Process;
 use crate::mondrian::tree::scratch::{Changed, Scratch, Task, Touched};
@@ -34,7 +34,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.arena.compact();
     }
 
-    /// Takes rows out of their leaves, and counts them out of the splits on the way; these nodes are touched.
+    /// Takes rows out of their leaves and out of the counts of the splits above; these nodes are touched.
     fn take_rows(
         &mut self,
         rows: &mut [RowId],
@@ -59,7 +59,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         }
     }
 
-    /// Brings a split whose rows became fewer up to date; its children are so already.
+    /// Updates a split that lost rows, after its children.
     fn refresh_shrunk_split(
         &mut self,
         this: &Touched,
@@ -67,13 +67,13 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         process: &Process<'_, S, P::Target>,
     ) -> Changed {
         let &Touched { link, node, below, .. } = this;
-        let child = |right| self.arena.get(Link::Child { of: node, right });
+        let child = |right| self.arena.get(NodeLink::Child { of: node, right });
         match (child(false), child(true)) {
             (None, None) => {
                 self.drop_node(link, node);
                 return Changed::ALL;
             }
-            // Its child holds the same rows as it: what pauses one pauses the other.
+            // The child holds the same rows as the split: what pauses one pauses the other.
             (None, Some(_)) | (Some(_), None) => {
                 self.boxes.clear(node);
                 self.arena.skip_split(link, node);
@@ -120,7 +120,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
     }
 
     /// Makes a subtree one paused leaf.
-    fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
+    fn collapse(&mut self, link: NodeLink, node: NodeId, process: &Process<'_, S, P::Target>) {
         let mut rows = Vec::with_capacity(self.arena.n_rows(node));
         self.arena.collect_rows(node, &mut rows);
         let Self { arena, statistics, boxes } = self;

@@ -4,18 +4,17 @@ use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::tree::arena::{Arena, Link, NodeId};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeLink};
 use crate::mondrian::tree::box_moves::Moved;
 use crate::mondrian::tree::process::partition;
 use crate::random::keyed::Key;
 
-/// What insertions and removals need besides the tree. It serves one tree after the other, so that little room
-/// is asked for anew.
+/// Memory that insertions and removals need besides the tree, reused from one tree to the next.
 #[derive(Debug)]
 pub(crate) struct Scratch<'a> {
-    /// Where cuts are drawn.
+    /// The cell in which cuts are drawn.
     pub(super) cell: Cell<'a>,
-    /// Cuts and sides from there up to the root.
+    /// Cuts and sides from that cell up to the root.
     pub(super) path: Vec<(Cut, bool)>,
     /// Nodes that rows came to or left, parents first.
     pub(crate) touched: Vec<Touched>,
@@ -32,7 +31,7 @@ pub(crate) struct Scratch<'a> {
 /// Rows that a new subtree at `link` is to hold.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    pub(super) link: Link,
+    pub(super) link: NodeLink,
     pub(super) parent: u32,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -42,7 +41,7 @@ pub(super) struct Site {
 /// by going to `side` of that cell's cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    pub(super) link: Link,
+    pub(super) link: NodeLink,
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) depth: usize,
@@ -54,7 +53,7 @@ impl<'a> Scratch<'a> {
     /// For trees in the box of a level.
     pub(crate) fn new(domain: &'a Domain, level: u32) -> Self {
         Self {
-            // Any key: it is placed anew for every site.
+            // Any key: the cell is placed anew for every site.
             cell: Cell::root(domain, level, Key::of_tree(0, 0)),
             path: Vec::new(),
             touched: Vec::new(),
@@ -67,12 +66,12 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// The nodes that the last insertion made or brought rows to, parents first.
+    /// The nodes that the last insertion created or brought rows to, parents first.
     pub(crate) fn touched(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
         self.touched.iter().map(|touched| touched.node)
     }
 
-    /// Clears the list of touched nodes for a way down that begins with a task.
+    /// Clears the list of touched nodes and begins with one task.
     pub(crate) fn start(&mut self, task: Task) {
         self.touched.clear();
         self.next.clear();
@@ -93,13 +92,13 @@ impl<'a> Scratch<'a> {
         Some(wave)
     }
 
-    /// Gives back the room of a wave that is done.
+    /// Takes back the memory of a wave that is done.
     pub(crate) fn reuse(&mut self, mut wave: Vec<Task>) {
         wave.clear();
         self.wave = wave;
     }
 
-    /// Notes that rows came to a node, or left it; its place in the list.
+    /// Notes that rows came to a node or left it; returns its place in the list.
     pub(crate) fn touch(&mut self, touched: Touched) -> u32 {
         self.touched.push(touched);
         self.touched.len() as u32 - 1
@@ -124,7 +123,7 @@ impl<'a> Scratch<'a> {
         let middle = task.start + n_left as u32;
         for (right, start, end) in [(false, task.start, middle), (true, middle, task.end)] {
             if start < end {
-                let (link, node) = (Link::Child { of: split, right }, arena.child(split, right));
+                let (link, node) = (NodeLink::Child { of: split, right }, arena.child(split, right));
                 self.next.push(Task { link, node: Some(node), start, end, parent });
             }
         }
@@ -140,19 +139,19 @@ impl<'a> Scratch<'a> {
 /// A node that rows came to or left: a range of the rows at hand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Touched {
-    pub(crate) link: Link,
+    pub(crate) link: NodeLink,
     pub(crate) node: NodeId,
     /// Its parent's place in the list.
     pub(crate) parent: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// Made anew, so that nothing of it is known yet.
+    /// Whether it is new, so that statistics and box are still to be computed.
     pub(super) fresh: bool,
-    /// What has changed below.
+    /// What changed in its children.
     pub(super) below: Changed,
 }
 
-/// What of a node is another than before, so that its parent must look.
+/// What changed in a node, which its parent must look at.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changed {
     pub(super) statistics: bool,
@@ -171,12 +170,12 @@ impl Changed {
 impl Touched {
     pub(crate) const NO_PARENT: u32 = u32::MAX;
 
-    /// A node made anew.
-    pub(crate) fn fresh(link: Link, node: NodeId, parent: u32) -> Self {
+    /// A new node.
+    pub(crate) fn fresh(link: NodeLink, node: NodeId, parent: u32) -> Self {
         Self { link, node, parent, start: 0, end: 0, fresh: true, below: Changed::default() }
     }
 
-    /// A node that is there already.
+    /// A node that existed before.
     pub(crate) fn met(node: NodeId, task: &Task) -> Self {
         let &Task { link, start, end, parent, .. } = task;
         Self { link, node, parent, start, end, fresh: false, below: Changed::default() }
@@ -190,7 +189,7 @@ impl Touched {
 /// A range of the rows at hand, on its way down to a node, or to a link where there is none yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
-    pub(crate) link: Link,
+    pub(crate) link: NodeLink,
     pub(crate) node: Option<NodeId>,
     pub(crate) start: u32,
     pub(crate) end: u32,
@@ -201,7 +200,7 @@ pub(crate) struct Task {
 impl Task {
     /// All rows, on their way to the root.
     pub(crate) fn all(root: Option<NodeId>, n: usize) -> Self {
-        Self { link: Link::Root, node: root, start: 0, end: n as u32, parent: Touched::NO_PARENT }
+        Self { link: NodeLink::Root, node: root, start: 0, end: n as u32, parent: Touched::NO_PARENT }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

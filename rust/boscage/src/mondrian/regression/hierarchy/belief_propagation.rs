@@ -9,7 +9,7 @@ use crate::data::Scalar;
 use crate::math::dual::Real;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
 /// Hyperparameters of the hierarchy, shared by all trees of a forest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -193,12 +193,12 @@ impl<R: Real> Messages<R> {
         for node in nodes {
             let clock = clock(node);
             self.told[node.index()] = match tree.arena.kind(node) {
-                Kind::Split(left, right) => {
+                NodeKind::Split(left, right) => {
                     let [left, right] = [left, right].map(|child| self.told(child).at_parent(clock));
                     watch(Source::Sides(left, right));
                     Told { message: join(left, right), clock }
                 }
-                Kind::Leaf => {
+                NodeKind::Leaf => {
                     watch(Source::Leaf(node));
                     Told { message: leaf(node), clock }
                 }
@@ -328,7 +328,7 @@ pub(crate) fn beliefs<S: Scalar>(
         above[root.index()].variance = messages.told(root).clock;
     }
     for &node in preorder {
-        let Kind::Split(left, right) = tree.arena.kind(node) else {
+        let NodeKind::Split(left, right) = tree.arena.kind(node) else {
             continue;
         };
         let (here, clock) = (above[node.index()], messages.told(node).clock);

@@ -240,11 +240,11 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let each = run.map(trees.len(), |i| {
             let tree = &trees[i];
             let order = tree.arena.breadth_first();
-            let mut outside = BranchRate::new(forest.domain.rates(), table);
+            let mut branch_rate = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &chosen).into_iter();
             let place = |(path, &row): (_, &RowId)| {
                 let itself = (row, table.row(row), forest.targets[row as usize]);
-                place(tree, &mut outside, path, itself, forest.settings.lifetime)
+                place(tree, &mut branch_rate, path, itself, forest.settings.lifetime)
             };
             let places: Vec<LeftOutRow> = paths.zip(&chosen).map(place).collect();
             let paths = places.iter().map(|place| place.path.as_slice());

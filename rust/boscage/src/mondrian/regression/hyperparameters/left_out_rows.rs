@@ -62,14 +62,14 @@ pub(super) fn paths<S: Scalar>(
 /// Where one of a tree's rows is that has this way and target.
 pub(super) fn place<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
-    outside: &mut BranchRate<'_, S>,
+    branch_rate: &mut BranchRate<'_, S>,
     path: Vec<NodeId>,
     (row, x, y): (RowId, &[S], f64),
     lifetime: f64,
 ) -> LeftOutRow {
     let leaf = path[path.len() - 1];
     let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
-    let rate = outside.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
+    let rate = branch_rate.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
     let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
     stop.set_rate(rate);
     let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;

@@ -19,7 +19,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation;
 use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Messages};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
 /// Rows that a parent's factor counts for, `a` above, where nothing is known of it.
 pub(crate) const PRIOR: f64 = 10.0;
@@ -87,11 +87,11 @@ impl Sizes {
         let mut own = Vec::new();
         for &node in order.iter().rev() {
             (sums[node.index()], counts[node.index()]) = match arena.kind(node) {
-                Kind::Split(left, right) => {
+                NodeKind::Split(left, right) => {
                     let [left, right] = [left, right].map(NodeId::index);
                     (sums[left] + sums[right], counts[left] + counts[right])
                 }
-                Kind::Leaf => {
+                NodeKind::Leaf => {
                     own.clear();
                     let mean = rows(node, &mut own);
                     let n = own.len() as f64;
@@ -144,7 +144,7 @@ impl Sizes {
         for &node in order {
             let own = self.scale(node, scales[node.index()], prior);
             scales[node.index()] = own;
-            if let Kind::Split(left, right) = arena.kind(node) {
+            if let NodeKind::Split(left, right) = arena.kind(node) {
                 scales[left.index()] = own;
                 scales[right.index()] = own;
             }
