@@ -13,19 +13,19 @@ use crate::mondrian::tree::statistics::Statistics;
 /// A class's number in its forest, in order of first appearance.
 pub(crate) type Class = u32;
 
-/// Bits to a word.
+/// Bits in a word.
 pub(crate) const WORD: usize = 64;
-/// In `leaves`: the leaf holds several classes; the rest of the number says where their counts are.
+/// In `leaves`: the leaf holds several classes; the other bits are the index of their counts.
 const MIXED: u32 = 1 << 31;
 
 /// The classes at every node of one tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassCounts {
-    /// Words to a set of classes.
+    /// Words in a set of classes.
     words: usize,
-    /// Two sets to a split: the tables `tab_jk`, and the classes that both children have.
+    /// Two sets a split: the tables `tab_jk`, and the classes that both children hold.
     sets: Vec<u64>,
-    /// A leaf's class, or where its counts are.
+    /// A leaf's class, or the index of its counts.
     leaves: Vec<u32>,
     /// Classes and numbers of rows, in order of class.
     counts: Vec<Box<[(Class, u32)]>>,
@@ -86,7 +86,7 @@ impl ClassCounts {
         (count(tables), count(both))
     }
 
-    /// Makes every set hold a class.
+    /// Widens all sets to hold a class.
     fn widen(&mut self, class: Class) {
         let words = class as usize / WORD + 1;
         if words <= self.words {
@@ -125,7 +125,7 @@ impl ClassCounts {
         self.set_leaf_to(leaf, slot | MIXED);
     }
 
-    /// Changes a leaf of several classes, or one that becomes such; whether its set of classes changed.
+    /// Changes the counts of a leaf; returns whether its set of classes changed.
     fn recount(
         &mut self,
         leaf: NodeId,

@@ -13,14 +13,14 @@ pub(crate) struct ClassTable {
     by_label: BTreeMap<Label, Class>,
     pub(super) n_rows: Vec<usize>,
     pub(super) declared: Vec<bool>,
-    /// Classes whose label is forgotten: they are given to new ones.
+    /// Classes whose label is forgotten, to be given to new labels.
     free: Vec<Class>,
     /// Whether some class may have lost its last row.
     has_lost: bool,
 }
 
 impl ClassTable {
-    /// The class of every label, those that are new added.
+    /// The class of every label; adds new labels.
     pub(super) fn admit(&mut self, labels: &[Label]) -> Vec<Class> {
         labels
             .iter()
@@ -55,7 +55,7 @@ impl ClassTable {
         self.live().into_iter().map(|class| self.labels[class as usize].clone()).collect()
     }
 
-    /// By class the given numbers, which are those of the live ones in order of label.
+    /// Numbers by class, given the numbers of the live classes in order of label.
     pub(crate) fn renumbered(&self, numbers: impl IntoIterator<Item = Class>) -> Vec<Class> {
         let mut by_class = vec![0; self.labels.len()];
         for (class, number) in self.live().into_iter().zip(numbers) {
@@ -75,7 +75,7 @@ impl ClassTable {
         codes.iter().map(|&code| of_code[code as usize]).collect()
     }
 
-    /// Forgets the labels of classes without rows; no tree may have any of these either.
+    /// Forgets the labels of classes without rows; no tree may hold rows of them either.
     pub(super) fn retire(&mut self) {
         if std::mem::take(&mut self.has_lost) {
             let dead: Vec<Class> =
@@ -93,7 +93,7 @@ impl ClassTable {
         }
     }
 
-    /// Counts rows that came (`by` 1) or went (-1).
+    /// Counts rows that came (`by` = 1) or left (`by` = -1).
     pub(super) fn count(&mut self, targets: &[Class], by: isize) {
         for &class in targets {
             let n = &mut self.n_rows[class as usize];
@@ -103,7 +103,7 @@ impl ClassTable {
     }
 }
 
-/// Indices into labels, one a row.
+/// Checks that there is an index into the labels for every row.
 pub(super) fn check_codes<'a>(
     n_rows: usize,
     (codes, labels): (&'a [u32], &'a [Label]),

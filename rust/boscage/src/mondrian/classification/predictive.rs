@@ -35,8 +35,8 @@ impl<'a> Gather<'a> {
         Self { classes, n_trees, gammas }
     }
 
-    /// Puts probabilities of the live classes, from what the trees gave, at the end of `out`; `left_out` are the
-    /// classes of rows that were left out, of which a class may have been the only one.
+    /// Appends probabilities of the live classes to `out`; `left_out` are the classes of rows that were
+    /// left out: a class whose only row is left out gets probability 0.
     pub(super) fn finish(
         &self,
         chunk: &Gathered,
@@ -58,7 +58,7 @@ impl<'a> Gather<'a> {
             let base = chunk.base[at] / n_live.max(1) as f64;
             let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
             out.extend(live.iter().map(|&class| {
-                // Sums over trees are rounded; a probability is none above 1.
+                // Sums over trees are rounded; no probability is above 1.
                 if Some(class) == gone { 0.0 } else { ((proba[class as usize] + base) / n_trees).min(1.0) }
             }));
         }

@@ -1,8 +1,8 @@
-//! A second pilot: regression trees with best splits, which say not only in which features but where along
-//! them labels change.
+//! Regression trees with best splits: their cuts tell in which features, and where along them, targets
+//! change.
 //!
 //! Each tree sees all rows and at every node some of the features (Breiman 2001, without the bootstrap), so
-//! that its cuts are where they take away most squared error, and not where chance put them.
+//! that its cuts are where they reduce the squared error most.
 
 use crate::data::goes_right;
 use crate::mondrian::feature_rates::binned_axis::Axis;
@@ -11,16 +11,16 @@ use crate::random::shuffle::draw_next;
 
 /// A node of fewer rows is not split.
 const MIN_SAMPLES_SPLIT: usize = 10;
-/// Nodes of fewer rows say nothing of rates: their gains are small, and small samples' luck.
+/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
 const MIN_RECORDED: usize = 20;
 
-/// What a node chose.
+/// The cut of one node.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitChoice {
     pub(crate) feature: usize,
     /// The bin of the feature that holds the cut.
     pub(crate) bin: usize,
-    /// Squared error taken away.
+    /// The reduction of the squared error.
     pub(crate) gain: f64,
     /// The box of the node's rows.
     pub(crate) low: Vec<f64>,
@@ -58,7 +58,7 @@ impl<'a> BestSplitGrower<'a> {
         Self { axes, targets, ranks, n_tries }
     }
 
-    /// What the nodes of one tree chose.
+    /// The cuts of the nodes of one tree.
     pub(crate) fn tree(&self, mut stream: Stream) -> Vec<SplitChoice> {
         let mut choices = Vec::new();
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
@@ -94,7 +94,7 @@ impl<'a> BestSplitGrower<'a> {
         choices
     }
 
-    /// The cut of a feature that takes away most squared error, if any takes away some.
+    /// The cut of a feature that reduces the squared error most, if any reduces it.
     fn best_split(&self, node: &[u32], feature: usize) -> Option<BestSplit> {
         let ranks = &self.ranks[feature];
         let mut keys: Vec<u64> =
@@ -104,7 +104,7 @@ impl<'a> BestSplitGrower<'a> {
         let n = keys.len() as f64;
         let total: f64 = keys.iter().map(|&key| target(key)).sum();
         let all = total * total / n;
-        // Rounding alone is no gain.
+        // A gain must exceed rounding.
         let least = 1e-12 * keys.iter().map(|&key| target(key) * target(key)).sum::<f64>();
         let mut best: Option<(f64, usize)> = None;
         let mut sum = 0.0;

@@ -1,9 +1,9 @@
-//! A pilot forest that looks at labels, and says which features matter.
+//! A pilot forest of extremely randomised trees, which tells which features matter.
 //!
 //! Extremely randomised trees (Geurts et al. 2006): at every node some features, one random cut each, and
-//! of these the cut that takes away most impurity. A feature's importance is the impurity that its cuts
-//! took away, weighted by rows. The Mondrian forest takes its rates from it (thesis section 6.5.4 names
-//! irrelevant features as its weakness), after which nothing looks at labels any more.
+//! of these the cut that reduces impurity most. A feature's importance is the reduction by its cuts,
+//! weighted by rows. The Mondrian forest takes its rates from the pilot (thesis section 6.5.4 names
+//! irrelevant features as its weakness); after that the process looks at no target.
 
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
 
-/// What the targets are.
+/// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PilotTask {
     /// Class numbers 0, 1, ...; impurity is Gini's.
@@ -25,14 +25,14 @@ const MAX_ROWS: usize = 10_000;
 /// A node of fewer rows is not split.
 const MIN_SAMPLES_SPLIT: usize = 5;
 
-/// Nodes of fewer rows say nothing of rates: their gains are small, and small samples' luck.
+/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
 const MIN_RECORDED: usize = 20;
 const ITERATIONS: usize = 100;
 
-/// What a pilot has found.
+/// The result of a pilot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pilot {
-    /// The impurity that each feature's cuts took away; they sum to one.
+    /// The reduction of impurity by each feature's cuts; they sum to one.
     pub importances: Vec<f64>,
     /// The rates, in units of one over a feature's range, under which a Mondrian process would most likely
     /// have cut as the pilot did; their mean is one.
@@ -106,7 +106,7 @@ pub fn pilot(
     Ok(Pilot { importances, rates })
 }
 
-/// What was chosen at each recorded node of a tree.
+/// The choices at the recorded nodes of a tree.
 #[derive(Debug, Default)]
 struct TreeChoices {
     /// Feature chosen, its gain, and where the node's candidates end.
@@ -169,7 +169,7 @@ struct ExtraTreeGrower<'a> {
 }
 
 impl ExtraTreeGrower<'_> {
-    /// The impurity that each feature's cuts took away in one tree, and what was chosen.
+    /// The reduction of impurity by each feature's cuts in one tree, and the recorded choices.
     fn tree(&self, mut stream: Stream) -> (Vec<f64>, TreeChoices) {
         let mut choices = TreeChoices::default();
         let n_features = self.columns.len();

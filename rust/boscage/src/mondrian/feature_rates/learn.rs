@@ -1,4 +1,4 @@
-//! Rates and maps of the features learned from numbers: what to try for a regression forest.
+//! Rates and maps of the features, learned from real targets: candidates for a regression forest.
 
 use crate::control::{Run, map};
 use crate::data::Rows;

@@ -20,31 +20,31 @@ use crate::random::keyed::Key;
 #[derive(Debug, Clone, Copy)]
 struct Level {
     key: Key,
-    /// When this level last got a new key.
+    /// The time since which the level has its key.
     since: f64,
-    /// Drawn when first asked for; at infinity if there is none.
+    /// Drawn when it is first read; its time is infinite if there is none.
     pending: Option<Pending>,
 }
 
-/// A cut of which the time is known, and the place once somebody needs it.
+/// A cut whose time is drawn, and its place once it is read.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     time: f64,
     place: Option<(u32, f64)>,
 }
 
-/// What [`Cell::descend`] changed, to be put back by [`Cell::ascend_to`].
+/// What [`Cell::descend`] changed; [`Cell::ascend_to`] restores it.
 #[derive(Debug)]
 struct Step {
     feature: u32,
-    /// The level that cut.
+    /// The level whose process has the cut.
     level: u32,
     base: usize,
     low: f64,
     high: f64,
 }
 
-/// A cell, as the place that a walk from the root cell has reached.
+/// The cell that a walk from the root cell has reached.
 #[derive(Debug)]
 pub(crate) struct Cell<'a> {
     domain: &'a Domain,
@@ -54,12 +54,12 @@ pub(crate) struct Cell<'a> {
     base: usize,
     levels: Vec<Level>,
     rates: Vec<SumTree>,
-    /// Whether `rates` were left behind.
+    /// Whether `rates` are out of date.
     stale: bool,
     steps: Vec<Step>,
     /// The levels before every step, `levels.len()` of them a step.
     saved: Vec<Level>,
-    /// The sums of rates that the steps changed, as they were.
+    /// The former values of the sums of rates that the steps changed.
     saved_sums: Vec<f64>,
     root: Root,
 }
@@ -91,8 +91,8 @@ impl<'a> Cell<'a> {
         cell
     }
 
-    /// Moves to the cell of the tree with key `key` that lies below some of its cuts, given with their sides
-    /// from the last one up to the root's. From then on this is depth 0.
+    /// Moves to the cell of the tree with key `key` below some cuts, given with their sides from the last
+    /// cut up to the root's. Depths count from there.
     pub(crate) fn place(&mut self, key: Key, path: &[(Cut, bool)]) {
         self.steps.clear();
         self.saved.clear();
@@ -106,7 +106,7 @@ impl<'a> Cell<'a> {
         for &(cut, right) in path.iter().rev() {
             self.go(self.level_of(cut), cut, right);
         }
-        // At another base the shells have other holes; and a long path has cut most features.
+        // At another base the shells have other holes; and a long path has cut most features anyway.
         self.stale = self.base > 0 || path.len() >= self.low.len();
         for level in 0..if self.stale { 0 } else { self.levels.len() } {
             let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
@@ -138,7 +138,7 @@ impl<'a> Cell<'a> {
         self.take(level, cut, right);
     }
 
-    /// Goes back up until `depth` cuts are between the root cell and this one.
+    /// Goes back up to the cell below `depth` cuts.
     pub(crate) fn ascend_to(&mut self, depth: usize) {
         while self.steps.len() > depth {
             let step = self.steps.pop().expect("longer than depth");
@@ -153,7 +153,7 @@ impl<'a> Cell<'a> {
                     rates.restore(d, &mut self.saved_sums);
                 }
             } else {
-                // Levels below a base that was left have not been kept up.
+                // Rates of levels below the base were not updated.
                 self.base = step.base;
                 self.stale = true;
             }
@@ -218,7 +218,7 @@ impl<'a> Cell<'a> {
         (d as u32, threshold)
     }
 
-    /// The level whose process a cut here belongs to: where one level cuts, no other does.
+    /// The level whose process has a cut here: levels' processes cut disjoint places.
     fn level_of(&self, cut: Cut) -> usize {
         let last = self.levels.len() - 1;
         let cuts = |&level: &usize| {
@@ -228,7 +228,7 @@ impl<'a> Cell<'a> {
         (self.base..last).find(cuts).unwrap_or(last)
     }
 
-    /// Goes to one side of a level's pending cut, from where it can be gone back.
+    /// Goes to one side of a level's pending cut, so that `ascend_to` can undo it.
     fn take(&mut self, level: usize, cut: Cut, right: bool) {
         let d = cut.feature as usize;
         let (feature, low, high, base) = (cut.feature, self.low[d], self.high[d], self.base);
@@ -245,7 +245,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Goes to one side of a level's cut; whether that has another base. Rates are left behind.
+    /// Goes to one side of a level's cut; returns whether the base changed. Rates are not updated.
     fn go(&mut self, level: usize, cut: Cut, right: bool) -> bool {
         let d = cut.feature as usize;
         // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other: right
@@ -291,14 +291,14 @@ impl<'a> Cell<'a> {
                 below + above
             }
         };
-        // An interval that holds one number is not cut: it could not become smaller.
+        // An interval of one number is not cut: it cannot become smaller.
         if !holds_two(low, high) {
             return 0.0;
         }
         (self.domain.rates()[d] * length).max(0.0)
     }
 
-    /// Brings the rates up to date.
+    /// Updates all rates.
     fn freshen(&mut self) {
         self.stale = false;
         for level in self.base..self.levels.len() {
@@ -312,16 +312,16 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The lengths of a cell's sides below and above a hole. A cell does not hold its lower bound: with no number between
-/// that and the hole, a cut there would leave the cell as it is, again and again.
+/// The lengths of a cell's parts below and above a hole. A cell does not hold its lower bound: with no
+/// number between that and the hole, a cut there would leave the cell unchanged, for ever.
 fn beside((low, high): (f64, f64), (hole_low, hole_high): (f64, f64)) -> (f64, f64) {
     let below = if holds_two(low, hole_low) { hole_low - low } else { 0.0 };
     (below, (high - hole_high).max(0.0))
 }
 
-/// Whether there are two numbers or more in `(low, high]`.
+/// Whether `(low, high]` holds at least two numbers.
 fn holds_two(low: f64, high: f64) -> bool {
-    // The first is quick, and enough for all but the narrowest.
+    // The first condition is fast, and decides all but the narrowest intervals.
     high - low > f64::EPSILON * high.abs() + f64::MIN_POSITIVE || high.next_down() > low
 }
 

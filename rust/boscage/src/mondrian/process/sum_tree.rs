@@ -1,7 +1,7 @@
 //! A sampler of indices in proportion to numbers that change: of the feature of a cut, by the features' rates.
 
-/// Non-negative numbers under a binary tree of their sums: to set one and to pick one in proportion
-/// take logarithmic time, and the sums are a function of the numbers alone, not of how they came to be.
+/// Non-negative numbers under a binary tree of their sums: to set one, and to pick one in proportion, takes
+/// logarithmic time. The sums are a function of the numbers alone, not of the order in which they were set.
 #[derive(Debug, Clone)]
 pub(super) struct SumTree {
     /// The sums, root at 1; the numbers begin at `leaves`.
@@ -20,12 +20,12 @@ impl SumTree {
         Self { sums: Vec::new(), leaves: 0 }
     }
 
-    /// The numbers. Whoever changes them calls [`SumTree::sum`].
+    /// The numbers. After a change [`SumTree::sum`] must be called.
     pub(super) fn numbers(&mut self) -> &mut [f64] {
         &mut self.sums[self.leaves..]
     }
 
-    /// Takes the numbers of another tree of as many.
+    /// Copies the numbers of another tree of the same size.
     pub(super) fn copy_numbers(&mut self, other: &Self) {
         self.sums[self.leaves..].copy_from_slice(&other.sums[self.leaves..]);
     }
@@ -42,7 +42,7 @@ impl SumTree {
         }
     }
 
-    /// Sets a number; what it and the sums above it were goes on a stack.
+    /// Sets a number; pushes the former values of it and the sums above it on a stack.
     pub(super) fn change(&mut self, index: usize, number: f64, stack: &mut Vec<f64>) {
         let mut i = self.leaves + index;
         let mut sum = number;
@@ -51,7 +51,7 @@ impl SumTree {
             if i == 1 {
                 break;
             }
-            // Of left and right, or right and left: that is the same.
+            // The sum is the same in either order.
             sum += self.sums[i ^ 1];
             i /= 2;
         }
@@ -81,8 +81,8 @@ impl SumTree {
             rest = either(right, rest, rest - sums[2]);
             i = 2 + right as usize;
         }
-        // Two depths at a time: where the first leads to, and where each of its sides would lead to, are found side by
-        // side. Every fit waits for this.
+        // Two depths at a time: the first choice and both possible second ones are computed side by side,
+        // since every fit waits for this loop.
         while i < self.leaves {
             let below = &sums[4 * i..4 * i + 4];
             let beyond = rest - sums[2 * i];
@@ -98,8 +98,8 @@ impl SumTree {
     }
 }
 
-/// Whether a number lies beyond the left one of two sums, and the right one is not zero: 0 or 1, for nobody could foresee
-/// where a branch goes.
+/// Whether a number lies beyond the left one of two sums and the right one is not zero, as 0 or 1: a branch
+/// would be unpredictable.
 fn lies_beyond(rest: f64, left: f64, right: f64) -> u64 {
     u64::from(right > 0.0) & u64::from(rest >= left)
 }

@@ -15,7 +15,7 @@ use crate::mondrian::regression::state::ForestState;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
-/// All that a forest's predictions follow from.
+/// Everything that determines a forest's predictions.
 #[derive(Clone, Copy)]
 pub(super) struct ForestPosterior<'a> {
     pub(super) forest: &'a Forest<NodeMoments>,
@@ -53,14 +53,14 @@ impl ForestPosterior<'_> {
         );
     }
 
-    /// A component as the forest's mixture takes it in, unless no sum would notice it.
+    /// A component with its weight in the forest's mixture; none if the weight is lost in rounding.
     fn share(&self, component: Component) -> Option<Component> {
         let n_trees = self.forest.settings.n_estimators as f64;
         (component.weight > 1e-14).then(|| Component { weight: component.weight / n_trees, ..component })
     }
 }
 
-/// What the fast posterior takes for the parent of the root: the root itself.
+/// The parent of the root for the fast posterior: the root itself.
 fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -> Component {
     let (mean, variance) = match tree.arena.root() {
         None => (hyper.mu, 0.5 * hyper.gamma1),
@@ -72,8 +72,8 @@ fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -
     Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
 }
 
-/// Weight, mean and sums of squares of a mixture so far: of variances that are positive and squares that
-/// are not negative, so that nothing cancels.
+/// Weight, mean and sums of squares of a mixture so far: variances are positive and squares are not
+/// negative, so that nothing cancels.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Running {
     weight: f64,
@@ -82,7 +82,7 @@ pub(super) struct Running {
     within: f64,
     /// Of the components' distances from the mean.
     between: f64,
-    /// What all trees together have for a mean, as far as there is one.
+    /// The joint model's mean, if there is one.
     joint: f64,
 }
 
@@ -109,7 +109,7 @@ impl Running {
     }
 }
 
-/// Where a mixture is: the mean of its components, and that of all trees together, in units of their own.
+/// The centre of a mixture: the mean of its components, and that of the joint model in the latter's units.
 #[derive(Debug, Clone, Copy)]
 struct Centre {
     own: f64,
@@ -122,7 +122,7 @@ impl Centre {
     }
 }
 
-/// All components of a row, and what all trees together have for a mean, as far as there is one.
+/// All components of a row, and the joint model's mean, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MixtureRow {
     components: Vec<Component>,
@@ -130,7 +130,7 @@ pub(super) struct MixtureRow {
 }
 
 impl MixtureRow {
-    /// The components about the forest's mean.
+    /// The components, moved to the forest's mean.
     fn finish(mut self, together: Option<Together>) -> Vec<Component> {
         let Some(together) = together else { return self.components };
         let mut mixture = Running::default();
@@ -203,11 +203,11 @@ impl Visitor<NodeMoments> for Mixture<'_> {
 /// All components of rows that are left out one by one.
 pub(super) struct LeftOut<'a> {
     pub(super) posterior: ForestPosterior<'a>,
-    /// For the joint posterior: what follows from the other rows.
+    /// For the joint posterior: the solution for the other rows.
     pub(super) without: Option<&'a Solution>,
 }
 
-/// Components so far, and the messages of the tree that rows are being left out of.
+/// Components so far, and the messages of the tree out of which rows are left.
 pub(super) struct LeftOutChunk {
     pub(super) rows: Vec<MixtureRow>,
     tree_index: Option<usize>,
@@ -215,7 +215,7 @@ pub(super) struct LeftOutChunk {
 }
 
 impl LeftOut<'_> {
-    /// Brings the messages of nodes, given children first, up to date.
+    /// Updates the messages of nodes, given children first.
     fn update<S: Scalar>(
         &self,
         tree_index: usize,
@@ -256,7 +256,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         if self.posterior.settings.posterior == Posterior::Fast {
             return self.posterior.components(tree_index, tree, stops, emit);
         }
-        // A row that left changed the messages on its own way down, and no others.
+        // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let lifetime = self.posterior.forest.settings.lifetime;
         let LeftOutChunk { rows, messages, .. } = chunk;
@@ -270,7 +270,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
             |component| rows[row].components.extend(self.posterior.share(component)),
         );
         if let (Some(joint), Some(without)) = (&self.posterior.state.joint, self.without) {
-            // Rows that differ from none but the one that left are in one leaf now.
+            // Rows that only the left-out row separated are in one leaf now.
             let sum = |node: NodeId| {
                 if !node.is_leaf() {
                     return without.sums[tree_index][node.index()];

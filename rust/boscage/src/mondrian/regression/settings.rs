@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 
-/// What stands for the posterior at a node.
+/// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Posterior {
     /// Gaussian belief propagation (section 6.3.1).
@@ -11,8 +11,8 @@ pub enum Posterior {
     Exact,
     /// Empirical mean and variance of the node's rows (section 6.3.3).
     Fast,
-    /// Belief propagation, and about a mean to which all trees together are fitted: their functions add up
-    /// to the targets' (a Gaussian process with the forest's own kernel).
+    /// Belief propagation, centred on the joint model's mean: there all trees' functions add up to the
+    /// targets' (a Gaussian process with the forest's own kernel).
     Joint,
 }
 
@@ -28,14 +28,14 @@ pub enum HyperparameterRule {
     LeaveOneOut,
 }
 
-/// What the noise is.
+/// How the noise varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Noise {
-    /// One number for the whole forest.
+    /// One variance for the whole forest.
     #[default]
     Global,
-    /// Each node's own, smoothed down the tree; with hyperparameters by the leave-one-out predictive, wider
-    /// for some rows than for the others.
+    /// A factor of each node, smoothed down the tree; with hyperparameters by the leave-one-out predictive,
+    /// also a wider one for some rows.
     Local,
 }
 
@@ -46,9 +46,9 @@ pub struct RegressionSettings {
     pub posterior: Posterior,
     /// How hyperparameters are chosen.
     pub rule: HyperparameterRule,
-    /// What the noise is.
+    /// How the noise varies.
     pub noise: Noise,
-    /// All hyperparameters, if they are not to be chosen: then updates cost a path, not a tree.
+    /// All hyperparameters, if they are given: then updates cost a path, not a tree.
     pub hyperparameters: Option<Hyperparameters>,
     /// The noise variance, if it is known; the others are chosen by the rule.
     pub noise_variance: Option<f64>,

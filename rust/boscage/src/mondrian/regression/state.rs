@@ -16,7 +16,7 @@ use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 
-/// What is computed from the trees and all targets together.
+/// Everything that is computed from the trees and all targets together.
 #[derive(Debug, Clone)]
 pub(super) struct ForestState {
     pub(super) hyper: Hyperparameters,
@@ -24,13 +24,13 @@ pub(super) struct ForestState {
     pub(super) messages: Vec<Messages>,
     /// Factors on the variances by tree and node; none if they are all one.
     pub(super) scales: Option<Vec<Vec<f64>>>,
-    /// Factors beside them, that differ from row to row.
+    /// Factors of some rows beside them.
     pub(super) tails: Option<NoiseTails>,
     /// For the joint posterior.
     pub(super) joint: Option<JointState>,
 }
 
-/// What the joint posterior adds to the mixture of trees.
+/// The joint model and its solution.
 #[derive(Debug, Clone)]
 pub(super) struct JointState {
     pub(super) together: Together,
@@ -78,7 +78,7 @@ impl ForestState {
         Ok(Self { hyper, messages, scales, tails, joint })
     }
 
-    /// What a tree adds to the joint mean of a point.
+    /// A tree's share of the joint mean of a row.
     pub(super) fn joint_mean(&self, tree_index: usize, stops: &[Stop]) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
@@ -99,13 +99,13 @@ fn choose_hyperparameters<S: Scalar>(
         return Ok(Chosen::alone(hyper));
     }
     let n = forest.n_rows();
-    // Every tree's root holds the moments of all targets, each in its own rounding; the first counts.
+    // Every tree's root holds the moments of all targets, each rounded differently; the first is used.
     let tree = &storage.trees[0];
     let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
     let variance = moments.squares / n.max(1) as f64;
     let mut start = heuristic(moments.mean, variance, n, forest.domain.total_weight());
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
-    // Targets without spread have no best hyperparameters.
+    // Constant targets have no best hyperparameters.
     let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
     if settings.posterior == Posterior::Fast || flat {
         return Ok(Chosen::alone(start));

@@ -71,7 +71,7 @@ impl UnitClocks {
     }
 }
 
-/// What the rows below a node say about its mean: a Gaussian likelihood.
+/// The likelihood of the rows below a node given its mean: a Gaussian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<R = f64> {
     pub(crate) precision: R,
@@ -79,14 +79,14 @@ pub(crate) struct Message<R = f64> {
 }
 
 impl<R: Real> Message<R> {
-    /// The same likelihood, of a value from which the node's mean differs by `variance`.
+    /// The likelihood given a value that differs from the node's mean by a Gaussian of this variance.
     fn through(self, variance: R) -> Self {
         let precision = self.precision / (R::constant(1.0) + self.precision * variance);
         Self { precision, mean: self.mean }
     }
 }
 
-/// What an upward pass leaves at a node.
+/// A node's message and clock after the upward pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<R> {
     pub(crate) message: Message<R>,
@@ -163,8 +163,8 @@ impl<R: Real> Messages<R> {
         self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
     }
 
-    /// The upward pass over nodes that come after their parents, where clocks are known, and leaves may say something else
-    /// than all of their rows.
+    /// The upward pass over nodes that come after their parents, with known clocks, where a leaf's message
+    /// may be that of some of its rows.
     pub(crate) fn of_leaves<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
@@ -176,7 +176,7 @@ impl<R: Real> Messages<R> {
         this
     }
 
-    /// What all have in common: `leaf` gives a leaf's message, and `watch` is told where every message comes from.
+    /// One upward pass: `leaf` gives a leaf's message, and `watch` sees the source of every message.
     fn pass<S: Scalar>(
         &mut self,
         tree: &Tree<S, NodeMoments>,
@@ -227,7 +227,7 @@ pub(crate) fn join<R: Real>(left: Message<R>, right: Message<R>) -> Message<R> {
     Message { precision, mean: left.mean - share * (left.mean - right.mean) }
 }
 
-/// The log density of what two likelihoods of one mean say of each other: `N(m_l; m_r, 1/q_l + 1/q_r)`.
+/// The log normaliser of the product of two likelihoods of one mean: `N(m_l; m_r, 1/q_l + 1/q_r)`.
 fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
     let one = R::constant(1.0);
     log_normal(left.mean - right.mean, one / left.precision + one / right.precision)
@@ -244,7 +244,7 @@ fn leaf_message<S: Scalar, R: Real>(
     Message { precision: R::constant(n) / noise_variance, mean }
 }
 
-/// The log of its part that does not depend on the mean.
+/// The log of the factor that does not depend on the mean.
 fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, NodeMoments>, leaf: NodeId, noise_variance: R) -> R {
     let n = tree.arena.n_rows(leaf) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
@@ -271,7 +271,7 @@ pub(crate) struct Above {
 }
 
 impl Above {
-    /// Takes in what some rows say.
+    /// The belief after some rows are observed.
     pub(crate) fn observe(self, message: Message) -> Self {
         let gain = self.variance * message.precision;
         Self {
@@ -286,11 +286,12 @@ impl Above {
         Self { variance: belief.variance + (child - parent).max(0.0), ..belief }
     }
 
-    /// The belief about a row that comes to a leaf whose other rows say `others`, this being the belief about the leaf:
-    /// the row joins them, or branches off above them where the clock is `branch`, and `end` at the leaf.
+    /// The belief about a row that comes to a leaf, this being the belief about the leaf and `others` the
+    /// message of its other rows: the row joins them, or branches off above them where the clock is
+    /// `branch`; it is `end` at the leaf.
     pub(crate) fn without(self, others: Message, branch: Option<f64>, end: f64) -> Self {
         let Some(branch) = branch else { return self.observe(others) };
-        // From the leaf's belief back to the branch: what the clock had not yet spent there.
+        // The clock between the branch and the leaf.
         let rest = (end - branch).max(0.0);
         let v = (self.variance - rest).max(0.0);
         let whole = self.variance + 1.0 / others.precision;
@@ -316,7 +317,7 @@ pub(crate) fn posterior<S: Scalar>(
         .collect()
 }
 
-/// What everything but the rows below a node says about its mean, by node.
+/// The belief about every node's mean from everything but the rows below it.
 pub(crate) fn beliefs<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     messages: &Messages,

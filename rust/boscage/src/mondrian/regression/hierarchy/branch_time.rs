@@ -1,4 +1,4 @@
-//! When a test point branches off, on the clock of the prior.
+//! When a test row branches off, on the clock of the prior.
 
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, unit_clock};
@@ -15,8 +15,8 @@ const GAUSS: [(f64, f64); 8] = [
     (0.980_144_928_248_768_1, 0.050_614_268_145_188_53),
 ];
 
-/// The expected clock between the stop before and where a point branches off, or else the stop itself, a
-/// `span` away.
+/// The expected clock between the stop before and the place where a test row branches off; or else the stop
+/// itself, a `span` away.
 pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> f64 {
     let probability = branch_probability(stop);
     if probability == 0.0 {
@@ -26,7 +26,8 @@ pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> 
     probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
 }
 
-/// The expected clock where a point branches off above a stop, in units of `gamma_1`, if it rather does than not.
+/// The expected clock where a test row branches off above a stop, in units of `gamma_1`, if that is more
+/// likely than not.
 pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
     let probability = branch_probability(stop);
     (probability > 0.5).then(|| branch_clock(stop, gamma2, probability, 0, 1).0)
@@ -44,10 +45,10 @@ pub(crate) fn branch_probability(stop: &Stop) -> f64 {
 /// Mean and variance of the clock at the branch above a stop, in units of `gamma_1` and its square, given that its time
 /// is in one of several pieces of equal probability.
 ///
-/// The time `T` is exponential of rate `h` after `a`, truncated at `b`, and so it is in a piece. By parts,
-/// `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
-/// likewise for `v^2`; in `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends, and cubing
-/// the variable of integration takes the edge off what is left at 0.
+/// The time `T` is exponential of rate `h` after `a`, truncated at `b`; in a piece it is so as well. By
+/// parts, `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 -
+/// e^(-h(b-a)))`, and likewise for `v^2`. In `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at
+/// both ends; `q = z^3` makes it smoother at 0.
 pub(crate) fn branch_clock(
     stop: &Stop,
     gamma2: f64,

@@ -1,6 +1,6 @@
-//! Belief propagation as far as some leaves of a tree need, for many hyperparameters: the tree is read once, and then
-//! lies in the order in which messages go up, depth by depth from the last one. So the messages that the next split
-//! joins are the next two, and hardly any of them waits for another.
+//! Belief propagation restricted to the paths to some leaves, for many hyperparameters. The tree is read
+//! once into the order in which messages go up, depth by depth from the last: the messages that the next
+//! split joins are the next two, so that computing one seldom waits for another.
 
 use crate::data::Scalar;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
@@ -10,13 +10,13 @@ use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
-/// What a tree says, without rows and cuts. Its nodes are counted from the last one up to the root: the k-th split's
+/// A tree without rows and cuts. Nodes are numbered from the last one up to the root: the k-th split's
 /// children are the numbers 2k and 2k + 1.
 #[derive(Debug)]
 pub(crate) struct SubtreeBeliefs {
     leaves: Vec<LeafEntry>,
     splits: Vec<SplitEntry>,
-    /// The nodes on the ways to the leaves that count, parents before children, the root first.
+    /// The nodes on the paths to these leaves, parents before children, the root first.
     ways: Vec<Way>,
 }
 
@@ -34,7 +34,7 @@ struct SplitEntry {
     rank: u32,
 }
 
-/// A node on a way.
+/// A node on a path.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     number: u32,
@@ -43,8 +43,8 @@ struct Way {
 }
 
 impl SubtreeBeliefs {
-    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; besides, where the
-    /// belief about each of them will stand.
+    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; also the
+    /// position of the belief about each end.
     ///
     /// [`Arena::breadth_first`]: crate::mondrian::tree::arena::Arena::breadth_first
     pub(crate) fn new<'p, S: Scalar>(
@@ -56,7 +56,7 @@ impl SubtreeBeliefs {
         for path in paths.clone() {
             for node in path.iter().rev() {
                 if std::mem::replace(&mut is_on_way[node.index()], true) {
-                    // Further up another path was here.
+                    // Another path marked the nodes above.
                     break;
                 }
             }
@@ -74,7 +74,7 @@ impl SubtreeBeliefs {
         let (mut ways, mut places) = (Vec::new(), vec![0; is_on_way.len()]);
         for (i, &node) in order.iter().enumerate().filter(|(_, node)| is_on_way[node.index()]) {
             let number = last - i;
-            // The root is nobody's child.
+            // The root has no parent.
             let parent = splits.get(number / 2).map(|split| order[last - split.number as usize]);
             let parent = parent.map_or(0, |parent| places[parent.index()]);
             places[node.index()] = ways.len() as u32;
@@ -84,7 +84,7 @@ impl SubtreeBeliefs {
         (Self { leaves, splits, ways }, ends)
     }
 
-    /// What all other rows of the tree say about the mean of every node on a way.
+    /// The belief about every node on a path from all rows that are not below it.
     pub(crate) fn beliefs(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
         let told = self.messages(hyper, clocks);
         let told = |number: u32| told[number as usize];
@@ -101,7 +101,7 @@ impl SubtreeBeliefs {
         above
     }
 
-    /// The upward pass; what nodes say, by number.
+    /// The upward pass; messages by number.
     fn messages(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Told<f64>> {
         let nothing =
             Told { message: Message { precision: 0.0, mean: 0.0 }, clock: hyper.gamma1 * clocks.end() };
@@ -112,7 +112,7 @@ impl SubtreeBeliefs {
         }
         for (k, &SplitEntry { number, rank }) in self.splits.iter().enumerate() {
             let clock = hyper.gamma1 * clocks.of_split(rank as usize);
-            // From the last to the first: the right one comes before the left.
+            // Numbers run from the last node to the first: the right child comes before the left.
             let [left, right] = [told[2 * k + 1], told[2 * k]].map(|side| side.at_parent(clock));
             told[number as usize] = Told { message: join(left, right), clock };
         }
@@ -133,7 +133,7 @@ mod tests {
     use crate::mondrian::regression::hierarchy::belief_propagation::Messages;
     use crate::random::keyed::Stream;
 
-    /// Also where numbers of nodes are in no order, and some are nobody's.
+    /// Also for trees with free nodes, and nodes in no order.
     #[test]
     fn beliefs_are_those_of_the_whole_tree() {
         let mut stream = Stream::new(1, 0);

@@ -1,4 +1,4 @@
-//! The predictive distribution of one tree (Algorithm 6.5): a mixture over where a test point branches off.
+//! The predictive distribution of one tree (Algorithm 6.5): a mixture over where a test row branches off.
 
 use crate::data::Scalar;
 use crate::mondrian::prediction::stop::Stop;
@@ -108,15 +108,16 @@ pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, no
     if left == node { tree.arena.child(parent, true) } else { left }
 }
 
-/// Pieces of equal probability that the time of a branch is cut into where its prediction depends on it.
+/// The number of pieces of equal probability into which the time of a branch is divided where its
+/// prediction depends on it.
 const PIECES: u32 = 5;
 /// Branches of less weight are one piece.
 const NOTICED: f64 = 1e-3;
 
-/// What is known about a new node between a parent and a child, and about a test point's own leaf that
-/// branches off there: a Brownian bridge from the belief above to the message below. With
-/// `V` the variance above plus the clock elapsed, and `C` that of the whole way down to the message, the
-/// new node has mean `m + (V / C)(M - m)` and variance `V (C - V) / C`.
+/// The belief about a new node between a parent and a child, and about the leaf of a test row that branches
+/// off there: a Brownian bridge from the belief above to the message below. With `V` the variance above
+/// plus the clock elapsed, and `C` that of the whole way down to the message, the new node has mean `m + (V
+/// / C)(M - m)` and variance `V (C - V) / C`.
 #[derive(Debug, Clone, Copy)]
 struct Bridge {
     above: Above,
@@ -131,8 +132,8 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// Mean and variance of the point's own leaf if the clock at the branch has this mean, and this variance
-    /// in units of `gamma_1^2`.
+    /// Mean and variance of the test row's own leaf if the clock at the branch has mean `expected`, and
+    /// variance `spread` in units of `gamma_1^2`.
     fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
         let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
         let v = self.above.variance + (expected - self.clock);
@@ -144,7 +145,7 @@ impl Bridge {
         (self.above.mean + v / whole * apart, variance)
     }
 
-    /// Whether the prediction, with this noise, is another at the child than at the parent.
+    /// Whether predictions at the child and at the parent, with this noise, differ noticeably.
     fn varies(&self, noise: f64) -> bool {
         let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
         let (a, b) = (first.1 + noise, last.1 + noise);

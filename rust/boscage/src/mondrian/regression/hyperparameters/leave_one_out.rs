@@ -1,11 +1,11 @@
-//! The regression hierarchy's hyperparameters by the leave-one-out predictive of the forest.
+//! Hyperparameters by the leave-one-out predictive of the forest.
 //!
-//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees miss
-//! less than each alone, so that a mixture of such trees is smoother than it should be, and far too wide. Here
-//! the forest is judged as it predicts: a row's density under the mixture of all trees, each without the row.
-//! In one tree that is the belief about the row's leaf with the row's own message taken away: exact for the
-//! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
-//! that holds other rows, the row branches off as a test point would.
+//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees
+//! miss less than each alone, so that a mixture of such trees is too smooth, and far too wide. Here the
+//! forest is judged as it predicts: by a row's density under the mixture of all trees, each without the
+//! row. In one tree that is the belief about the row's leaf without the row's own message. It is exact for
+//! the given trees, in which the cut that separates the row from all others is known. In a leaf that holds
+//! other rows, the row branches off as a test row would.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -35,7 +35,7 @@ use crate::mondrian::tree::arena::NodeId;
 const TREES: usize = 32;
 /// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
 const START: (f64, f64) = (1.0 / 16.0, 8.0);
-/// No noise is a smaller share of `gamma_1`: rows of one leaf could not be told from atoms.
+/// The smallest noise as a share of `gamma_1`: with less, rows of one leaf would look like atoms.
 const LEAST_NOISE: f64 = 1e-3;
 /// Steps of the spread from none to that of the mixture.
 const FULL_SPREAD: f64 = 4.0;
@@ -52,7 +52,7 @@ const TOLERANCE: f64 = 1e-2;
 /// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
 const GRID: f64 = 1.0 / 65536.0;
 
-/// How the mean of all trees together takes part in a forest's predictions.
+/// The joint model's part in a forest's predictions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Together {
     /// The joint model.
@@ -63,7 +63,7 @@ pub(crate) struct Together {
     pub(crate) spread: f64,
 }
 
-/// What a forest's predictions follow from, beside its trees.
+/// Everything that a rule chooses.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) hyper: Hyperparameters,
@@ -118,7 +118,7 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
-    // Many points have a gamma_2 in common, and so most of the work of clocks.
+    // Many points of the grid share a gamma_2, and so most of the work of clocks.
     let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
@@ -152,7 +152,7 @@ pub(crate) fn maximise<S: Scalar>(
         directions.extend([[0, 0, 0, 1], [0, 0, 0, -1]]);
     }
     let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, evaluate)?;
-    // Targets of so many orders of magnitude that no density of theirs is a number.
+    // Targets of so many orders of magnitude that no density is finite.
     let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
     let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
     if !usable {
@@ -172,9 +172,9 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     (0..left_out[0].len()).map(row).collect()
 }
 
-/// Moves what every tree misses rows by (`left_out`, by tree and row) to where all trees together miss them by
-/// `errors`, as far as that leaves less squared error; the share of the way. About there, trees' distances
-/// are multiplied by `spread`.
+/// Moves every tree's errors (`left_out`, by tree and row) towards the joint model's `errors`, as far as
+/// that lowers the squared error; returns the share of the way. About their new mean, trees' deviations are
+/// multiplied by `spread`.
 fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f64 {
     let n_trees = left_out.len() as f64;
     let own: Vec<f64> =
@@ -185,7 +185,7 @@ fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f6
         square += (own - error) * (own - error);
     }
     let share = product / square;
-    // Neither is better, or squares are no numbers.
+    // Both are equally good, or squares overflow.
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     for tree in left_out {
         for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(errors)) {
@@ -212,9 +212,9 @@ struct Trial<'a, S> {
     places: Vec<Vec<LeftOutRow>>,
     targets: Vec<f64>,
     forest: &'a Forest<NodeMoments>,
-    /// All rows in an order of their own.
+    /// All rows in their common order.
     order: Vec<RowId>,
-    /// By row, which of the chosen it is.
+    /// The number among the chosen rows, by row.
     numbers: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
@@ -227,7 +227,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         settings: &RegressionSettings,
         run: &'a Run<'a>,
     ) -> Result<Self> {
-        // All trees together are judged once as they are.
+        // The joint model is judged on all trees.
         let n_trees = if settings.posterior == Posterior::Joint { storage.trees.len() } else { TREES };
         let trees = &storage.trees[..storage.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
@@ -277,7 +277,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         })
     }
 
-    /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
+    /// The joint model, and its error for every chosen row. Rows are left out in parts.
     fn joint(
         &self,
         standard: Standard,
@@ -308,7 +308,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok((standard.with(hyper), errors))
     }
 
-    /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
+    /// The joint model's error for every chosen row, `n_parts` parts of them being left out in turn.
     fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
         let left_out = |place: usize, part: usize| {
             part >= n_parts || self.is_left_out(self.order[place], (part, n_parts))
@@ -336,7 +336,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         })
     }
 
-    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
+    /// The error of every tree without a chosen row for that row, and its variance, by tree and row.
     fn left_out(
         &self,
         hyper: &Hyperparameters,
@@ -380,7 +380,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
 
     /// How far a tree without a part of the chosen rows misses its other rows.
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
-        /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
+        /// The weight of an empty leaf: negligible, but positive, since precisions are divided by.
         const NOTHING: f64 = 1e-12;
         let (tree, order) = (&self.trees[tree], &self.orders[tree]);
         let part = (part, self.n_parts());

@@ -10,7 +10,7 @@ use crate::mondrian::tree::arena::NodeId;
 /// Rows that are left out (about).
 const ROWS: usize = 1000;
 
-/// Where a row is in a tree that does not have it.
+/// A row's place in a tree without it.
 pub(super) struct LeftOutRow {
     /// From the root to the leaf.
     pub(super) path: Vec<NodeId>,
@@ -20,8 +20,8 @@ pub(super) struct LeftOutRow {
     pub(super) others: Option<(f64, f64)>,
 }
 
-/// Some of the rows. A row that is there twice is not chosen, unless all are:
-/// that its copy predicts it says nothing of others.
+/// About [`ROWS`] of the rows. A row with an exact copy is not chosen, unless all have one: that its copy
+/// predicts it says nothing about other rows.
 pub(super) fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
     let is_single = |place: usize| {
         let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
@@ -35,8 +35,8 @@ pub(super) fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Ve
     single.into_iter().step_by(every).map(|place| order[place]).collect()
 }
 
-/// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
-/// before it asks for that of the next.
+/// The paths of some of a tree's rows. All rows go down together, so that the memory of their nodes is
+/// fetched at the same time.
 pub(super) fn paths<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     table: Table<'_, S>,
@@ -59,7 +59,7 @@ pub(super) fn paths<S: Scalar>(
     paths
 }
 
-/// Where one of a tree's rows is that has this way and target.
+/// The place of a row, given its path and target.
 pub(super) fn place<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     branch_rate: &mut BranchRate<'_, S>,

@@ -8,8 +8,8 @@
 //! all times at once. Its posterior mean is `mu_H + K(x, .) a` with `(K + s^2 I) a = y - mu_H`.
 //!
 //! A product with `K` is a pass up and down every tree, and conjugate gradients (Hestenes and Stiefel 1952)
-//! need some dozens of them. Rows are numbered in an order of their own, so that sums do not depend on that
-//! of their coming.
+//! need some dozens of them. Rows are numbered in a common order (`row_order`), so that sums do not depend
+//! on the order of their arrival.
 
 pub(crate) mod row_order;
 
@@ -30,12 +30,13 @@ use crate::mondrian::tree::arena::NodeId;
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
 const BLOCK: usize = 8;
 const ITERATIONS: usize = 1000;
-/// What is left of the targets, as a share, when weights are found that predict.
+/// The share of the targets' norm that may remain unexplained when weights are found that predict.
 const TOLERANCE: f64 = 1e-10;
-/// No noise is a smaller share of `gamma_1`: rows that coincide would need weights that cancel to the last bit.
+/// The smallest noise as a share of `gamma_1`: with less, rows that coincide get weights that cancel to the
+/// last bit.
 const LEAST_NOISE: f64 = 1e-9;
 
-/// A joint model in units of its own, in which targets that are moved and stretched are the same.
+/// A joint model in standard units, which are the same for shifted and scaled targets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standard {
     /// With `mu_H = 0` and `gamma_1 = 1`.
@@ -80,7 +81,7 @@ fn coarse(value: f64) -> f64 {
     f64::from_bits((value.to_bits() + LAST / 2) & !(LAST - 1))
 }
 
-/// The trees as far as sums over them need.
+/// The parts of the trees that sums over them need.
 pub(crate) struct Trees {
     passes: Vec<Passes>,
     n_rows: usize,
@@ -239,7 +240,7 @@ impl<'a> Joint<'a> {
             (0..n).map(|row| std::array::from_fn(|lane| of(row, lane))).collect()
         };
         let weighs = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
-        // Squares of the largest targets are no numbers.
+        // Squares of the largest targets would overflow.
         let largest = targets.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };
         let mut rest = in_lanes(&|row, lane| weighs[row][lane] * (targets[row] / unit));
@@ -247,7 +248,7 @@ impl<'a> Joint<'a> {
         let mut direction = rest.clone();
         let mut square = dot(&rest, &rest);
         let enough = square.map(|square| tolerance * tolerance * square);
-        // A problem that is solved takes no more steps.
+        // A solved problem takes no further steps.
         let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
             std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
         };
@@ -296,8 +297,8 @@ impl<'a> Joint<'a> {
         Ok(product)
     }
 
-    /// What one tree adds to the mean of a row that is in it but weighs nothing, `path` leading to its leaf;
-    /// `branch` is where it parts from the leaf's other rows.
+    /// A tree's share of the mean of a row that it holds with weight 0, `path` leading to its leaf;
+    /// `branch` is where the row branches off from the leaf's other rows.
     pub(crate) fn left_out(
         &self,
         tree: usize,
@@ -327,7 +328,7 @@ fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
     sums
 }
 
-/// The joint model of a forest, from which weights come.
+/// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
     trees: Trees,
     order: Vec<RowId>,
@@ -348,7 +349,7 @@ impl JointWeights {
         Ok(Self { trees, order, targets })
     }
 
-    /// Everything that means follow from, without one row if it is given.
+    /// The weights and sums that determine means, without one row if it is given.
     ///
     /// # Errors
     /// An interrupt.
@@ -374,8 +375,8 @@ pub(crate) struct Solution {
     pub(crate) sums: Vec<Vec<f64>>,
 }
 
-/// What a tree adds to the mean of a point: sums by node, each times the expected clock that the point and
-/// the node's rows spend together below the node's parent.
+/// A tree's share of the mean of a row: sums by node, each times the expected clock that the row and the
+/// node's rows share below the node's parent.
 pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: &[Stop]) -> f64 {
     let mut together = 1.0;
     let mut mean = 0.0;

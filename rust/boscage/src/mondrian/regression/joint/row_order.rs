@@ -8,13 +8,13 @@ use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::arena::NodeId;
 
-/// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
-/// if targets are moved and stretched. Copies are side by side.
+/// The rows in an order that depends neither on that of their arrival nor on shifts and scales of the
+/// targets: leaf by leaf of the first tree. Copies are adjacent.
 pub(crate) fn in_order<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
 ) -> Vec<RowId> {
-    /// So many leaves' rows are asked for together: each alone would be waited for.
+    /// Leaves whose rows are fetched from memory together.
     const SOME: usize = 16;
     let tree = &storage.trees[0];
     let arena = &tree.arena;

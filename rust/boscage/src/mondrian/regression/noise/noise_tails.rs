@@ -1,21 +1,21 @@
 //! Heavy tails: some rows lie farther off than the local noise says.
 //!
-//! A node's factor is an average over its rows. Whatever differs from row to row beside it leaves tails that
-//! are heavier than a Gaussian's, and a Gaussian as wide as they ask for covers too much in its middle. So
-//! every row's variance is what the trees predict times one of two factors, the wide one for the fewer rows
-//! (a contaminated normal distribution, Tukey 1960). The two and how often they come are those under which
-//! rows that are left out are most likely, by expectation and maximisation (Dempster, Laird and Rubin 1977).
+//! A node's factor is an average over its rows. Where noise differs from row to row within a node, tails
+//! are heavier than a Gaussian's, and a Gaussian wide enough for them covers too much in its middle. So
+//! every row's variance is the predicted one times one of two factors, of which the wide one is rarer (a
+//! contaminated normal distribution, Tukey 1960). Factors and shares maximise the likelihood of left-out
+//! rows, by expectation and maximisation (Dempster, Laird and Rubin 1977).
 
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 
 const STEPS: usize = 15;
 /// The wide factor's share at the start.
 const RARE: f64 = 0.1;
-/// The most of its shares, for it is the exception.
+/// The greatest share of the wide factor, for it is the exception.
 const MOST: f64 = 0.5;
-/// The narrow and the wide factor at the start, by that of all rows.
+/// The narrow and the wide factor at the start, relative to the common factor.
 const START: [f64; 2] = [0.6, 5.0];
-/// No factor is less than this by that of all rows: distances of zero would have it vanish.
+/// The least factor relative to the common one: errors of zero would make it vanish.
 const LEAST: f64 = 1e-3;
 
 /// Two factors on a component's variance, whose mean is one, and their probabilities.
@@ -76,7 +76,7 @@ impl NoiseTails {
         most + (terms.iter().flatten().sum::<f64>() / row.len() as f64).ln()
     }
 
-    /// Both components for one.
+    /// A component as two, one for each factor.
     pub(crate) fn part(&self, component: Component) -> [Component; 2] {
         std::array::from_fn(|k| Component {
             weight: self.shares[k] * component.weight,
