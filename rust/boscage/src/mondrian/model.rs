@@ -223,3 +223,6 @@ impl<P: NodePosterior> MondrianForest<P> {
         digest::digest(&self.forest, &self.posterior.digest_bytes(), target)
     }
 }
+
+#[cfg(test)]
+mod tests;
