@@ -21,7 +21,7 @@ pub(crate) struct ClassTable {
 
 impl ClassTable {
     /// The class of every label; adds new labels.
-    pub(super) fn admit(&mut self, labels: &[Label]) -> Vec<Class> {
+    pub(super) fn insert(&mut self, labels: &[Label]) -> Vec<Class> {
         labels
             .iter()
             .map(|label| {
@@ -71,12 +71,12 @@ impl ClassTable {
 
     /// The classes of rows from indices into labels.
     pub(super) fn encode(&mut self, codes: &[u32], labels: &[Label]) -> Vec<Class> {
-        let of_code = self.admit(labels);
+        let of_code = self.insert(labels);
         codes.iter().map(|&code| of_code[code as usize]).collect()
     }
 
     /// Forgets the labels of classes without rows; no tree may hold rows of them either.
-    pub(super) fn retire(&mut self) {
+    pub(super) fn drop_dead(&mut self) {
         if std::mem::take(&mut self.has_lost) {
             let dead: Vec<Class> =
                 self.by_label.values().copied().filter(|&class| !self.is_live(class)).collect();
@@ -88,7 +88,7 @@ impl ClassTable {
     }
 
     pub(super) fn declare(&mut self, labels: &[Label]) {
-        for class in self.admit(labels) {
+        for class in self.insert(labels) {
             self.declared[class as usize] = true;
         }
     }

@@ -56,8 +56,8 @@ impl NodePosterior for Classification {
 
     /// Forgets the labels that no row has any more, once no tree holds a row with one of them.
     fn before_rows_change(&mut self, forest: &mut Forest<ClassCounts>) {
-        if forest.has_let_go() {
-            self.classes.retire();
+        if forest.has_no_leaving_rows() {
+            self.classes.drop_dead();
         }
     }
 
@@ -66,7 +66,7 @@ impl NodePosterior for Classification {
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
-        let own = other.classes.renumbered(self.classes.admit(&other.classes.live_labels()));
+        let own = other.classes.renumbered(self.classes.insert(&other.classes.live_labels()));
         self.classes.declare(&other.classes.declared());
         for class in targets {
             *class = own[*class as usize];

@@ -96,21 +96,21 @@ impl<P: Statistics> Forest<P> {
         let coordinates = self.domain.coordinates(rows);
         let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
         check_levels(&self.domain, arrivals)?;
-        let ids = self.row_index.name(rows.n_rows(), ids)?;
-        self.admit(arrivals, &targets(), &ids);
+        let ids = self.row_index.new_ids(rows.n_rows(), ids)?;
+        self.insert_rows(arrivals, &targets(), &ids);
         Ok(())
     }
 
     /// Removes the rows with the given ids; returns their targets.
     pub(crate) fn forget(&mut self, ids: &[u64]) -> Result<Vec<P::Target>> {
         let rows = self.row_index.find(ids)?;
-        Ok(self.dismiss(&rows))
+        Ok(self.remove_rows(&rows))
     }
 
     /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
     pub(crate) fn keep_newest(&mut self, n: usize) -> Vec<P::Target> {
         let rows: Vec<RowId> = self.row_index.rows().take(self.n_rows().saturating_sub(n)).collect();
-        self.dismiss(&rows)
+        self.remove_rows(&rows)
     }
 
     /// Whether another forest is a shard of the same forest.
@@ -132,7 +132,7 @@ impl<P: Statistics> Forest<P> {
                 return Err(Error::NotMergeable { what });
             }
         }
-        self.row_index.name(other.n_rows(), Some(&other.ids())).map(drop)
+        self.row_index.new_ids(other.n_rows(), Some(&other.ids())).map(drop)
     }
 
     /// Adds the rows of another shard of the same forest, which was checked, with these targets.
@@ -210,9 +210,9 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Puts rows into the table.
-    fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
+    fn insert_rows(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
         self.reclaim();
-        let new = self.row_index.admit(ids);
+        let new = self.row_index.insert(ids);
         if let Some(features) = &mut self.features {
             features.place(&new, arrivals.rows, self.row_index.capacity());
         }
@@ -226,9 +226,9 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Takes rows out of the forest.
-    fn dismiss(&mut self, rows: &[RowId]) -> Vec<P::Target> {
+    fn remove_rows(&mut self, rows: &[RowId]) -> Vec<P::Target> {
         self.reclaim();
-        self.row_index.dismiss(rows);
+        self.row_index.remove(rows);
         let (row_index, storage) = (&mut self.row_index, self.storage.get_mut());
         with_storage!(storage, storage => {
             let held_from = storage.applied.iter().map(|applied| applied.arrived).max().unwrap_or(0);

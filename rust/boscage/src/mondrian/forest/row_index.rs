@@ -74,7 +74,7 @@ impl RowIndex {
     ///
     /// # Errors
     /// An id that is held already or given twice; too many rows.
-    pub(crate) fn name(&self, n: usize, ids: Option<&[u64]>) -> Result<Vec<u64>> {
+    pub(crate) fn new_ids(&self, n: usize, ids: Option<&[u64]>) -> Result<Vec<u64>> {
         if self.len() + n > MAX_ROWS {
             return Err(Error::TooManyRows { max: MAX_ROWS, found: self.len() + n });
         }
@@ -96,7 +96,7 @@ impl RowIndex {
     }
 
     /// Gives places in the table to new rows.
-    pub(crate) fn admit(&mut self, ids: &[u64]) -> Vec<RowId> {
+    pub(crate) fn insert(&mut self, ids: &[u64]) -> Vec<RowId> {
         self.by_id.reserve(ids.len());
         let rows: Vec<RowId> = (self.next_arrival..)
             .zip(ids)
@@ -140,7 +140,7 @@ impl RowIndex {
     }
 
     /// Removes rows from the index; their places in the table stay reserved until they are released.
-    pub(crate) fn dismiss(&mut self, rows: &[RowId]) {
+    pub(crate) fn remove(&mut self, rows: &[RowId]) {
         for &row in rows {
             let (id, arrival) = self.entries[row as usize];
             self.by_id.remove(&id);

@@ -96,7 +96,7 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Whether no tree holds a row that left the forest.
-    pub(crate) fn has_let_go(&mut self) -> bool {
+    pub(crate) fn has_no_leaving_rows(&mut self) -> bool {
         self.reclaim();
         with_storage!(self.storage.get_mut(), storage => storage.leaving.is_empty())
     }
