@@ -67,7 +67,7 @@ pub(crate) fn run<R: Send>(
     })
 }
 
-/// Work that is short, unless another thread is flushing the same model: without the interpreter, but also without a
+/// Work that is short, unless another thread is settling the same model: without the interpreter, but also without a
 /// thread of its own.
 pub(crate) fn brief<R: Send>(
     py: Python<'_>,
