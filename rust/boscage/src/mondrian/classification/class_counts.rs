@@ -152,6 +152,7 @@ impl ClassCounts {
 impl Statistics for ClassCounts {
     type Target = Class;
 
+    /// Algorithm 5.3, line 1.
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Class]) {
         let first = targets[rows[0] as usize];
         if rows.iter().all(|&row| targets[row as usize] == first) {
@@ -161,6 +162,7 @@ impl Statistics for ClassCounts {
         self.set_counts(leaf, tally(rows, targets));
     }
 
+    /// Algorithm 5.7, line 1; the parent is updated if a class is new to the leaf (lines 4 and 5).
     fn grow_leaf(&mut self, leaf: NodeId, n: usize, added: &[RowId], targets: &[Class]) -> Option<bool> {
         if self.is_all(leaf, added, targets) {
             return Some(false);
@@ -189,6 +191,7 @@ impl Statistics for ClassCounts {
         }))
     }
 
+    /// Algorithm 5.3, lines 5 and 6, and Algorithm 5.7, lines 8 and 9; returns whether the set of classes changed.
     fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
         let start = split.rank() * 2 * self.words;
         if self.sets.len() < start + 2 * self.words {

@@ -53,7 +53,7 @@ impl ForestPosterior<'_> {
         );
     }
 
-    /// A component with its weight in the forest's mixture; none if the weight is lost in rounding.
+    /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
     fn share(&self, component: Component) -> Option<Component> {
         let n_trees = self.forest.settings.n_estimators as f64;
         (component.weight > 1e-14).then(|| Component { weight: component.weight / n_trees, ..component })

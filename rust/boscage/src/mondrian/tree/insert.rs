@@ -139,7 +139,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    /// Takes rows past the skipped cuts above a node. A cut that separates some of them from the node's
+    /// Takes rows past the skipped cuts above a node (in place of Algorithm 5.6, lines 1-9). A cut that separates some of them from the node's
     /// rows becomes a split; the returned task holds the others.
     fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
         let mut k = 0;
@@ -169,7 +169,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         task
     }
 
-    /// Rows reach a leaf, or a split, which sends them to its sides.
+    /// Rows reach a leaf, or a split, which sends them to its sides (Algorithm 5.6, lines 11-13).
     fn enter(&mut self, task: &Task, node: NodeId, rows: &mut [RowId]) {
         if node.is_leaf() {
             return self.enter_leaf(task, node, &rows[task.range()]);

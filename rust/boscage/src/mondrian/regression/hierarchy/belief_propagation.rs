@@ -233,7 +233,7 @@ fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
     log_normal(left.mean - right.mean, one / left.precision + one / right.precision)
 }
 
-/// The likelihood of a leaf's rows given its mean.
+/// The likelihood of a leaf's rows given its mean (eq. 6.1).
 fn leaf_message<S: Scalar, R: Real>(
     tree: &Tree<S, NodeMoments>,
     leaf: NodeId,
@@ -300,7 +300,7 @@ impl Above {
     }
 }
 
-/// Posterior mean and variance of every node's mean, by position in the preorder.
+/// Posterior mean and variance of every node's mean (eq. 6.2), by position in the preorder.
 pub(crate) fn posterior<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     messages: &Messages,
