@@ -103,13 +103,13 @@ macro_rules! forest_methods {
                 progress: Option<Bound<'_, PyAny>>,
             ) -> PyResult<()> {
                 let model = self.model()?;
-                let work = |run: &boscage::Run<'_>| model.settle(run);
+                let work = |run: &boscage::Run<'_>| model.flush(run);
                 crate::gate::run_sized(py, Self::size(model, 0), n_threads, progress.as_ref(), work)
             }
 
             #[getter]
             fn is_settled(&self) -> PyResult<bool> {
-                Ok(self.model()?.is_settled())
+                Ok(self.model()?.is_flushed())
             }
 
             fn merge(&mut self, py: Python<'_>, other: PyRef<'_, Self>) -> PyResult<()> {

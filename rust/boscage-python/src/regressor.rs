@@ -34,7 +34,7 @@ impl MondrianRegressor {
 
     /// What a prediction of so many rows is like; one for which hyperparameters have to be chosen first is long.
     fn size(model: &boscage::MondrianRegressor, n_rows: usize) -> usize {
-        if model.is_settled() { gate::size(n_rows, model.settings(), model.domain()) } else { usize::MAX }
+        if model.is_flushed() { gate::size(n_rows, model.settings(), model.domain()) } else { usize::MAX }
     }
 
     fn of(model: boscage::MondrianRegressor) -> Self {

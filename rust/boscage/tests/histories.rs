@@ -116,7 +116,7 @@ proptest! {
         order in any::<prop::sample::Index>(),
         batch in 1usize..6,
         keep in 1usize..40,
-        settle in 1usize..5,
+        flush in 1usize..5,
     ) {
         let n = rows.len();
         let turn = order.index(n);
@@ -130,8 +130,8 @@ proptest! {
             let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
             forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
             prop_assert!(forest.n_pending() >= part.len());
-            if i % settle == 0 {
-                forest.settle(&Run::default()).unwrap();
+            if i % flush == 0 {
+                forest.flush(&Run::default()).unwrap();
                 prop_assert_eq!(forest.n_pending(), 0);
             }
             forest.check().unwrap();
@@ -147,7 +147,7 @@ proptest! {
 
         let keep = keep.min(n);
         let gone: Vec<u64> = (keep as u64..n as u64).collect();
-        for part in gone.chunks(settle * settle) {
+        for part in gone.chunks(flush * flush) {
             forest.forget(part).unwrap();
             forest.check().unwrap();
         }
@@ -175,7 +175,7 @@ proptest! {
         setting in setting(),
         rows in prop::collection::vec(row(), 2..30),
         keep in 1usize..30,
-        settles in any::<bool>(),
+        flushes in any::<bool>(),
     ) {
         let n = rows.len();
         let backwards: Vec<usize> = (0..n).rev().collect();
@@ -184,8 +184,8 @@ proptest! {
             let Data { x, y, ids, .. } = data(&rows, part);
             let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
             forest.partial_fit(batch, &y).unwrap();
-            if settles {
-                forest.settle(&Run::default()).unwrap();
+            if flushes {
+                forest.flush(&Run::default()).unwrap();
             }
         }
         forest.check().unwrap();
@@ -200,11 +200,11 @@ proptest! {
 
         // Boxes go and come back, and predictions with them.
         for predictive in [Predictive::Realised, Predictive::Averaged, setting.predictive] {
-            prop_assert!(forest.is_settled());
+            prop_assert!(forest.is_flushed());
             let before = forest.settings().predictive;
             forest.set_predictive(predictive);
-            prop_assert!(n == 1 || forest.is_settled() == (before == predictive));
-            forest.settle(&one).unwrap();
+            prop_assert!(n == 1 || forest.is_flushed() == (before == predictive));
+            forest.flush(&one).unwrap();
             let again = regressor(&Setting { predictive, ..setting.clone() }, &rows, &all);
             prop_assert_eq!(forest.predict(probes, &one), again.predict(probes, &one));
         }
@@ -274,7 +274,7 @@ proptest! {
                 forest.forget(&[gone as u64]).unwrap();
             }
             if then == 0 {
-                forest.settle(&one).unwrap();
+                forest.flush(&one).unwrap();
             }
             forest.check().unwrap();
             let held: Vec<u64> = held.iter().map(|&i| i as u64).collect();
@@ -298,7 +298,7 @@ proptest! {
         rows in prop::collection::vec(prop::collection::vec(-2i8..=2, 19), 30..120),
         batch in prop_oneof![Just(1usize), 2usize..40],
         keep in 1usize..100,
-        settles in any::<bool>(),
+        flushes in any::<bool>(),
         boxless in 0usize..6,
     ) {
         const D: usize = 19;
@@ -332,8 +332,8 @@ proptest! {
             let (x, codes, ids) = part(part_of);
             let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
             forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
-            if settles {
-                forest.settle(&one).unwrap();
+            if flushes {
+                forest.flush(&one).unwrap();
             }
         }
         forest.set_predictive(Predictive::Averaged);

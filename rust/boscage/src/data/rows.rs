@@ -56,12 +56,12 @@ impl Scalar for f64 {
 /// Rows of features, borrowed: `n_rows x n_features` finite values, row after row.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    values: Values<'a>,
+    values: BorrowedValues<'a>,
     n_features: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Values<'a> {
+enum BorrowedValues<'a> {
     F32(&'a [f32]),
     F64(&'a [f64]),
 }
@@ -79,7 +79,7 @@ impl<'a> Rows<'a> {
     /// ```
     pub fn from_f32(values: &'a [f32], n_features: usize) -> Result<Self> {
         check(values, n_features)?;
-        Ok(Self { values: Values::F32(values), n_features })
+        Ok(Self { values: BorrowedValues::F32(values), n_features })
     }
 
     /// Rows of `f64`.
@@ -88,15 +88,15 @@ impl<'a> Rows<'a> {
     /// As [`Rows::from_f32`].
     pub fn from_f64(values: &'a [f64], n_features: usize) -> Result<Self> {
         check(values, n_features)?;
-        Ok(Self { values: Values::F64(values), n_features })
+        Ok(Self { values: BorrowedValues::F64(values), n_features })
     }
 
     /// Number of rows.
     #[must_use]
     pub fn n_rows(&self) -> usize {
         match self.values {
-            Values::F32(values) => values.len() / self.n_features,
-            Values::F64(values) => values.len() / self.n_features,
+            BorrowedValues::F32(values) => values.len() / self.n_features,
+            BorrowedValues::F64(values) => values.len() / self.n_features,
         }
     }
 
@@ -110,8 +110,8 @@ impl<'a> Rows<'a> {
     pub(crate) fn slice(&self, start: usize, end: usize) -> Self {
         let (a, b) = (start * self.n_features, end * self.n_features);
         let values = match self.values {
-            Values::F32(values) => Values::F32(&values[a..b]),
-            Values::F64(values) => Values::F64(&values[a..b]),
+            BorrowedValues::F32(values) => BorrowedValues::F32(&values[a..b]),
+            BorrowedValues::F64(values) => BorrowedValues::F64(&values[a..b]),
         };
         Self { values, n_features: self.n_features }
     }
@@ -134,8 +134,8 @@ impl<'a> Rows<'a> {
 
     fn value(&self, k: usize) -> f64 {
         match self.values {
-            Values::F32(values) => f64::from(values[k]),
-            Values::F64(values) => values[k],
+            BorrowedValues::F32(values) => f64::from(values[k]),
+            BorrowedValues::F64(values) => values[k],
         }
     }
 }

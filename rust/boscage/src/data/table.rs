@@ -27,8 +27,8 @@ impl<'a, S: Scalar> Table<'a, S> {
         &self.by_row[row as usize * self.n_features..][..self.n_features]
     }
 
-    /// Whether a subtree of so many rows had better read a copy of them: where many rows are read, of a table far
-    /// beyond the second cache, and these fit it, but for a few that are soon done with.
+    /// Whether a subtree of so many rows is drawn faster on a copy of them: where the table is far larger
+    /// than the second-level cache, and these rows fit it, unless they are very few.
     pub(crate) fn is_worth_copying(&self, n_rows: usize) -> bool {
         const CACHE: usize = 256 << 10;
         const FEW: usize = 16;
@@ -41,7 +41,7 @@ impl<'a, S: Scalar> Table<'a, S> {
 
     /// Some rows, one after the other.
     pub(crate) fn copy(&self, rows: &[u32]) -> Vec<S> {
-        /// So many are asked for together: each alone would be waited for.
+        /// Rows that are fetched together, instead of waiting for the memory of each.
         const SOME: usize = 16;
         let mut values = Vec::with_capacity(rows.len() * self.n_features);
         for some in rows.chunks(SOME) {
@@ -55,41 +55,41 @@ impl<'a, S: Scalar> Table<'a, S> {
         values
     }
 
-    /// One feature as so many rows read it: whole rows of a few stay in the cache, whatever feature is read
-    /// next.
-    pub(crate) fn column(&self, feature: u32, n_rows: usize) -> Column<'a, S> {
+    /// One feature, for reading `n_rows` rows of it: from the transpose, unless whole rows of so few stay
+    /// in the cache.
+    pub(crate) fn column(&self, feature: u32, n_rows: usize) -> FeatureColumn<'a, S> {
         /// Bytes of a few rows.
         const CACHE: usize = 32 << 10;
         match self.by_column {
             Some(by_column) if n_rows * self.n_features * size_of::<S>() > CACHE => {
                 let len = self.by_row.len() / self.n_features;
-                Column { values: &by_column[feature as usize * len..], stride: 1 }
+                FeatureColumn { values: &by_column[feature as usize * len..], stride: 1 }
             }
-            _ => Column { values: &self.by_row[feature as usize..], stride: self.n_features },
+            _ => FeatureColumn { values: &self.by_row[feature as usize..], stride: self.n_features },
         }
     }
 }
 
 /// One feature of every row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column<'a, S> {
+pub(crate) struct FeatureColumn<'a, S> {
     values: &'a [S],
     stride: usize,
 }
 
-impl<S: Scalar> Column<'_, S> {
+impl<S: Scalar> FeatureColumn<'_, S> {
     pub(crate) fn at(&self, row: u32) -> f64 {
         self.value(row).into()
     }
 
-    /// The same as it is kept.
+    /// The value in the table's type.
     pub(crate) fn value(&self, row: u32) -> S {
         self.values[row as usize * self.stride]
     }
 }
 
-/// Reads something of every line of memory that values lie on: from one end to the other memory is quick, while
-/// whoever comes upon a value here and there waits each time.
+/// Reads one value of every cache line, so that all of it is in the cache: sequential reads are fast, while
+/// scattered ones wait each.
 pub(crate) fn fetch<T: Copy>(values: &[T]) {
     const LINE: usize = 64;
     for &value in values.iter().step_by((LINE / size_of::<T>()).max(1)) {
@@ -99,7 +99,7 @@ pub(crate) fn fetch<T: Copy>(values: &[T]) {
 
 /// `values`, row after row, as column after column.
 pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
-    /// Blocks that fit the first cache, so that neither side is read or written with a long stride.
+    /// Blocks that fit the first-level cache, so that neither side is read or written with a long stride.
     const BLOCK: usize = 32;
     let n_rows = values.len() / n_features;
     let mut out = vec![S::ZERO; values.len()];

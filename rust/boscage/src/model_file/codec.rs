@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::row_values::Values;
+use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::regressor::{
-    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
-};
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// The first version.
@@ -175,13 +175,13 @@ pub(crate) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
-    writer.f64(model.discount);
+    writer.f64(model.posterior.discount);
     // Labels of rows that left are forgotten, too.
-    let codes = model.classes.renumbered(0..);
+    let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), write_label);
-    writer.list(&model.classes.declared(), write_label);
+    writer.list(&model.posterior.classes.declared(), write_label);
     write_forest(writer, &model.forest, annotation);
-    for class in targets(&model.forest) {
+    for class in model.forest.targets_by_arrival() {
         writer.u32(codes[class as usize]);
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
 }
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
-    let settings = &model.settings;
+    let settings = &model.posterior.settings;
     writer.u8(settings.posterior as u8);
     writer.u8(settings.rule as u8);
     writer.u8(settings.noise as u8);
@@ -206,8 +206,7 @@ pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
     write_forest(writer, &model.forest, annotation);
-    let targets: Vec<f64> = targets(&model.forest);
-    for y in targets {
+    for y in model.forest.targets_by_arrival() {
         writer.f64(y);
     }
 }
@@ -238,11 +237,6 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<M
     }))
 }
 
-/// Targets in order of arrival.
-fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
-    forest.roster.rows().map(|row| forest.targets[row as usize]).collect()
-}
-
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
     let settings = &forest.settings;
     writer.u64(settings.n_estimators as u64);
@@ -260,9 +254,9 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotati
             writer.list(values, |writer, value| writer.f64(*value));
         }
     }
-    writer.u64(forest.roster.next_id());
-    let rows: Vec<u32> = forest.roster.rows().collect();
-    writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
+    writer.u64(forest.row_index.next_id());
+    let rows: Vec<u32> = forest.row_index.rows().collect();
+    writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
     let values = || rows.iter().flat_map(|&row| forest.row_values(row));
     // Not the width that the forest has: rows that left may have needed it.
     let narrow = values().all(|value| f32::exact(value).is_some());
@@ -279,7 +273,7 @@ struct StoredForest {
     domain: Domain,
     next_id: u64,
     ids: Vec<u64>,
-    values: Values,
+    values: RowValues,
 }
 
 fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
@@ -309,8 +303,8 @@ fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
         .ok_or_else(|| wrong("a table that is too large"))?;
     let bytes = reader.take(to_usize(size)?)?;
     let values = match width {
-        4 => Values::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
-        8 => Values::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+        4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        8 => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
         _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
     };
     Ok(StoredForest { settings, annotation, domain, next_id, ids, values })
@@ -328,33 +322,15 @@ fn read_maps(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<FeatureMa
 
 impl StoredForest {
     /// Makes a model again from its rows.
-    fn with_rows<M: Restored>(
+    fn with_rows<P: NodePosterior>(
         self,
-        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
-    ) -> Result<M> {
+        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<MondrianForest<P>>,
+    ) -> Result<MondrianForest<P>> {
         let d = self.domain.n_features();
         let rows = self.values.rows(d)?;
         let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
-        model.restore(self.next_id, self.annotation);
+        model.forest.row_index.set_next_id(self.next_id);
+        model.annotation = self.annotation;
         Ok(model)
-    }
-}
-
-/// A model that is to go on as if it had never been saved.
-trait Restored {
-    fn restore(&mut self, next_id: u64, annotation: String);
-}
-
-impl Restored for MondrianClassifier {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
-        self.forest.annotation = annotation;
-    }
-}
-
-impl Restored for MondrianRegressor {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
-        self.forest.annotation = annotation;
     }
 }

@@ -1,8 +1,15 @@
-//! Mondrian forests: one keyed process a tree, its restriction to the rows, and a posterior at its nodes.
+//! Mondrian forests (thesis chapters 5 and 6): one keyed process a tree, its restriction to the rows, and a posterior at its
+//! nodes.
+//!
+//! `process` draws the cuts of cells; `tree` restricts them to rows, and inserts and removes rows; `forest` holds the rows and
+//! all trees, and updates the trees when they are read; `prediction` takes test rows through trees. None of these knows a
+//! posterior. `classification` and `regression` are posteriors at nodes, and `model` is what forests with either have in
+//! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
+pub(crate) mod model;
 pub(crate) mod prediction;
 pub(crate) mod process;
 pub(crate) mod regression;
@@ -14,9 +21,10 @@ pub use feature_rates::learn::{LearnedAxes, Rates, learn_axes};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::settings::{MondrianSettings, Predictive};
+pub use model::MondrianForest;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
-pub use regression::belief_propagation::{Component, Hyperparameters};
-pub use regression::regressor::{
-    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
-};
+pub use regression::hierarchy::belief_propagation::Hyperparameters;
+pub use regression::hierarchy::tree_predictive::Component;
+pub use regression::regressor::MondrianRegressor;
+pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};

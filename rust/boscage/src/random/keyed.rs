@@ -15,7 +15,7 @@ const LEVEL: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// Numbers of the `SplitMix64` sequence that starts at a key: three for its cut, two for its children.
 const EXPONENTIAL: u64 = 1;
-const DIMENSION: u64 = 2;
+const FEATURE: u64 = 2;
 const LOCATION: u64 = 3;
 const CHILD: u64 = 4;
 
@@ -62,9 +62,9 @@ impl Key {
         -libm::log(1.0 - unit(self.bits(EXPONENTIAL)))
     }
 
-    /// A uniform draw in `[0, 1)` that picks the dimension.
-    pub(crate) fn dimension(self) -> f64 {
-        unit(self.bits(DIMENSION))
+    /// A uniform draw in `[0, 1)` that picks the feature.
+    pub(crate) fn feature(self) -> f64 {
+        unit(self.bits(FEATURE))
     }
 
     /// A uniform draw in `[0, 1)` that picks the location.
@@ -152,9 +152,9 @@ mod tests {
     fn pairs_of_draws_fill_the_square() {
         type Pair = fn(u64) -> (f64, f64);
         let pairs: [(&str, Pair); 4] = [
-            ("dimension and location", |i| {
+            ("feature and location", |i| {
                 let key = Key::of_tree(i, 0);
-                (key.dimension(), key.location())
+                (key.feature(), key.location())
             }),
             ("parent and child", |i| {
                 let key = Key::of_tree(7, i);
@@ -162,7 +162,7 @@ mod tests {
             }),
             ("siblings", |i| {
                 let key = Key::of_tree(i, 3).child(true);
-                (key.child(false).dimension(), key.child(true).dimension())
+                (key.child(false).feature(), key.child(true).feature())
             }),
             ("levels", |i| {
                 let key = Key::of_tree(i, 1);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn golden_draws() {
         let key = Key::of_tree(42, 3).child(true).child(false);
-        let draws = [key.exponential(), key.dimension(), key.location(), key.at_level(2).location()];
+        let draws = [key.exponential(), key.feature(), key.location(), key.at_level(2).location()];
         assert_eq!(draws, GOLDEN);
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Interpolated Kneser-Ney lets a restaurant serve a dish at one table at most, so an inner node's
 //! customers are `c_jk = tab_left(j),k + tab_right(j),k` and its tables `tab_jk = min(c_jk, 1)` (thesis
-//! section 5.4.1): one bit a class and node says it all, and only leaves count rows.
+//! section 5.4.1, Algorithm 5.3): one bit a class and node suffices, and only leaves count rows. An update stops at the
+//! first node whose set of classes stays the same (Algorithm 5.7).
 
 use crate::data::RowId;
 use crate::data::fetch;
@@ -12,19 +13,19 @@ use crate::mondrian::tree::statistics::Statistics;
 /// A class's number in its forest, in order of first appearance.
 pub(crate) type Class = u32;
 
-/// Bits to a word.
+/// Bits in a word.
 pub(crate) const WORD: usize = 64;
-/// In `leaves`: the leaf holds several classes; the rest of the number says where their counts are.
+/// In `leaves`: the leaf holds several classes; the other bits are the index of their counts.
 const MIXED: u32 = 1 << 31;
 
 /// The classes at every node of one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Classes {
-    /// Words to a set of classes.
+pub(crate) struct ClassCounts {
+    /// Words in a set of classes.
     words: usize,
-    /// Two sets to a split: the tables `tab_jk`, and the classes that both children have.
+    /// Two sets a split: the tables `tab_jk`, and the classes that both children hold.
     sets: Vec<u64>,
-    /// A leaf's class, or where its counts are.
+    /// A leaf's class, or the index of its counts.
     leaves: Vec<u32>,
     /// Classes and numbers of rows, in order of class.
     counts: Vec<Box<[(Class, u32)]>>,
@@ -39,7 +40,7 @@ pub(crate) enum Held<'a> {
     Several(&'a [(Class, u32)]),
 }
 
-impl Classes {
+impl ClassCounts {
     /// Words to a set of classes.
     pub(crate) fn words(&self) -> usize {
         self.words
@@ -85,7 +86,7 @@ impl Classes {
         (count(tables), count(both))
     }
 
-    /// Makes every set hold a class.
+    /// Widens all sets to hold a class.
     fn widen(&mut self, class: Class) {
         let words = class as usize / WORD + 1;
         if words <= self.words {
@@ -124,7 +125,7 @@ impl Classes {
         self.set_leaf_to(leaf, slot | MIXED);
     }
 
-    /// Changes a leaf of several classes, or one that becomes such; whether its set of classes changed.
+    /// Changes the counts of a leaf; returns whether its set of classes changed.
     fn recount(
         &mut self,
         leaf: NodeId,
@@ -148,9 +149,10 @@ impl Classes {
     }
 }
 
-impl Statistics for Classes {
+impl Statistics for ClassCounts {
     type Target = Class;
 
+    /// Algorithm 5.3, line 1.
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Class]) {
         let first = targets[rows[0] as usize];
         if rows.iter().all(|&row| targets[row as usize] == first) {
@@ -160,6 +162,7 @@ impl Statistics for Classes {
         self.set_counts(leaf, tally(rows, targets));
     }
 
+    /// Algorithm 5.7, line 1; the parent is updated if a class is new to the leaf (lines 4 and 5).
     fn grow_leaf(&mut self, leaf: NodeId, n: usize, added: &[RowId], targets: &[Class]) -> Option<bool> {
         if self.is_all(leaf, added, targets) {
             return Some(false);
@@ -188,6 +191,7 @@ impl Statistics for Classes {
         }))
     }
 
+    /// Algorithm 5.3, lines 5 and 6, and Algorithm 5.7, lines 8 and 9; returns whether the set of classes changed.
     fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
         let start = split.rank() * 2 * self.words;
         if self.sets.len() < start + 2 * self.words {

@@ -1,12 +1,12 @@
 //! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
 
 use crate::data::Scalar;
-use crate::mondrian::classification::class_counts::{Classes, Held, WORD};
-use crate::mondrian::prediction::path::{Branch, Stop};
+use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
-/// What one stop adds to the prediction.
+/// The terms that one stop adds to the prediction.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     /// To every class with a table at the stop.
@@ -15,19 +15,19 @@ struct Term {
     customer: f64,
 }
 
-/// Where a point may branch off above a stop.
+/// Where a test row may branch off above a stop.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
-    /// The probability of getting there.
+    /// The probability of reaching it.
     reached: f64,
-    /// That of branching off if there.
+    /// The probability of branching off, given that.
     probability: f64,
 }
 
-/// What a stop is to every point that comes by.
+/// The parts of a stop's predictions that do not depend on the test row.
 #[derive(Debug, Clone, Copy)]
 struct Restaurant {
-    /// The discount `d_j`.
+    /// The discount `d_j = exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2).
     discount: f64,
     n_tables: f64,
     /// One over the number of tables and of customers.
@@ -35,7 +35,7 @@ struct Restaurant {
     per_customer: f64,
 }
 
-/// A stop at some depth of some tree, whose neighbours in that tree pass it one after the other.
+/// A stop at some depth of some tree; test rows come in an order in which successive ones share most stops.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
     tree: usize,
@@ -43,18 +43,18 @@ struct Passed {
     restaurant: Restaurant,
 }
 
-/// Room for predictions, and what they share.
+/// Buffers of predictions, and the stops that successive test rows share.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// The stop of the last point, by depth.
+pub(crate) struct Buffers {
+    /// The stop of the last test row, by depth.
     passed: Vec<Option<Passed>>,
     /// At the last stops.
     forks: Vec<Fork>,
     terms: Vec<Term>,
 }
 
-impl Room {
-    /// Forgets the trees, which have changed.
+impl Buffers {
+    /// Forgets all stops after trees changed.
     pub(crate) fn clear(&mut self) {
         self.passed.clear();
     }
@@ -64,7 +64,7 @@ impl Room {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Predictor<'a, S> {
     pub(crate) number: usize,
-    pub(crate) tree: &'a Tree<S, Classes>,
+    pub(crate) tree: &'a Tree<S, ClassCounts>,
     /// The parameter `gamma` of discounts.
     pub(crate) gamma: f64,
 }
@@ -75,19 +75,21 @@ const NOTHING: f64 = 1e-18;
 const FAR: f64 = 42.0;
 
 impl<S: Scalar> Predictor<'_, S> {
-    /// Adds the tree's prediction (eq. 5.6) to `proba`, by class; returns the weight of the base measure `H`.
+    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `proba`, by class; returns the weight of the base
+    /// measure `H`.
     ///
-    /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of discount
-    /// `d`, a class with a table gets `(1 - d) / c`, with a further customer `1 / c` more, and the parent's
-    /// prediction counts `d t / c`. So the prediction is a sum over the path of tables and customers with
-    /// scalar weights, which are found on the way from the last stop up to where nothing is handed on.
-    pub(crate) fn predict(self, stops: &[Stop], room: &mut Room, proba: &mut [f64]) -> f64 {
-        // Boxes are nested: the stops above which a point may branch off come last.
+    /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of
+    /// discount `d`, a class with a table gets `(1 - d) / c`, `1 / c` more for every further customer, and
+    /// the parent's prediction has weight `d t / c`. So the prediction is a sum over the path of tables and
+    /// customers with scalar weights, which are computed from the last stop up to where the parent's weight
+    /// vanishes.
+    pub(crate) fn predict(self, stops: &[Stop], buffers: &mut Buffers, proba: &mut [f64]) -> f64 {
+        // Boxes are nested: the stops above which a test row may branch off come last.
         let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
         let (inside, outside) = stops.split_at(inside);
         let mut stays = 1.0;
-        room.forks.clear();
-        room.forks.extend(outside.iter().map(|stop| {
+        buffers.forks.clear();
+        buffers.forks.extend(outside.iter().map(|stop| {
             let probability = match stop.branch {
                 Branch::Never => 0.0,
                 Branch::At(_) => 1.0,
@@ -97,38 +99,38 @@ impl<S: Scalar> Predictor<'_, S> {
             stays *= 1.0 - probability;
             fork
         }));
-        // The weight of the node's own prediction: at first what stays at the last stop.
+        // The weight of the stop's own prediction: at the last stop the probability of staying.
         let mut own = stays;
-        room.terms.clear();
+        buffers.terms.clear();
         for (i, stop) in outside.iter().enumerate().rev() {
-            let restaurant = self.restaurant(room, inside.len() + i, stop);
+            let restaurant = self.restaurant(buffers, inside.len() + i, stop);
             let (term, parent) = restaurant.weigh(own);
-            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, room.forks[i], self.gamma);
-            room.terms.push(Term { table: term.table + fork_term, ..term });
+            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, buffers.forks[i], self.gamma);
+            buffers.terms.push(Term { table: term.table + fork_term, ..term });
             own = parent + fork_parent;
         }
         let mut first = inside.len();
         while first > 0 && own >= NOTHING {
             first -= 1;
-            let (term, parent) = self.restaurant(room, first, &stops[first]).weigh(own);
-            room.terms.push(term);
+            let (term, parent) = self.restaurant(buffers, first, &stops[first]).weigh(own);
+            buffers.terms.push(term);
             own = parent;
         }
-        self.add(&stops[first..], &room.terms, proba);
+        self.add(&stops[first..], &buffers.terms, proba);
         own
     }
 
-    /// What a stop is to every point.
-    fn restaurant(self, room: &mut Room, depth: usize, stop: &Stop) -> Restaurant {
-        if room.passed.len() <= depth {
-            room.passed.resize(depth + 1, None);
+    /// The restaurant of a stop, computed once for successive test rows that share the stop.
+    fn restaurant(self, buffers: &mut Buffers, depth: usize, stop: &Stop) -> Restaurant {
+        if buffers.passed.len() <= depth {
+            buffers.passed.resize(depth + 1, None);
         }
-        match room.passed[depth] {
+        match buffers.passed[depth] {
             Some(passed) if passed.node == stop.node && passed.tree == self.number => passed.restaurant,
             _ => {
                 let restaurant = self.open(stop);
                 let (tree, node) = (self.number, stop.node);
-                room.passed[depth] = Some(Passed { tree, node, restaurant });
+                buffers.passed[depth] = Some(Passed { tree, node, restaurant });
                 restaurant
             }
         }
@@ -148,8 +150,8 @@ impl<S: Scalar> Predictor<'_, S> {
         }
     }
 
-    /// Adds the terms, given from the last stop up, class by class. A class on the path stays on it up to the
-    /// root, so on the way down every class is met once: where it leaves the path.
+    /// Adds the terms, given from the last stop up, class by class. A class that the last stop holds is
+    /// held by all stops above, so on the way down every class is added once: where the path leaves it.
     fn add(self, stops: &[Stop], terms: &[Term], proba: &mut [f64]) {
         let classes = &self.tree.statistics;
         let Some(last) = stops.last() else { return };
@@ -189,7 +191,8 @@ impl<S: Scalar> Predictor<'_, S> {
 }
 
 impl Restaurant {
-    /// What a stop adds, and the weight of its parent's prediction, given the weight of its own prediction.
+    /// The terms that a stop adds, and the weight of its parent's prediction, given the weight of its own
+    /// prediction (eq. 5.5, Algorithm 5.4, line 9).
     fn weigh(&self, own: f64) -> (Term, f64) {
         if own < NOTHING {
             return (Term { table: 0.0, customer: 0.0 }, 0.0);
@@ -198,8 +201,9 @@ impl Restaurant {
         (Term { table: customer * (1.0 - self.discount), customer }, customer * self.discount * self.n_tables)
     }
 
-    /// What the node that forks off above a stop adds to every class with a table at the stop, and the weight of
-    /// its parent's prediction: it has the stop's tables, one customer each (Algorithm 5.8, lines 9-11).
+    /// The amount that the node which branches off above a stop adds to every class with a table at the
+    /// stop, and the weight of its parent's prediction: the new node has the stop's tables, one customer
+    /// each (Algorithm 5.8, lines 9-11).
     fn weigh_fork(&self, stop: &Stop, Fork { reached, probability }: Fork, gamma: f64) -> (f64, f64) {
         let weight = reached * probability;
         if weight <= 0.0 {

@@ -1,5 +1,14 @@
 //! Classification (thesis chapter 5): class counts at nodes, smoothed by interpolated Kneser-Ney.
+//!
+//! The class distributions of the nodes form a hierarchy of normalised stable processes with discounts
+//! `d_j = exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2). Their posterior means (eq. 5.3 and 5.4) are approximated by
+//! interpolated Kneser-Ney: every node is a restaurant whose customers are the tables of its children, one table a class
+//! (Algorithms 5.3 and 5.7, `class_counts`), and a node's prediction mixes its counts with its parent's prediction (eq. 5.5,
+//! Algorithm 5.4). The prediction for a test row averages over where it branches off (eq. 5.6 and 5.7, Algorithm 5.8,
+//! `kneser_ney`), and the forest's averages over trees (`predictive`). `class_table` names the classes.
 
 pub(crate) mod class_counts;
+mod class_table;
 pub(crate) mod classifier;
 pub(crate) mod kneser_ney;
+mod predictive;

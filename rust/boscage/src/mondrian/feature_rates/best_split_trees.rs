@@ -1,25 +1,26 @@
-//! A second pilot: regression trees with best splits, which say not only in which features but where along
-//! them labels change.
+//! Regression trees with best splits: their cuts tell in which features, and where along them, targets
+//! change.
 //!
 //! Each tree sees all rows and at every node some of the features (Breiman 2001, without the bootstrap), so
-//! that its cuts are where they take away most squared error, and not where chance put them.
+//! that its cuts are where they reduce the squared error most.
 
+use crate::data::goes_right;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::draw_next;
 
 /// A node of fewer rows is not split.
 const MIN_SAMPLES_SPLIT: usize = 10;
-/// Nodes of fewer rows say nothing of rates: their gains are small, and small samples' luck.
+/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
 const MIN_RECORDED: usize = 20;
 
-/// What a node chose.
+/// The cut of one node.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
+pub(crate) struct SplitChoice {
     pub(crate) feature: usize,
     /// The bin of the feature that holds the cut.
     pub(crate) bin: usize,
-    /// Squared error taken away.
+    /// The reduction of the squared error.
     pub(crate) gain: f64,
     /// The box of the node's rows.
     pub(crate) low: Vec<f64>,
@@ -27,7 +28,7 @@ pub(crate) struct Choice {
 }
 
 /// Grows trees over the rows of some axes.
-pub(crate) struct Grower<'a> {
+pub(crate) struct BestSplitGrower<'a> {
     axes: &'a [Axis],
     /// Targets with mean zero, so that squares of sums do not cancel.
     targets: Vec<f64>,
@@ -37,7 +38,7 @@ pub(crate) struct Grower<'a> {
 }
 
 /// The best cut of a node in one feature.
-struct Split {
+struct BestSplit {
     gain: f64,
     feature: usize,
     /// The greatest rank that goes left.
@@ -45,7 +46,7 @@ struct Split {
     threshold: f64,
 }
 
-impl<'a> Grower<'a> {
+impl<'a> BestSplitGrower<'a> {
     /// Over the first of the axes' rows, as many as there are targets.
     pub(crate) fn new(axes: &'a [Axis], targets: &[f64]) -> Self {
         let n = targets.len();
@@ -57,8 +58,8 @@ impl<'a> Grower<'a> {
         Self { axes, targets, ranks, n_tries }
     }
 
-    /// What the nodes of one tree chose.
-    pub(crate) fn tree(&self, mut stream: Stream) -> Vec<Choice> {
+    /// The cuts of the nodes of one tree.
+    pub(crate) fn tree(&self, mut stream: Stream) -> Vec<SplitChoice> {
         let mut choices = Vec::new();
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
         let mut features: Vec<usize> = (0..self.axes.len()).collect();
@@ -68,7 +69,7 @@ impl<'a> Grower<'a> {
             if node.len() < MIN_SAMPLES_SPLIT {
                 continue;
             }
-            let mut best: Option<Split> = None;
+            let mut best: Option<BestSplit> = None;
             for tried in 0..self.n_tries {
                 draw_next(&mut features, tried, &mut stream);
                 let split = self.best_split(node, features[tried]);
@@ -83,7 +84,7 @@ impl<'a> Grower<'a> {
             let ranks = &self.ranks[split.feature];
             let mut middle = 0;
             for i in 0..node.len() {
-                if ranks[node[i] as usize] <= split.rank {
+                if !goes_right(ranks[node[i] as usize], split.rank) {
                     node.swap(i, middle);
                     middle += 1;
                 }
@@ -93,8 +94,8 @@ impl<'a> Grower<'a> {
         choices
     }
 
-    /// The cut of a feature that takes away most squared error, if any takes away some.
-    fn best_split(&self, node: &[u32], feature: usize) -> Option<Split> {
+    /// The cut of a feature that reduces the squared error most, if any reduces it.
+    fn best_split(&self, node: &[u32], feature: usize) -> Option<BestSplit> {
         let ranks = &self.ranks[feature];
         let mut keys: Vec<u64> =
             node.iter().map(|&row| u64::from(ranks[row as usize]) << 32 | u64::from(row)).collect();
@@ -103,7 +104,7 @@ impl<'a> Grower<'a> {
         let n = keys.len() as f64;
         let total: f64 = keys.iter().map(|&key| target(key)).sum();
         let all = total * total / n;
-        // Rounding alone is no gain.
+        // A gain must exceed rounding.
         let least = 1e-12 * keys.iter().map(|&key| target(key) * target(key)).sum::<f64>();
         let mut best: Option<(f64, usize)> = None;
         let mut sum = 0.0;
@@ -122,11 +123,11 @@ impl<'a> Grower<'a> {
         best.map(|(gain, i)| {
             let value = |key: u64| self.axes[feature].values[(key & u64::from(u32::MAX)) as usize];
             let threshold = 0.5 * value(keys[i]) + 0.5 * value(keys[i + 1]);
-            Split { gain, feature, rank: (keys[i] >> 32) as u32, threshold }
+            BestSplit { gain, feature, rank: (keys[i] >> 32) as u32, threshold }
         })
     }
 
-    fn choice(&self, node: &[u32], split: &Split) -> Choice {
+    fn choice(&self, node: &[u32], split: &BestSplit) -> SplitChoice {
         let range = |axis: &Axis| {
             node.iter().map(|&row| axis.values[row as usize]).fold(
                 (f64::INFINITY, f64::NEG_INFINITY),
@@ -140,7 +141,7 @@ impl<'a> Grower<'a> {
             axis if axis.n_bins() > 0 => axis.bin(split.threshold).0,
             _ => 0,
         };
-        Choice { feature: split.feature, bin, gain: split.gain, low, high }
+        SplitChoice { feature: split.feature, bin, gain: split.gain, low, high }
     }
 }
 

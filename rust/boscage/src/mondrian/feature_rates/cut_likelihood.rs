@@ -1,19 +1,20 @@
-//! The measure under which a Mondrian process would most likely have cut where a pilot did.
+//! The measure under which a Mondrian process would most likely have cut where trees with best splits did.
 //!
-//! A process with mass `m_dk` on bin k of feature d cuts a node in that bin with probability
-//! `m_dk o_dk / sum m o`, `o_dk` being the share of the bin that lies in the node's box. So the pilot's
-//! choices, each counted by its gain, have a likelihood (Luce's), and Hunter's (2004) minorisation finds its
-//! maximum. Bins borrow from their feature, and features from each other, so that nothing becomes 0.
+//! A process with mass `m_dk` on bin `k` of feature `d` cuts a node in that bin with probability `m_dk o_dk
+//! / sum m o`, `o_dk` being the share of the bin that lies in the node's box. So the trees' choices,
+//! weighted by their gains, have a likelihood (Luce's choice model), and Hunter's (2004) minorisation finds
+//! its maximum. Bins are shrunk towards their feature, and features towards each other, so that no rate
+//! becomes 0.
 
-use crate::mondrian::feature_rates::best_split_trees::Choice;
+use crate::mondrian::feature_rates::best_split_trees::SplitChoice;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 
 const ITERATIONS: usize = 40;
 /// Weight of a feature's mean rate in each of its bins, beside the bin's own share.
 const BIN_PRIOR: f64 = 0.2;
-/// Share of all gains that the features are given of their own.
+/// Share of all gains that is added as prior gains, spread evenly over the features.
 const FEATURE_PRIOR: f64 = 1e-3;
-/// What a feature gets of which nothing is known.
+/// The weight of a feature that is never cut.
 const LEAST_WEIGHT: f64 = 1e-4;
 
 /// Rate of a measure by feature, and masses of its bins.
@@ -26,7 +27,7 @@ pub(crate) struct Measure {
 }
 
 /// The likeliest measure, from the choices that gained most if they are many.
-pub(crate) fn likeliest(mut choices: Vec<Choice>, axes: &[Axis]) -> Measure {
+pub(crate) fn likeliest(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure {
     choices.retain(|choice| axes[choice.feature].n_bins() > 0);
     choices.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     choices.truncate(if axes.len() < 60 { 6000 } else { 1500 });
@@ -63,7 +64,7 @@ impl Bins {
     }
 
     /// The base measure of each bin within a node's box.
-    fn exposure(&self, axes: &[Axis], choice: &Choice) -> Vec<f32> {
+    fn exposure(&self, axes: &[Axis], choice: &SplitChoice) -> Vec<f32> {
         let mut exposure = Vec::with_capacity(self.base.len());
         for ((axis, &low), &high) in axes.iter().zip(&choice.low).zip(&choice.high) {
             for (ends, base) in axis.knots.windows(2).zip(&axis.base) {

@@ -1,17 +1,17 @@
-//! A pilot forest that looks at labels, and says which features matter.
+//! A pilot forest of extremely randomised trees, which tells which features matter.
 //!
 //! Extremely randomised trees (Geurts et al. 2006): at every node some features, one random cut each, and
-//! of these the cut that takes away most impurity. A feature's importance is the impurity that its cuts
-//! took away, weighted by rows. The Mondrian forest takes its rates from it (thesis section 6.5.4 names
-//! irrelevant features as its weakness), after which nothing looks at labels any more.
+//! of these the cut that reduces impurity most. A feature's importance is the reduction by its cuts,
+//! weighted by rows. The Mondrian forest takes its rates from the pilot (thesis section 6.5.4 names
+//! irrelevant features as its weakness); after that the process looks at no target.
 
 use crate::control::{Run, map};
-use crate::data::Rows;
+use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
 
-/// What the targets are.
+/// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PilotTask {
     /// Class numbers 0, 1, ...; impurity is Gini's.
@@ -25,14 +25,14 @@ const MAX_ROWS: usize = 10_000;
 /// A node of fewer rows is not split.
 const MIN_SAMPLES_SPLIT: usize = 5;
 
-/// Nodes of fewer rows say nothing of rates: their gains are small, and small samples' luck.
+/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
 const MIN_RECORDED: usize = 20;
 const ITERATIONS: usize = 100;
 
-/// What a pilot has found.
+/// The result of a pilot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pilot {
-    /// The impurity that each feature's cuts took away; they sum to one.
+    /// The reduction of impurity by each feature's cuts; they sum to one.
     pub importances: Vec<f64>,
     /// The rates, in units of one over a feature's range, under which a Mondrian process would most likely
     /// have cut as the pilot did; their mean is one.
@@ -79,7 +79,7 @@ pub fn pilot(
         let (low, high) = range(column.iter().copied());
         if low < high { 1.0 / (high - low) } else { 1.0 }
     });
-    let grower = Grower { columns: &columns, units: units.collect(), targets, n_classes };
+    let grower = ExtraTreeGrower { columns: &columns, units: units.collect(), targets, n_classes };
     let trees = map(run.n_threads, n_estimators, |i| {
         run.control.check()?;
         Ok(grower.tree(Stream::new(seed, i)))
@@ -87,7 +87,7 @@ pub fn pilot(
     let mut importances = vec![0.0; n_features];
     let mut choices = Vec::new();
     for found in trees {
-        let found: Result<(Vec<f64>, Choices)> = found;
+        let found: Result<(Vec<f64>, TreeChoices)> = found;
         let (own, chosen) = found?;
         importances.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         choices.push(chosen);
@@ -106,16 +106,16 @@ pub fn pilot(
     Ok(Pilot { importances, rates })
 }
 
-/// What was chosen at each recorded node of a tree.
+/// The choices at the recorded nodes of a tree.
 #[derive(Debug, Default)]
-struct Choices {
+struct TreeChoices {
     /// Feature chosen, its gain, and where the node's candidates end.
     nodes: Vec<(u32, f64, usize)>,
     /// Features tried, and the node's extents in them.
     candidates: Vec<(u32, f32)>,
 }
 
-fn likeliest_rates(choices: &[Choices], n_features: usize) -> Vec<f64> {
+fn likeliest_rates(choices: &[TreeChoices], n_features: usize) -> Vec<f64> {
     /// Share of all gains that a feature is given of its own, so that no rate becomes 0 or infinite.
     const PRIOR: f64 = 1e-3;
     let d = n_features as f64;
@@ -159,7 +159,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-struct Grower<'a> {
+struct ExtraTreeGrower<'a> {
     columns: &'a [Vec<f64>],
     /// One over each feature's range.
     units: Vec<f64>,
@@ -168,10 +168,10 @@ struct Grower<'a> {
     n_classes: usize,
 }
 
-impl Grower<'_> {
-    /// The impurity that each feature's cuts took away in one tree, and what was chosen.
-    fn tree(&self, mut stream: Stream) -> (Vec<f64>, Choices) {
-        let mut choices = Choices::default();
+impl ExtraTreeGrower<'_> {
+    /// The reduction of impurity by each feature's cuts in one tree, and the recorded choices.
+    fn tree(&self, mut stream: Stream) -> (Vec<f64>, TreeChoices) {
+        let mut choices = TreeChoices::default();
         let n_features = self.columns.len();
         let mut importances = vec![0.0; n_features];
         let mut rows = self.sample(&mut stream);
@@ -212,7 +212,7 @@ impl Grower<'_> {
             let column = &self.columns[d];
             let mut middle = 0;
             for i in 0..node.len() {
-                if column[node[i] as usize] <= threshold {
+                if !goes_right(column[node[i] as usize], threshold) {
                     node.swap(i, middle);
                     middle += 1;
                 }
@@ -244,7 +244,8 @@ impl Grower<'_> {
     /// Impurity on both sides of a cut together.
     fn after(&self, node: &[u32], d: usize, threshold: f64, all: &Impurity) -> f64 {
         let column = &self.columns[d];
-        let left = self.impurity(node.iter().copied().filter(|&row| column[row as usize] <= threshold));
+        let left =
+            self.impurity(node.iter().copied().filter(|&row| !goes_right(column[row as usize], threshold)));
         left.total + left.rest_of(all)
     }
 }

@@ -1,9 +1,9 @@
-//! Rates and maps of the features learned from numbers: what to try for a regression forest.
+//! Rates and maps of the features, learned from real targets: candidates for a regression forest.
 
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::feature_rates::best_split_trees::Grower;
+use crate::mondrian::feature_rates::best_split_trees::BestSplitGrower;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::mondrian::feature_rates::cut_likelihood::{Measure, likeliest};
 use crate::mondrian::feature_rates::extra_trees::{PilotTask, pilot};
@@ -85,7 +85,7 @@ pub fn learn_axes(
         run,
     )?;
 
-    let grower = Grower::new(&axes, &targets[..targets.len().min(SPLIT_ROWS)]);
+    let grower = BestSplitGrower::new(&axes, &targets[..targets.len().min(SPLIT_ROWS)]);
     let choices = map(run.n_threads, SPLIT_TREES, |i| {
         run.control.check()?;
         Ok(grower.tree(Stream::new(seed, n_estimators + 1 + i)))

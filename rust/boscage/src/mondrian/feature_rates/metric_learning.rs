@@ -54,7 +54,7 @@ pub(crate) fn learn(
     if n <= NEIGHBOUR + 1 || features.is_empty() {
         return Ok(start.clone());
     }
-    let problem = Problem::new(axes, features, &targets[..n]);
+    let problem = MetricProblem::new(axes, features, &targets[..n]);
     let begin = problem.parameters(start);
     let mut parameters = begin.clone();
     let mut adam = Adam::new(parameters.len());
@@ -84,7 +84,7 @@ fn width(distances: &[f32]) -> f32 {
 ///
 /// Parameters are the logarithms of the features' rates, and then, feature after feature, of its bins'
 /// rates relative to its base measure.
-struct Problem<'a> {
+struct MetricProblem<'a> {
     axes: &'a [Axis],
     features: &'a [usize],
     /// Where each learned feature's bins begin among the parameters.
@@ -94,7 +94,7 @@ struct Problem<'a> {
     targets: Vec<f32>,
 }
 
-impl<'a> Problem<'a> {
+impl<'a> MetricProblem<'a> {
     fn new(axes: &'a [Axis], features: &'a [usize], targets: &[f64]) -> Self {
         let mut end = features.len();
         let mut starts = Vec::new();
@@ -200,7 +200,7 @@ impl<'a> Problem<'a> {
         coordinates: &[Vec<f32>],
         query: usize,
         width: &impl Fn(usize, &[f32]) -> f32,
-    ) -> Kernel {
+    ) -> RowKernel {
         let n = self.targets.len();
         let mut distances = vec![0.0; n.next_multiple_of(LANES)];
         for column in coordinates {
@@ -222,7 +222,7 @@ impl<'a> Problem<'a> {
             *weight /= total;
         }
         let prediction = weights.iter().zip(&self.targets).map(|(weight, y)| weight * y).sum();
-        Kernel { weights, width, prediction, error: prediction - self.targets[query] }
+        RowKernel { weights, width, prediction, error: prediction - self.targets[query] }
     }
 
     /// The gradient by parameter, from that by coordinate; rates' sum to zero, for their scale means nothing.
@@ -274,14 +274,14 @@ impl<'a> Problem<'a> {
 }
 
 /// Weights of the rows for one query.
-struct Kernel {
+struct RowKernel {
     weights: Vec<f32>,
     width: f32,
     prediction: f32,
     error: f32,
 }
 
-impl Kernel {
+impl RowKernel {
     /// The gradient of the query's share of the mean squared error by the distance of each row.
     fn pull(&self, targets: &[f32], n_queries: usize) -> Vec<f32> {
         let factor = -2.0 * self.error / (self.width * n_queries as f32);
@@ -375,7 +375,7 @@ mod tests {
         let axes = axes(60, 3);
         let targets: Vec<f64> =
             (0..60).map(|i| axes[0].values[i] * 3.0 + (9.0 * axes[1].values[i]).sin()).collect();
-        let problem = Problem::new(&axes, &[0, 1, 2], &targets);
+        let problem = MetricProblem::new(&axes, &[0, 1, 2], &targets);
         let parameters: Vec<f64> = problem
             .parameters(&flat(&axes))
             .iter()

@@ -4,59 +4,61 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::with_body;
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// Half of a SHA-256.
 type Hash = [u8; 16];
 
-impl<P: Statistics> Forest<P> {
-    /// The hash of settings, domain, rows' contents and trees; not of ids, order or caches. `target`
-    /// gives what stands for a row's target.
-    pub(crate) fn digest(&self, model: &[u8], target: impl Fn(P::Target) -> Vec<u8>) -> String {
-        let mut hasher = Sha256::new();
-        hasher.update(model);
-        hasher.update((self.settings.n_estimators as u64).to_le_bytes());
-        hasher.update(self.settings.seed.to_le_bytes());
-        hasher.update(self.settings.lifetime.to_le_bytes());
-        hasher.update((self.settings.min_samples_split as u64).to_le_bytes());
-        hasher.update([self.settings.predictive as u8]);
-        for values in [self.domain.low(), self.domain.high(), self.domain.weights()] {
-            hasher.update((values.len() as u64).to_le_bytes());
-            for value in values {
-                hasher.update((value + 0.0).to_le_bytes());
-            }
+/// The hash of settings, domain, rows' contents and trees; not of ids, order or caches. `model` are the bytes that stand
+/// for the posterior's settings, `target` gives those that stand for a row's target.
+pub(crate) fn digest<P: Statistics>(
+    forest: &Forest<P>,
+    model: &[u8],
+    target: impl Fn(P::Target) -> Vec<u8>,
+) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(model);
+    hasher.update((forest.settings.n_estimators as u64).to_le_bytes());
+    hasher.update(forest.settings.seed.to_le_bytes());
+    hasher.update(forest.settings.lifetime.to_le_bytes());
+    hasher.update((forest.settings.min_samples_split as u64).to_le_bytes());
+    hasher.update([forest.settings.predictive as u8]);
+    for values in [forest.domain.low(), forest.domain.high(), forest.domain.weights()] {
+        hasher.update((values.len() as u64).to_le_bytes());
+        for value in values {
+            hasher.update((value + 0.0).to_le_bytes());
         }
-        for map in self.domain.maps().unwrap_or_default() {
-            hasher.update((map.knots().len() as u64).to_le_bytes());
-            for value in map.knots().iter().chain(map.shares()) {
-                hasher.update((value + 0.0).to_le_bytes());
-            }
-        }
-        let mut of_row = vec![[0; 16]; self.roster.capacity()];
-        let mut rows: Vec<Hash> = Vec::with_capacity(self.n_rows());
-        for row in self.roster.rows() {
-            let mut hasher = Sha256::new();
-            for value in self.row_values(row) {
-                hasher.update(value.to_le_bytes());
-            }
-            hasher.update(target(self.targets[row as usize]));
-            of_row[row as usize] = finish(hasher);
-            rows.push(of_row[row as usize]);
-        }
-        rows.sort_unstable();
-        hasher.update((rows.len() as u64).to_le_bytes());
-        hasher.update(rows.as_flattened());
-        with_body!(self.body_alone(), kept => {
-            for tree in &kept.trees {
-                hasher.update(hash_tree(tree, &of_row));
-            }
-        });
-        format!("{:032x}", u128::from_be_bytes(finish(hasher)))
     }
+    for map in forest.domain.maps().unwrap_or_default() {
+        hasher.update((map.knots().len() as u64).to_le_bytes());
+        for value in map.knots().iter().chain(map.shares()) {
+            hasher.update((value + 0.0).to_le_bytes());
+        }
+    }
+    let mut of_row = vec![[0; 16]; forest.row_index.capacity()];
+    let mut rows: Vec<Hash> = Vec::with_capacity(forest.n_rows());
+    for row in forest.row_index.rows() {
+        let mut hasher = Sha256::new();
+        for value in forest.row_values(row) {
+            hasher.update(value.to_le_bytes());
+        }
+        hasher.update(target(forest.targets[row as usize]));
+        of_row[row as usize] = finish(hasher);
+        rows.push(of_row[row as usize]);
+    }
+    rows.sort_unstable();
+    hasher.update((rows.len() as u64).to_le_bytes());
+    hasher.update(rows.as_flattened());
+    with_storage!(forest.flushed_alone(), storage => {
+        for tree in &storage.trees {
+            hasher.update(hash_tree(tree, &of_row));
+        }
+    });
+    format!("{:032x}", u128::from_be_bytes(finish(hasher)))
 }
 
 /// A tree's hash: splits by their cut and children, leaves by their rows.
@@ -67,7 +69,7 @@ fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Ha
     let of = |hashes: &[Hash], node: NodeId| hashes[node.index()];
     for &node in order.iter().rev() {
         let mut hasher = Sha256::new();
-        if let Kind::Split(left, right) = arena.kind(node) {
+        if let NodeKind::Split(left, right) = arena.kind(node) {
             let Cut { time, feature, threshold } = arena.cut(node);
             hasher.update(feature.to_le_bytes());
             hasher.update((threshold + 0.0).to_le_bytes());

@@ -1,11 +1,11 @@
-//! A tree as arrays, for whoever wants to check or draw it.
+//! A tree as arrays, to be checked or drawn.
 
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::with_body;
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
@@ -37,82 +37,84 @@ pub struct ExportedTree {
     pub n_values: usize,
 }
 
-impl<P: Statistics> Forest<P> {
-    /// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
-    pub(crate) fn export<V: NodeValues<P>>(&self, values: &V) -> Vec<ExportedTree> {
-        with_body!(self.body_alone(), kept => {
-            kept.trees
-                .iter()
-                .enumerate()
-                .map(|(i, tree)| {
-                    let order = tree.arena.preorder();
-                    let (n_values, values) = values.of(i, tree, &order);
-                    let exported = self.export_structure(tree, &order);
-                    ExportedTree { values, n_values, ..exported }
-                })
-                .collect()
-        })
-    }
-
-    fn export_structure<S: Scalar>(&self, tree: &Tree<S, P>, order: &[NodeId]) -> ExportedTree {
-        let arena = &tree.arena;
-        let d = self.domain.n_features();
-        let mut index = vec![-1; arena.n_indices()];
-        for (i, node) in order.iter().enumerate() {
-            index[node.index()] = i as i32;
-        }
-        let n = order.len();
-        let mut out = ExportedTree {
-            parent: vec![-1; n],
-            lower: vec![f64::INFINITY; n * d],
-            upper: vec![f64::NEG_INFINITY; n * d],
-            ..ExportedTree::default()
-        };
-        for (i, &node) in order.iter().enumerate() {
-            out.n_rows.push(arena.n_rows(node) as u64);
-            let sides = match arena.kind(node) {
-                Kind::Split(left, right) => [left, right].map(|child| index[child.index()]),
-                Kind::Leaf => [-1; 2],
-            };
-            for side in sides.into_iter().filter(|&side| side >= 0) {
-                out.parent[side as usize] = i as i32;
-            }
-            out.children_left.push(sides[0]);
-            out.children_right.push(sides[1]);
-            let (feature, threshold, time) = if node.is_leaf() {
-                (-1, f64::NAN, self.settings.lifetime)
-            } else {
-                let Cut { feature, threshold, time } = arena.cut(node);
-                (feature as i32, self.domain.threshold(feature as usize, threshold), time)
-            };
-            out.feature.push(feature);
-            out.threshold.push(threshold);
-            out.time.push(time);
-        }
-        // Children come after their parents: boxes from the leaves up.
-        for (i, &node) in order.iter().enumerate().rev() {
-            if node.is_leaf() {
-                for row in arena.leaf_rows(node) {
-                    for (k, value) in self.row_values(row).into_iter().enumerate() {
-                        let at = i * d + k;
-                        out.lower[at] = out.lower[at].min(value);
-                        out.upper[at] = out.upper[at].max(value);
-                    }
-                }
-            }
-            if let Ok(parent) = usize::try_from(out.parent[i]) {
-                for k in 0..d {
-                    let (from, to) = (i * d + k, parent * d + k);
-                    out.lower[to] = out.lower[to].min(out.lower[from]);
-                    out.upper[to] = out.upper[to].max(out.upper[from]);
-                }
-            }
-        }
-        out
-    }
+/// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
+pub(crate) fn export<P: Statistics, V: NodeValues<P>>(forest: &Forest<P>, values: &V) -> Vec<ExportedTree> {
+    with_storage!(forest.flushed_alone(), storage => {
+        storage.trees
+            .iter()
+            .enumerate()
+            .map(|(i, tree)| {
+                let order = tree.arena.preorder();
+                let (n_values, values) = values.of(i, tree, &order);
+                let exported = structure(forest, tree, &order);
+                ExportedTree { values, n_values, ..exported }
+            })
+            .collect()
+    })
 }
 
-/// What a posterior shows of a tree's nodes.
+fn structure<S: Scalar, P: Statistics>(
+    forest: &Forest<P>,
+    tree: &Tree<S, P>,
+    order: &[NodeId],
+) -> ExportedTree {
+    let arena = &tree.arena;
+    let d = forest.domain.n_features();
+    let mut index = vec![-1; arena.n_indices()];
+    for (i, node) in order.iter().enumerate() {
+        index[node.index()] = i as i32;
+    }
+    let n = order.len();
+    let mut out = ExportedTree {
+        parent: vec![-1; n],
+        lower: vec![f64::INFINITY; n * d],
+        upper: vec![f64::NEG_INFINITY; n * d],
+        ..ExportedTree::default()
+    };
+    for (i, &node) in order.iter().enumerate() {
+        out.n_rows.push(arena.n_rows(node) as u64);
+        let sides = match arena.kind(node) {
+            NodeKind::Split(left, right) => [left, right].map(|child| index[child.index()]),
+            NodeKind::Leaf => [-1; 2],
+        };
+        for side in sides.into_iter().filter(|&side| side >= 0) {
+            out.parent[side as usize] = i as i32;
+        }
+        out.children_left.push(sides[0]);
+        out.children_right.push(sides[1]);
+        let (feature, threshold, time) = if node.is_leaf() {
+            (-1, f64::NAN, forest.settings.lifetime)
+        } else {
+            let Cut { feature, threshold, time } = arena.cut(node);
+            (feature as i32, forest.domain.threshold(feature as usize, threshold), time)
+        };
+        out.feature.push(feature);
+        out.threshold.push(threshold);
+        out.time.push(time);
+    }
+    // Children come after their parents: boxes from the leaves up.
+    for (i, &node) in order.iter().enumerate().rev() {
+        if node.is_leaf() {
+            for row in arena.leaf_rows(node) {
+                for (k, value) in forest.row_values(row).into_iter().enumerate() {
+                    let at = i * d + k;
+                    out.lower[at] = out.lower[at].min(value);
+                    out.upper[at] = out.upper[at].max(value);
+                }
+            }
+        }
+        if let Ok(parent) = usize::try_from(out.parent[i]) {
+            for k in 0..d {
+                let (from, to) = (i * d + k, parent * d + k);
+                out.lower[to] = out.lower[to].min(out.lower[from]);
+                out.upper[to] = out.upper[to].max(out.upper[from]);
+            }
+        }
+    }
+    out
+}
+
+/// The numbers of a posterior at a tree's nodes.
 pub(crate) trait NodeValues<P: Statistics> {
     /// How many numbers a node has, and all of them in preorder.
     fn of<S: Scalar>(&self, tree_index: usize, tree: &Tree<S, P>, order: &[NodeId]) -> (usize, Vec<f64>);

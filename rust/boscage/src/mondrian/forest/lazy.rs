@@ -1,25 +1,26 @@
-//! A value that is brought up to date when somebody reads it.
+//! A value that is updated when it is read.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// The value, up to date or not.
+/// A value, up to date or not.
 ///
-/// A reader gets a plain reference: once the value is up to date, nothing is locked until it has been borrowed mutably.
-/// Work that ends early, by an error or a panic, must leave a value from which the next can go on.
+/// Readers get a plain reference: once the value is up to date, nothing is locked until it is borrowed
+/// mutably. Work that ends early, by an error or a panic, must leave a value with which the next reader can
+/// continue.
 #[derive(Debug)]
-pub(crate) struct Deferred<T> {
+pub(crate) struct Lazy<T> {
     done: OnceLock<T>,
     owed: Mutex<Option<T>>,
 }
 
-impl<T> Deferred<T> {
+impl<T> Lazy<T> {
     /// A value that is not up to date.
     pub(crate) fn new(value: T) -> Self {
         Self { done: OnceLock::new(), owed: Mutex::new(Some(value)) }
     }
 
-    /// The value as it is, which may not be up to date from now on.
+    /// The value as it is; from now on it counts as not up to date.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         let owed = self.owed.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = self.done.take() {
@@ -28,12 +29,12 @@ impl<T> Deferred<T> {
         owed.as_mut().expect(EITHER)
     }
 
-    /// The value, after `work` has brought it up to date. On an error it stays as far as it has come. Others who want
-    /// the value wait meanwhile, as long as `waits` lets them.
+    /// The value, after `work` has updated it. After an error it stays as far as `work` has come. Other
+    /// readers wait meanwhile, as long as `waits` returns no error.
     ///
     /// # Errors
     /// Those of `work` and of `waits`.
-    pub(crate) fn settled<E>(
+    pub(crate) fn flushed<E>(
         &self,
         work: impl FnOnce(&mut T) -> Result<(), E>,
         waits: impl Fn() -> Result<(), E>,
@@ -48,14 +49,14 @@ impl<T> Deferred<T> {
             waits()?;
             std::thread::sleep(PATIENCE);
         };
-        // Somebody else may have done it since.
+        // Another thread may have done it since.
         if let Some(value) = owed.as_mut() {
             work(value)?;
         }
         Ok(self.done.get_or_init(|| owed.take().expect(EITHER)))
     }
 
-    /// Reads the value as it is; while somebody works, that waits.
+    /// Reads the value as it is; waits while another thread updates it.
     pub(crate) fn peek<R>(&self, read: impl FnOnce(&T) -> R) -> R {
         if let Some(value) = self.done.get() {
             return read(value);
@@ -64,7 +65,7 @@ impl<T> Deferred<T> {
         self.read(owed.as_ref(), read)
     }
 
-    /// The same, unless somebody works.
+    /// The same; `None` while another thread updates it.
     pub(crate) fn try_peek<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match self.done.get() {
             Some(value) => Some(read(value)),
@@ -76,7 +77,7 @@ impl<T> Deferred<T> {
         read(owed.or_else(|| self.done.get()).expect(EITHER))
     }
 
-    /// Unless somebody works.
+    /// The lock, unless another thread holds it.
     fn try_lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
         match self.owed.try_lock() {
             Ok(owed) => Some(owed),
@@ -86,11 +87,11 @@ impl<T> Deferred<T> {
     }
 }
 
-/// Between two questions of a waiting reader whether it may go on waiting.
+/// The pause between two calls of `waits`.
 const PATIENCE: Duration = Duration::from_millis(2);
 const EITHER: &str = "the value is done or owed";
 
-impl<T: Clone> Clone for Deferred<T> {
+impl<T: Clone> Clone for Lazy<T> {
     fn clone(&self) -> Self {
         match self.done.get() {
             Some(value) => Self { done: OnceLock::from(value.clone()), owed: Mutex::new(None) },
@@ -119,30 +120,30 @@ mod tests {
         Ok(())
     }
 
-    fn settled(sum: &Deferred<Sum>) -> Result<u32, ()> {
-        sum.settled(add, || Ok(())).map(|sum| sum.0)
+    fn flushed(sum: &Lazy<Sum>) -> Result<u32, ()> {
+        sum.flushed(add, || Ok(())).map(|sum| sum.0)
     }
 
     #[test]
     fn work_is_done_once_and_goes_on_after_an_error() {
-        let mut sum = Deferred::new((1, vec![5, 0, 7]));
+        let mut sum = Lazy::new((1, vec![5, 0, 7]));
         let copy = sum.clone();
-        assert_eq!(settled(&sum), Err(()));
+        assert_eq!(flushed(&sum), Err(()));
         assert_eq!(sum.peek(Sum::clone), (8, vec![5, 1]));
-        assert_eq!(settled(&sum), Ok(14));
-        assert_eq!(sum.settled(|_| Err(()), || Ok(())).map(|sum| sum.0), Ok(14));
+        assert_eq!(flushed(&sum), Ok(14));
+        assert_eq!(sum.flushed(|_| Err(()), || Ok(())).map(|sum| sum.0), Ok(14));
         assert_eq!(copy.peek(|sum| sum.0), 1);
         let (value, rest) = sum.get_mut();
         assert_eq!((*value, rest.len()), (14, 0));
         rest.push(6);
-        assert_eq!(settled(&sum.clone()), Ok(20));
-        assert_eq!(settled(&sum), Ok(20));
-        assert_eq!(settled(&sum.clone()), Ok(20));
+        assert_eq!(flushed(&sum.clone()), Ok(20));
+        assert_eq!(flushed(&sum), Ok(20));
+        assert_eq!(flushed(&sum.clone()), Ok(20));
     }
 
     #[test]
     fn one_who_waits_can_be_called_off() {
-        let sum = Deferred::new((0, vec![1]));
+        let sum = Lazy::new((0, vec![1]));
         std::thread::scope(|scope| {
             let (begun, begins) = std::sync::mpsc::channel();
             let (ends, ended) = std::sync::mpsc::channel::<()>();
@@ -153,10 +154,10 @@ mod tests {
                     ended.recv().unwrap();
                     add(sum)
                 };
-                sum.settled(work, || Ok(())).unwrap();
+                sum.flushed(work, || Ok(())).unwrap();
             });
             begins.recv().unwrap();
-            assert_eq!(sum.settled(add, || Err(())), Err(()));
+            assert_eq!(sum.flushed(add, || Err(())), Err(()));
             assert_eq!(sum.try_peek(|sum| sum.0), None);
             ends.send(()).unwrap();
         });
@@ -165,23 +166,23 @@ mod tests {
 
     #[test]
     fn after_a_panic_the_next_goes_on() {
-        let sum = Deferred::new((1, vec![5]));
+        let sum = Lazy::new((1, vec![5]));
         let breaks = |sum: &mut Sum| {
             sum.1.push(7);
             panic!("in the middle of it")
         };
-        let broken = catch_unwind(AssertUnwindSafe(|| sum.settled(breaks, || Ok::<(), ()>(())).map(drop)));
+        let broken = catch_unwind(AssertUnwindSafe(|| sum.flushed(breaks, || Ok::<(), ()>(())).map(drop)));
         assert!(broken.is_err());
         assert_eq!(sum.peek(Sum::clone), (1, vec![5, 7]));
-        assert_eq!(settled(&sum), Ok(13));
+        assert_eq!(flushed(&sum), Ok(13));
     }
 
     #[test]
     fn readers_at_the_same_time_see_it_done() {
-        let sum = Deferred::new((0, (1..=1000).collect()));
+        let sum = Lazy::new((0, (1..=1000).collect()));
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| assert_eq!(settled(&sum), Ok(500_500)));
+                scope.spawn(|| assert_eq!(flushed(&sum), Ok(500_500)));
             }
         });
     }

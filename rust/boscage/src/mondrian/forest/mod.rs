@@ -1,4 +1,11 @@
 //! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
+//!
+//! Every tree is a function of the forest's seed, the domain and the *set* of rows: the same bits for any order and batching
+//! of insertions and removals, where eq. 5.1 promises the same law. So nothing depends on when trees are updated, and updates
+//! are lazy: insertions and removals are pending until trees are read, and one flush (`update`) applies them together. A
+//! stream without predictions costs one batch fit. `row_index` knows the rows by id and by arrival, `storage` holds their
+//! coordinates and the trees, `lazy` lets many threads read what one of them brings up to date. `digest` hashes all that
+//! predictions depend on, so that anybody can verify a deletion.
 
 pub(crate) mod digest;
 pub(crate) mod export;
@@ -13,11 +20,11 @@ use crate::control::Run;
 use crate::data::RowId;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::forest::lazy::Deferred;
-use crate::mondrian::forest::row_index::Roster;
-use crate::mondrian::forest::row_values::{Values, place, row_of};
+use crate::mondrian::forest::lazy::Lazy;
+use crate::mondrian::forest::row_index::RowIndex;
+use crate::mondrian::forest::row_values::{RowValues, row_of};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
-use crate::mondrian::forest::storage::{Body, with_body};
+use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
@@ -37,14 +44,12 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) settings: MondrianSettings,
     pub(crate) domain: Domain,
     pub(crate) targets: Vec<P::Target>,
-    pub(crate) roster: Roster,
-    /// Rows' coordinates and the trees over them. A forest does not depend on when its trees took in its rows and let
-    /// others go: they do so together when somebody asks.
-    pub(crate) body: Deferred<Body<P>>,
-    /// Rows' values, if they are others than their coordinates.
-    own: Option<Values>,
-    /// Text that a user wants in the model file; nothing depends on it.
-    pub(crate) annotation: String,
+    pub(crate) row_index: RowIndex,
+    /// Rows' coordinates and the trees over them. Updates are lazy: trees apply all pending ones when they are next read,
+    /// and the forest does not depend on when that is.
+    pub(crate) storage: Lazy<AnyStorage<P>>,
+    /// Rows' features, if their coordinates are others.
+    features: Option<RowValues>,
 }
 
 impl<P: Statistics> Forest<P> {
@@ -66,22 +71,21 @@ impl<P: Statistics> Forest<P> {
             });
         }
         run.control.check()?;
-        let own = domain.maps().map(|_| Values::F32(Vec::new()));
-        let body = Deferred::new(Body::default());
-        let (roster, annotation) = (Roster::default(), String::new());
-        let mut forest = Self { settings, domain, targets: Vec::new(), roster, body, own, annotation };
+        let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
+        let storage = Lazy::new(AnyStorage::default());
+        let row_index = RowIndex::default();
+        let mut forest = Self { settings, domain, targets: Vec::new(), row_index, storage, features };
         forest.insert(Batch { rows, ids }, || targets.to_vec())?;
-        forest.body(run)?;
+        forest.flushed(run)?;
         Ok(forest)
     }
 
     /// Number of rows.
     pub(crate) fn n_rows(&self) -> usize {
-        self.roster.len()
+        self.row_index.len()
     }
 
-    /// Adds rows, which the trees take in when somebody asks for these. Targets are asked for when nothing can fail any
-    /// more.
+    /// Adds rows. `targets` is called when nothing can fail any more.
     pub(crate) fn insert(
         &mut self,
         Batch { rows, ids }: Batch<'_>,
@@ -92,21 +96,21 @@ impl<P: Statistics> Forest<P> {
         let coordinates = self.domain.coordinates(rows);
         let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
         check_levels(&self.domain, arrivals)?;
-        let ids = self.roster.name(rows.n_rows(), ids)?;
-        self.admit(arrivals, &targets(), &ids);
+        let ids = self.row_index.new_ids(rows.n_rows(), ids)?;
+        self.insert_rows(arrivals, &targets(), &ids);
         Ok(())
     }
 
-    /// Removes the rows with the given ids, which the trees let go when somebody asks for these; the rows' targets.
+    /// Removes the rows with the given ids; returns their targets.
     pub(crate) fn forget(&mut self, ids: &[u64]) -> Result<Vec<P::Target>> {
-        let rows = self.roster.find(ids)?;
-        Ok(self.dismiss(&rows))
+        let rows = self.row_index.find(ids)?;
+        Ok(self.remove_rows(&rows))
     }
 
     /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
     pub(crate) fn keep_newest(&mut self, n: usize) -> Vec<P::Target> {
-        let rows: Vec<RowId> = self.roster.rows().take(self.n_rows().saturating_sub(n)).collect();
-        self.dismiss(&rows)
+        let rows: Vec<RowId> = self.row_index.rows().take(self.n_rows().saturating_sub(n)).collect();
+        self.remove_rows(&rows)
     }
 
     /// Whether another forest is a shard of the same forest.
@@ -128,60 +132,66 @@ impl<P: Statistics> Forest<P> {
                 return Err(Error::NotMergeable { what });
             }
         }
-        self.roster.name(other.n_rows(), Some(&other.ids())).map(drop)
+        self.row_index.new_ids(other.n_rows(), Some(&other.ids())).map(drop)
     }
 
-    /// Adds the rows of another shard of the same forest, which was checked.
-    pub(crate) fn merge(&mut self, other: &Self, target: impl Fn(P::Target) -> P::Target) -> Result<()> {
-        let rows: Vec<RowId> = other.roster.rows().collect();
-        let ids: Vec<u64> = rows.iter().map(|&row| other.roster.id(row)).collect();
-        let targets: Vec<P::Target> = rows.iter().map(|&row| target(other.targets[row as usize])).collect();
-        let values: Vec<f64> = rows.iter().flat_map(|&row| other.row_values(row)).collect();
+    /// Adds the rows of another shard of the same forest, which was checked, with these targets.
+    pub(crate) fn merge(&mut self, other: &Self, targets: &[P::Target]) -> Result<()> {
+        let values: Vec<f64> = other.row_index.rows().flat_map(|row| other.row_values(row)).collect();
         let rows = Rows::from_f64(&values, self.domain.n_features())?;
-        self.insert(Batch { rows, ids: Some(&ids) }, || targets)
+        self.insert(Batch { rows, ids: Some(&other.ids()) }, || targets.to_vec())
     }
 
-    /// Turns averaged prediction on or off. Trees build or drop the boxes of splits when somebody asks for them.
+    /// Targets in order of arrival.
+    pub(crate) fn targets_by_arrival(&self) -> Vec<P::Target> {
+        self.row_index.rows().map(|row| self.targets[row as usize]).collect()
+    }
+
+    /// Turns averaged prediction on or off. The next flush builds or drops the boxes of splits.
     pub(crate) fn set_predictive(&mut self, predictive: Predictive) {
         self.settings.predictive = predictive;
-        // From now on somebody has to look whether trees are up to date.
-        self.body.get_mut();
+        // The next reader flushes.
+        self.storage.get_mut();
     }
 
     /// A row's values.
     pub(crate) fn row_values(&self, row: RowId) -> Vec<f64> {
         let d = self.domain.n_features();
-        match &self.own {
+        match &self.features {
             Some(table) => table.row(row, d),
-            None => self.body.peek(|body| with_body!(body, kept => row_of(&kept.values, row, d))),
+            None => self
+                .storage
+                .peek(|storage| with_storage!(storage, storage => row_of(&storage.values, row, d))),
         }
     }
 
     /// Ids of the rows in order of arrival.
     pub(crate) fn ids(&self) -> Vec<u64> {
-        self.roster.rows().map(|row| self.roster.id(row)).collect()
+        self.row_index.rows().map(|row| self.row_index.id(row)).collect()
     }
 
     /// Bytes that trees and rows hold.
     pub(crate) fn bytes(&self) -> usize {
-        let own = self.own.as_ref().map_or(0, Values::bytes);
-        own + self.body.peek(|body| {
-            with_body!(body, kept => {
-                let trees: usize = kept.trees.iter().map(Tree::bytes).sum();
-                trees + size_of_val::<[_]>(&kept.values)
+        let features = self.features.as_ref().map_or(0, RowValues::bytes);
+        features
+            + self.storage.peek(|storage| {
+                with_storage!(storage, storage => {
+                    let trees: usize = storage.trees.iter().map(Tree::bytes).sum();
+                    trees + size_of_val::<[_]>(&storage.values)
+                })
             })
-        })
     }
 
     /// # Errors
     /// The first invariant that does not hold in some tree, in words.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        self.body.peek(|body| {
-            with_body!(body, kept => {
-                for (i, tree) in kept.trees.iter().enumerate() {
+        self.storage.peek(|storage| {
+            with_storage!(storage, storage => {
+                for (i, (tree, applied)) in storage.trees.iter().zip(&storage.applied).enumerate() {
                     tree.arena.check().map_err(|wrong| format!("tree {i}: {wrong}"))?;
-                    let held = tree.n_rows() + self.roster.rows_from(tree.lacks_from).count();
-                    let expected = self.n_rows() + self.unwanted(tree, &kept.leaving).count();
+                    let held = tree.n_rows() + self.row_index.rows_from(applied.arrived).count();
+                    let expected =
+                        self.n_rows() + applied.to_remove(&storage.leaving, &self.row_index).count();
                     if held != expected {
                         return Err(format!("tree {i} holds and lacks {held} rows of {expected}"));
                     }
@@ -200,11 +210,11 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Puts rows into the table.
-    fn admit(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
+    fn insert_rows(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
         self.reclaim();
-        let new = self.roster.admit(ids);
-        if let Some(own) = &mut self.own {
-            own.place(&new, arrivals.rows, self.roster.capacity());
+        let new = self.row_index.insert(ids);
+        if let Some(features) = &mut self.features {
+            features.place(&new, arrivals.rows, self.row_index.capacity());
         }
         for (&row, &target) in new.iter().zip(targets) {
             if self.targets.len() <= row as usize {
@@ -212,33 +222,21 @@ impl<P: Statistics> Forest<P> {
             }
             self.targets[row as usize] = target;
         }
-        let (n_features, capacity) = (self.domain.n_features(), self.roster.capacity());
-        let rows = arrivals.coordinates;
-        let body = self.body.get_mut();
-        if let Body::F32(kept) = body {
-            match rows.to_exact() {
-                Some(values) => return place(&mut kept.values, &new, values, n_features, capacity),
-                None => *body = Body::F64(kept.widen()),
-            }
-        }
-        if let Body::F64(kept) = body {
-            let values = rows.to_exact().expect("f64 holds every value");
-            place(&mut kept.values, &new, values, n_features, capacity);
-        }
+        self.storage.get_mut().place(&new, arrivals.coordinates, self.row_index.capacity());
     }
 
     /// Takes rows out of the forest.
-    fn dismiss(&mut self, rows: &[RowId]) -> Vec<P::Target> {
+    fn remove_rows(&mut self, rows: &[RowId]) -> Vec<P::Target> {
         self.reclaim();
-        self.roster.dismiss(rows);
-        let (roster, body) = (&mut self.roster, self.body.get_mut());
-        with_body!(body, kept => {
-            let some_tree_has = kept.trees.iter().map(|tree| tree.lacks_from).max().unwrap_or(0);
+        self.row_index.remove(rows);
+        let (row_index, storage) = (&mut self.row_index, self.storage.get_mut());
+        with_storage!(storage, storage => {
+            let held_from = storage.applied.iter().map(|applied| applied.arrived).max().unwrap_or(0);
             for &row in rows {
-                if roster.arrival(row) < some_tree_has {
-                    kept.leaving.push(row);
+                if row_index.arrival(row) < held_from {
+                    storage.leaving.push(row);
                 } else {
-                    roster.release(row);
+                    row_index.release(row);
                 }
             }
         });

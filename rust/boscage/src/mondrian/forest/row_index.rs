@@ -1,20 +1,20 @@
-//! Which row of the table has which id, and in what order rows arrived.
+//! The rows of the table by id and in order of arrival.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::data::RowId;
 use crate::error::{Error, Result};
 
-/// Leaves, of which a row may need its own, are numbered with 31 bits, and the largest number marks the end of
-/// a list.
+/// Leaves, of which there may be one a row, are numbered with 31 bits, and the largest number marks the end
+/// of a list.
 const MAX_ROWS: usize = i32::MAX as usize - 1;
 
-/// How many rows had arrived before one did.
+/// The number of rows that arrived before a row.
 pub(crate) type Arrival = u64;
 
 /// The rows of a forest by id and by arrival.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Roster {
+pub(crate) struct RowIndex {
     /// Id and arrival of every row of the table, also of those that left.
     entries: Vec<(u64, Arrival)>,
     by_id: HashMap<u64, RowId>,
@@ -24,13 +24,13 @@ pub(crate) struct Roster {
     next_id: u64,
 }
 
-impl Roster {
+impl RowIndex {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Rows of the table, also free ones.
+    /// Number of places in the table, also free ones.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len()
     }
@@ -40,17 +40,17 @@ impl Roster {
         self.by_arrival.values().copied()
     }
 
-    /// Rows that arrived from some point on, in order of arrival.
+    /// Rows that arrived at `first` or later, in order of arrival.
     pub(crate) fn rows_from(&self, first: Arrival) -> impl Iterator<Item = RowId> + '_ {
         self.by_arrival.range(first..).map(|(_, &row)| row)
     }
 
-    /// When a row arrived, also of one that was struck off.
+    /// The arrival of a row, also of one that left.
     pub(crate) fn arrival(&self, row: RowId) -> Arrival {
         self.entries[row as usize].1
     }
 
-    /// When the next row will.
+    /// The arrival of the next row.
     pub(crate) fn next_arrival(&self) -> Arrival {
         self.next_arrival
     }
@@ -65,7 +65,7 @@ impl Roster {
         self.next_id
     }
 
-    /// Sets the id that the next unnamed row gets, unless one that is held is as large.
+    /// Sets the id that the next unnamed row gets, unless a held id is as large.
     pub(crate) fn set_next_id(&mut self, next_id: u64) {
         self.next_id = self.next_id.max(next_id);
     }
@@ -74,7 +74,7 @@ impl Roster {
     ///
     /// # Errors
     /// An id that is held already or given twice; too many rows.
-    pub(crate) fn name(&self, n: usize, ids: Option<&[u64]>) -> Result<Vec<u64>> {
+    pub(crate) fn new_ids(&self, n: usize, ids: Option<&[u64]>) -> Result<Vec<u64>> {
         if self.len() + n > MAX_ROWS {
             return Err(Error::TooManyRows { max: MAX_ROWS, found: self.len() + n });
         }
@@ -96,7 +96,7 @@ impl Roster {
     }
 
     /// Gives places in the table to new rows.
-    pub(crate) fn admit(&mut self, ids: &[u64]) -> Vec<RowId> {
+    pub(crate) fn insert(&mut self, ids: &[u64]) -> Vec<RowId> {
         self.by_id.reserve(ids.len());
         let rows: Vec<RowId> = (self.next_arrival..)
             .zip(ids)
@@ -116,7 +116,7 @@ impl Roster {
             .collect();
         let arrivals = (self.next_arrival..).zip(rows.iter().copied());
         if self.by_arrival.is_empty() {
-            // Much quicker than one by one.
+            // Building the map at once is much faster than inserting one by one.
             self.by_arrival = arrivals.collect();
         } else {
             self.by_arrival.extend(arrivals);
@@ -139,8 +139,8 @@ impl Roster {
             .collect()
     }
 
-    /// Strikes rows off; their places stay theirs until they are released.
-    pub(crate) fn dismiss(&mut self, rows: &[RowId]) {
+    /// Removes rows from the index; their places in the table stay reserved until they are released.
+    pub(crate) fn remove(&mut self, rows: &[RowId]) {
         for &row in rows {
             let (id, arrival) = self.entries[row as usize];
             self.by_id.remove(&id);
@@ -148,7 +148,7 @@ impl Roster {
         }
     }
 
-    /// Frees the place of a row that was struck off.
+    /// Frees the place of a removed row.
     pub(crate) fn release(&mut self, row: RowId) {
         self.free.push(row);
     }

@@ -1,4 +1,4 @@
-//! Rows' own values: apart from the forest's where its trees lie in other coordinates, and in model files.
+//! Rows' features: kept beside their coordinates where the domain has maps, and read from model files.
 
 use crate::data::RowId;
 use crate::data::{Rows, Scalar};
@@ -6,12 +6,12 @@ use crate::error::Result;
 
 /// Values row after row, in the narrowest type that holds every one of them exactly.
 #[derive(Debug, Clone)]
-pub(crate) enum Values {
+pub(crate) enum RowValues {
     F32(Vec<f32>),
     F64(Vec<f64>),
 }
 
-impl Values {
+impl RowValues {
     /// The table as rows.
     pub(crate) fn rows(&self, n_features: usize) -> Result<Rows<'_>> {
         match self {
@@ -65,7 +65,7 @@ pub(crate) fn place<S: Scalar>(
     capacity: usize,
 ) {
     if table.is_empty() {
-        // The first rows have the first places.
+        // The first rows take the first places.
         *table = values;
         return;
     }

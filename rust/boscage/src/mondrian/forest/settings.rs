@@ -1,18 +1,19 @@
-//! What determines a forest of Mondrian trees, besides rows and domain.
+//! The settings that determine a forest of Mondrian trees, beside its rows and domain.
 
 use crate::error::{Error, Result};
 
-/// How a test point's place in a tree is found.
+/// How a prediction treats a test row that lies outside the data boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Predictive {
-    /// By the average over every way in which it could branch off (Algorithms 5.8, 6.5). Needs boxes.
+    /// It averages over all places where the row may branch off (Algorithms 5.8, 6.5). Needs boxes of all
+    /// nodes.
     #[default]
     Averaged,
-    /// By the tree's own cuts.
+    /// It follows the tree's own keyed process. Needs boxes of leaves alone.
     Realised,
 }
 
-/// What determines a forest of Mondrian trees, besides rows and domain.
+/// The settings that determine a forest of Mondrian trees, beside its rows and domain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MondrianSettings {
     /// Number of trees.
@@ -21,14 +22,14 @@ pub struct MondrianSettings {
     pub lifetime: f64,
     /// A node of fewer rows is not split; at least 2.
     pub min_samples_split: usize,
-    /// How test points are placed.
+    /// How predictions treat test rows outside the data boxes.
     pub predictive: Predictive,
     /// Seed of the keyed generator.
     pub seed: u64,
 }
 
 impl Default for MondrianSettings {
-    /// 100 trees, no end of time, leaves of one label.
+    /// 100 trees, infinite lifetime, leaves of one label.
     fn default() -> Self {
         Self {
             n_estimators: 100,
@@ -42,7 +43,7 @@ impl Default for MondrianSettings {
 
 impl MondrianSettings {
     /// # Errors
-    /// A setting outside its domain.
+    /// A setting outside its bounds.
     pub fn check(&self) -> Result<()> {
         let wrong = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
         if self.n_estimators == 0 || self.n_estimators > 100_000 {

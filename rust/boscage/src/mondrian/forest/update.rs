@@ -1,4 +1,4 @@
-//! Letting trees take in rows that came, let go others that left, and build or drop boxes, when somebody asks for them.
+//! Flushes: they apply pending insertions and removals to the trees, and build or drop boxes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -8,113 +8,85 @@ use crate::data::{Scalar, Table, transpose};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
-use crate::mondrian::forest::storage::{Body, Kept, with_body};
-use crate::mondrian::tree::insert::Workbench;
+use crate::mondrian::forest::storage::{AnyStorage, Applied, Storage, with_storage};
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::process::Process;
+use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Process, Tree};
 use crate::random::keyed::Key;
 
-/// Rows that a tree takes in or lets go between two looks at the stop flag.
+/// Rows that a tree inserts or removes between two looks at the stop flag.
 const BLOCK: usize = 16_384;
 
-/// How far trees are behind the forest's rows.
-struct Backlog {
-    /// Rows in the trees.
-    held: usize,
-    /// Rows that some tree lacks.
-    waiting: usize,
-    /// Rows that some tree has not let go yet.
-    leaving: usize,
-    /// Whether some tree has boxes of splits though predictions need none, or lacks them.
-    boxes: bool,
-}
-
-impl Backlog {
-    fn is_none(&self) -> bool {
-        self.waiting + self.leaving == 0 && !self.boxes
-    }
+/// What trees lack before they can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// Insertions and removals of so many rows.
+    Rows(usize),
+    /// Boxes of splits, which are to be built or dropped; perhaps rows as well.
+    Boxes,
+    /// Trees are drawn anew, to the same bits: there are none, a row lies outside their box, or so many rows come or
+    /// go that this is quicker.
+    AllTrees,
 }
 
 impl<P: Statistics> Forest<P> {
-    /// The trees of just these rows, with the boxes that predictions need. Interrupted, some rows go on waiting.
-    pub(crate) fn body(&self, run: &Run<'_>) -> Result<&Body<P>> {
-        let work = |body: &mut Body<P>| {
-            let done = catch_unwind(AssertUnwindSafe(|| self.settle_apart(body, run)));
+    /// The storage after a flush: trees of just the forest's rows, with the boxes that predictions need.
+    ///
+    /// # Errors
+    /// An interrupt: some rows may stay pending.
+    pub(crate) fn flushed(&self, run: &Run<'_>) -> Result<&AnyStorage<P>> {
+        let work = |storage: &mut AnyStorage<P>| {
+            let done = catch_unwind(AssertUnwindSafe(|| self.flush_apart(storage, run)));
             done.unwrap_or_else(|panic| {
-                body.drop_trees();
+                storage.drop_trees();
                 resume_unwind(panic)
             })
         };
-        self.body.settled(work, || run.control.check())
+        self.storage.flushed(work, || run.control.check())
     }
 
-    /// Settles on a thread of its own if several are to work. Whoever asks may be one of a pool's threads; while it waits
-    /// for others, it would take up other work of its pool, which may ask for the same trees.
-    fn settle_apart(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
-        if run.n_threads > 1 {
-            let own = std::thread::Builder::new();
-            let settle = || self.settle(body, run);
-            let done = std::thread::scope(|scope| Some(own.spawn_scoped(scope, settle).ok()?.join()));
-            if let Some(done) = done {
-                return done.unwrap_or_else(|panic| resume_unwind(panic));
-            }
-        }
-        self.settle(body, run)
+    /// [`flushed`](Self::flushed) on one thread, without interrupts.
+    pub(crate) fn flushed_alone(&self) -> &AnyStorage<P> {
+        self.flushed(&Run::default()).expect("nobody interrupts")
     }
 
-    /// The same on one thread, and nobody interrupts.
-    pub(crate) fn body_alone(&self) -> &Body<P> {
-        self.body(&Run::default()).expect("nobody interrupts")
+    /// Whether there is nothing to flush.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.storage.try_peek(|storage| self.pending(storage)) == Some(Pending::Nothing)
     }
 
-    /// Whether trees are those of just these rows, with the boxes that predictions need.
-    pub(crate) fn is_settled(&self) -> bool {
-        let settled = self.body.try_peek(|body| self.backlog(body).is_none());
-        // Not while somebody sees to it.
-        settled.unwrap_or(false)
-    }
-
-    /// How many rows trees have to take in and let go before the next prediction: those that came and left since the
-    /// last one, or all if trees are drawn anew, or build or drop boxes.
+    /// The number of rows whose insertions and removals the next flush applies; all of them if trees are drawn anew or
+    /// boxes are built, or while another thread flushes.
     pub(crate) fn n_pending(&self) -> usize {
-        let pending = self.body.try_peek(|body| match self.backlog(body) {
-            backlog if backlog.is_none() => 0,
-            backlog if backlog.boxes || self.is_drawn_anew(body, &backlog) => self.n_rows().max(1),
-            backlog => backlog.waiting + backlog.leaving,
-        });
-        // While somebody sees to it, nobody knows.
-        pending.unwrap_or(self.n_rows())
+        match self.storage.try_peek(|storage| self.pending(storage)) {
+            Some(Pending::Nothing) => 0,
+            Some(Pending::Rows(n)) => n,
+            Some(Pending::Boxes | Pending::AllTrees) => self.n_rows().max(1),
+            None => self.n_rows(),
+        }
     }
 
-    /// Whether no tree has a row that left.
-    pub(crate) fn has_let_go(&mut self) -> bool {
-        self.reclaim();
-        with_body!(self.body.get_mut(), kept => kept.leaving.is_empty())
-    }
-
-    /// Frees the places of rows that all trees have let go.
-    pub(crate) fn reclaim(&mut self) {
-        with_body!(self.body.get_mut(), kept => {
-            if kept.trees.iter().all(|tree| tree.n_let_go == kept.leaving.len()) {
-                kept.leaving.drain(..).for_each(|row| self.roster.release(row));
-                kept.trees.iter_mut().for_each(|tree| tree.n_let_go = 0);
+    /// The one place that decides whether trees are up to date.
+    fn pending(&self, storage: &AnyStorage<P>) -> Pending {
+        with_storage!(storage, storage => {
+            let Applied { arrived, n_removed } = storage.applied_by_all();
+            let held = storage.trees.iter().map(Tree::n_rows).min().unwrap_or(0);
+            let waiting = self.row_index.rows_from(arrived).count();
+            let leaving = storage.leaving.len() - n_removed;
+            let boxes = storage.trees.iter().any(|tree| tree.boxes.has_splits() != self.needs_boxes());
+            if storage.trees.is_empty() {
+                Pending::AllTrees
+            } else if waiting + leaving == 0 && !boxes {
+                Pending::Nothing
+            } else if 2 * waiting + 3 * leaving >= held || self.level(storage) > storage.level {
+                Pending::AllTrees
+            } else if boxes {
+                Pending::Boxes
+            } else {
+                Pending::Rows(waiting + leaving)
             }
-        });
-    }
-
-    /// Whether trees are drawn anew, to the same bits, which is quicker where many rows come or go, and needed where one
-    /// lies outside their box.
-    fn is_drawn_anew(&self, body: &Body<P>, backlog: &Backlog) -> bool {
-        let Backlog { held, waiting, leaving, .. } = backlog;
-        2 * waiting + 3 * leaving >= *held || with_body!(body, kept => self.level(kept) > kept.level)
-    }
-
-    fn backlog(&self, body: &Body<P>) -> Backlog {
-        with_body!(body, kept => Backlog {
-            held: kept.trees.iter().map(Tree::n_rows).min().unwrap_or(0),
-            waiting: self.roster.rows_from(kept.lacks_from()).count(),
-            leaving: kept.leaving.len() - kept.trees.iter().map(|tree| tree.n_let_go).min().unwrap_or(0),
-            boxes: kept.trees.iter().any(|tree| tree.extents.has_splits() != self.needs_boxes()),
         })
     }
 
@@ -123,80 +95,107 @@ impl<P: Statistics> Forest<P> {
         self.settings.predictive == Predictive::Averaged
     }
 
-    /// Rows that a tree still has of those that leave.
-    pub(crate) fn unwanted<'a, S>(
-        &'a self,
-        tree: &'a Tree<S, P>,
-        leaving: &'a [RowId],
-    ) -> impl Iterator<Item = RowId> + 'a {
-        leaving[tree.n_let_go..].iter().copied().filter(|&row| self.roster.arrival(row) < tree.lacks_from)
+    /// Whether no tree holds a row that left the forest.
+    pub(crate) fn has_no_leaving_rows(&mut self) -> bool {
+        self.reclaim();
+        with_storage!(self.storage.get_mut(), storage => storage.leaving.is_empty())
     }
 
-    /// The level of the box that trees of all rows need.
-    fn level<S: Scalar>(&self, kept: &Kept<S, P>) -> u32 {
-        let table = Table::new(&kept.values, self.domain.n_features());
-        let of_row = |row| self.domain.level_of(table.row(row).iter().map(|&value| value.into()));
-        let waiting = self.roster.rows_from(kept.lacks_from());
-        waiting.fold(kept.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
+    /// Frees the places of rows that all trees have removed.
+    pub(crate) fn reclaim(&mut self) {
+        with_storage!(self.storage.get_mut(), storage => {
+            if storage.applied.iter().all(|applied| applied.n_removed == storage.leaving.len()) {
+                storage.leaving.drain(..).for_each(|row| self.row_index.release(row));
+                storage.applied.iter_mut().for_each(|applied| applied.n_removed = 0);
+            }
+        });
+    }
+
+    /// Flushes on a thread of its own if several are to work. The caller may be a thread of a pool; while it waits for
+    /// other threads, it would take up other work of its pool, which may read the same trees.
+    fn flush_apart(&self, storage: &mut AnyStorage<P>, run: &Run<'_>) -> Result<()> {
+        if run.n_threads > 1 {
+            let own = std::thread::Builder::new();
+            let flush = || self.flush(storage, run);
+            let done = std::thread::scope(|scope| Some(own.spawn_scoped(scope, flush).ok()?.join()));
+            if let Some(done) = done {
+                return done.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+        }
+        self.flush(storage, run)
     }
 
     /// Makes trees those of the forest's rows.
-    fn settle(&self, body: &mut Body<P>, run: &Run<'_>) -> Result<()> {
-        let anew = self.is_drawn_anew(body, &self.backlog(body));
+    fn flush(&self, storage: &mut AnyStorage<P>, run: &Run<'_>) -> Result<()> {
+        let pending = self.pending(storage);
         run.control.expect(self.settings.n_estimators as u64);
-        with_body!(body, kept => if anew { self.draw(kept, run) } else { self.follow(kept, run) })
+        with_storage!(storage, storage => match pending {
+            Pending::AllTrees => self.draw(storage, run),
+            Pending::Nothing | Pending::Rows(_) | Pending::Boxes => self.update(storage, run),
+        })
+    }
+
+    /// The level of the box that trees of all rows need.
+    fn level<S: Scalar>(&self, storage: &Storage<S, P>) -> u32 {
+        let table = Table::new(&storage.values, self.domain.n_features());
+        let of_row = |row| self.domain.level_of(table.row(row).iter().map(|&value| value.into()));
+        let waiting = self.row_index.rows_from(storage.applied_by_all().arrived);
+        waiting.fold(storage.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
     }
 
     /// Draws trees of all rows.
-    fn draw<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
-        // Those that there are make room first, and rows that left do not make the box larger.
-        (kept.trees, kept.level) = (Vec::new(), 0);
+    fn draw<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<()> {
+        // The old trees are freed first. Rows that left do not make the box larger.
+        (storage.trees, storage.applied, storage.level) = (Vec::new(), Vec::new(), 0);
         let n_features = self.domain.n_features();
-        let rows: Vec<RowId> = self.roster.rows().collect();
-        let level = self.level(kept);
-        let by_column = transpose(&kept.values, n_features);
-        let table = Table::new(&kept.values, n_features).with_transpose(&by_column);
-        kept.trees = run.map(self.settings.n_estimators, |i| {
+        let rows: Vec<RowId> = self.row_index.rows().collect();
+        let level = self.level(storage);
+        let by_column = transpose(&storage.values, n_features);
+        let table = Table::new(&storage.values, n_features).with_transpose(&by_column);
+        storage.trees = run.map(self.settings.n_estimators, |i| {
             let mut tree = Tree::new(n_features, self.needs_boxes());
-            let mut bench = Workbench::new(&self.domain, level);
-            tree.insert(&mut rows.clone(), &self.process(i, table), &mut bench, run.control)?;
+            let mut scratch = Scratch::new(&self.domain, level);
+            tree.insert(&mut rows.clone(), &self.process(i, table), &mut scratch, run.control)?;
             tree.shrink_to_fit();
-            (tree.lacks_from, tree.n_let_go) = (self.roster.next_arrival(), kept.leaving.len());
             run.control.advance(1);
             Ok(tree)
         })?;
-        kept.level = level;
+        storage.level = level;
+        let all = Applied { arrived: self.row_index.next_arrival(), n_removed: storage.leaving.len() };
+        storage.applied = vec![all; storage.trees.len()];
         Ok(())
     }
 
-    /// Takes rows that left out of every tree, and gives it those that it lacks, and the boxes that it needs.
-    fn follow<S: Scalar>(&self, kept: &mut Kept<S, P>, run: &Run<'_>) -> Result<()> {
-        let came: Vec<RowId> = self.roster.rows_from(kept.lacks_from()).collect();
-        let Kept { values, level, leaving, trees } = kept;
+    /// Applies pending removals and insertions to every tree, and builds or drops its boxes.
+    fn update<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<()> {
+        let came: Vec<RowId> = self.row_index.rows_from(storage.applied_by_all().arrived).collect();
+        let Storage { values, level, leaving, trees, applied } = storage;
         let table = Table::new(values, self.domain.n_features());
-        let bench = || (Workbench::new(&self.domain, *level), Vec::new());
-        try_for_each_mut(run.n_threads, trees, bench, |(bench, own), i, tree| {
+        let room = || (Scratch::new(&self.domain, *level), Vec::new());
+        let mut each: Vec<_> = trees.iter_mut().zip(applied).collect();
+        try_for_each_mut(run.n_threads, &mut each, room, |(scratch, rows), i, (tree, applied)| {
             let process = self.process(i, table);
-            // Boxes that are not needed need not follow, and those that are lacking are built of all rows at once.
+            // Boxes that are not needed are dropped before updates; those that are lacking are built after them, from
+            // all rows at once.
             if !self.needs_boxes() {
                 self.fit_boxes(tree, table, run)?;
             }
-            while tree.n_let_go < leaving.len() {
+            while applied.n_removed < leaving.len() {
                 run.control.check()?;
-                let end = leaving.len().min(tree.n_let_go + BLOCK);
-                own.clear();
-                own.extend(self.unwanted(tree, &leaving[..end]));
-                tree.remove(own, &process, bench);
-                tree.n_let_go = end;
+                let end = leaving.len().min(applied.n_removed + BLOCK);
+                rows.clear();
+                rows.extend(applied.to_remove(&leaving[..end], &self.row_index));
+                tree.remove(rows, &process, scratch);
+                applied.n_removed = end;
             }
-            let first = came.partition_point(|&row| self.roster.arrival(row) < tree.lacks_from);
+            let first = came.partition_point(|&row| self.row_index.arrival(row) < applied.arrived);
             for block in came[first..].chunks(BLOCK) {
                 run.control.check()?;
-                own.clear();
-                own.extend_from_slice(block);
-                // A block is short: it is not interrupted, for what would be left is no tree.
-                tree.insert(own, &process, bench, &Control::new())?;
-                tree.lacks_from = self.roster.arrival(block[block.len() - 1]) + 1;
+                rows.clear();
+                rows.extend_from_slice(block);
+                // An interrupted insertion leaves no tree, so that a block, which is short, is not interrupted.
+                tree.insert(rows, &process, scratch, &Control::new())?;
+                applied.arrived = self.row_index.arrival(block[block.len() - 1]) + 1;
             }
             self.fit_boxes(tree, table, run)?;
             run.control.advance(1);
@@ -206,9 +205,9 @@ impl<P: Statistics> Forest<P> {
 
     /// Builds or drops a tree's boxes of splits if predictions ask for it.
     fn fit_boxes<S: Scalar>(&self, tree: &mut Tree<S, P>, table: Table<'_, S>, run: &Run<'_>) -> Result<()> {
-        if tree.extents.has_splits() != self.needs_boxes() {
+        if tree.boxes.has_splits() != self.needs_boxes() {
             run.control.check()?;
-            tree.build_extents(self.domain.n_features(), self.needs_boxes(), table);
+            tree.build_boxes(self.domain.n_features(), self.needs_boxes(), table);
         }
         Ok(())
     }
@@ -236,9 +235,9 @@ mod tests {
     use super::*;
     use crate::control::map;
     use crate::data::Rows;
-    use crate::mondrian::classification::class_counts::{Class, Classes};
-    use crate::mondrian::forest::Batch;
+    use crate::mondrian::classification::class_counts::{Class, ClassCounts};
     use crate::mondrian::forest::settings::MondrianSettings;
+    use crate::mondrian::forest::{Batch, digest};
     use crate::mondrian::process::domain::Domain;
     use crate::random::keyed::Stream;
 
@@ -255,7 +254,7 @@ mod tests {
         (x.concat(), y)
     }
 
-    fn fitted(ids: &[u64]) -> Forest<Classes> {
+    fn fitted(ids: &[u64]) -> Forest<ClassCounts> {
         let (x, y) = rows(ids);
         let domain = Domain::new(vec![0.0; FEATURES], vec![8.0; FEATURES], None).unwrap();
         let settings = MondrianSettings { n_estimators: 5, ..MondrianSettings::default() };
@@ -263,19 +262,20 @@ mod tests {
         Forest::fit(settings, domain, batch, &y, &Run::default()).unwrap()
     }
 
-    fn digest(forest: &Forest<Classes>) -> String {
-        forest.digest(&[], |class| class.to_le_bytes().to_vec())
+    fn digest(forest: &Forest<ClassCounts>) -> String {
+        digest::digest(forest, &[], |class| class.to_le_bytes().to_vec())
     }
 
     /// Leaves a forest as one whose trees followed as far as some of them, and was then stopped.
-    fn settle_some(forest: &mut Forest<Classes>, n_trees: usize) {
-        let mut settled = forest.clone();
-        settled.body_alone();
-        let drawn_anew = forest.body.peek(|body| forest.is_drawn_anew(body, &forest.backlog(body)));
-        if let (Body::F32(kept), Body::F32(done), false) =
-            (forest.body.get_mut(), settled.body.get_mut(), drawn_anew)
+    fn flush_some(forest: &mut Forest<ClassCounts>, n_trees: usize) {
+        let mut flushed = forest.clone();
+        flushed.flushed_alone();
+        let drawn_anew = forest.storage.peek(|storage| forest.pending(storage) == Pending::AllTrees);
+        if let (AnyStorage::F32(storage), AnyStorage::F32(done), false) =
+            (forest.storage.get_mut(), flushed.storage.get_mut(), drawn_anew)
         {
-            kept.trees[..n_trees].clone_from_slice(&done.trees[..n_trees]);
+            storage.trees[..n_trees].clone_from_slice(&done.trees[..n_trees]);
+            storage.applied[..n_trees].copy_from_slice(&done.applied[..n_trees]);
         }
     }
 
@@ -299,36 +299,35 @@ mod tests {
                     (0..n_left).map(|_| held.swap_remove(stream.below(held.len()))).collect();
                 let targets = forest.forget(&left).unwrap();
                 assert_eq!(targets, rows(&left).1);
-                settle_some(&mut forest, stream.below(6));
+                flush_some(&mut forest, stream.below(6));
                 forest.check().unwrap();
-                let kept = |tree: &Tree<f32, Classes>| (tree.lacks_from, tree.n_let_go);
-                n_uneven += forest.body.peek(|body| match body {
-                    Body::F32(body) => {
-                        usize::from(body.trees.iter().any(|t| kept(t) != kept(&body.trees[0])))
+                n_uneven += forest.storage.peek(|storage| match storage {
+                    AnyStorage::F32(storage) => {
+                        usize::from(storage.applied.iter().any(|applied| *applied != storage.applied[0]))
                     }
-                    Body::F64(_) => panic!("small numbers are kept as f32"),
+                    AnyStorage::F64(_) => panic!("small numbers are kept as f32"),
                 });
             }
             forest.set_predictive(Predictive::Averaged);
             assert_eq!(digest(&forest), digest(&fitted(&held)), "seed {seed}");
-            with_body!(forest.body_alone(), kept => {
-                assert!(kept.trees.iter().all(|tree| tree.extents.has_splits()));
+            with_storage!(forest.flushed_alone(), storage => {
+                assert!(storage.trees.iter().all(|tree| tree.boxes.has_splits()));
             });
             assert_eq!(forest.n_pending(), 0);
             forest.check().unwrap();
             // All trees have let go of the rows that left: their places are used again.
-            let capacity = forest.roster.capacity();
+            let capacity = forest.row_index.capacity();
             let more: Vec<u64> = (0..(capacity - held.len()) as u64).map(|i| 2_000_000_000 + i).collect();
             let (x, y) = rows(&more);
             let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&more) };
             forest.insert(batch, || y).unwrap();
-            assert_eq!(forest.roster.capacity(), capacity);
+            assert_eq!(forest.row_index.capacity(), capacity);
         }
         assert!(n_uneven > 1000, "{n_uneven}");
     }
 
-    /// A thread that waits for its part of a parallel task takes up another task of its pool, which may ask for the
-    /// trees that it is at work on.
+    /// A thread that waits for its part of a parallel task takes up another task of its pool, which may
+    /// read the trees that it is flushing.
     #[test]
     fn tasks_of_a_pool_may_all_ask_for_the_same_trees() {
         let ids: Vec<u64> = (0..2000).collect();
@@ -342,7 +341,7 @@ mod tests {
                     let (x, y) = rows(&ids[10..]);
                     let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&ids[10..]) };
                     forest.insert(batch, || y).unwrap();
-                    let asked = map(2, 16, |_| forest.body(&run).is_ok());
+                    let asked = map(2, 16, |_| forest.flushed(&run).is_ok());
                     done.send(asked).unwrap();
                 }
             });

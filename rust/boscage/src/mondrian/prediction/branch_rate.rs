@@ -1,42 +1,42 @@
-//! How far a point lies outside the boxes on its path.
+//! The branch rates `eta_j(x)` of a test row along its path (section 5.5.3).
 //!
-//! A node's box holds those of its children. So the dimensions in which a point lies outside a box are among
-//! those in which it lies outside the child's, and once it lies inside, all boxes further up hold it: from the
-//! leaf up, few boxes are looked at, and few dimensions of each.
+//! A node's box holds those of its children. So a test row lies outside a box only in features in which it
+//! lies outside the child's box, and once it lies inside, it lies inside all boxes further up: from the
+//! leaf up, few boxes are read, and few features of each.
 
 use std::ops::Range;
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::mondrian::prediction::path::Stop;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::node_boxes::widen;
 use crate::mondrian::tree::statistics::Statistics;
 
-/// Features that are compared at a time: a few, so that some groups are soon done with, and enough for the
-/// processor to do them all at once.
+/// Features that are compared at a time: few enough that some groups are soon closed, and as many as fit a
+/// vector register.
 const LANES: usize = 8;
 
-/// A point against a box that grows.
+/// A test row and a box that grows from the leaf up.
 #[derive(Debug)]
-pub(crate) struct Outside<'a, S> {
+pub(crate) struct BranchRate<'a, S> {
     table: Table<'a, S>,
     /// Rates of the features.
     rates: Vec<f64>,
-    /// The box of a node that keeps none: up to date in the groups of features that are open.
+    /// The box of a node that stores none: up to date in the groups of features that are open.
     low: Vec<S>,
     high: Vec<S>,
-    /// Groups of [`LANES`] features in which the point may lie outside. Features after the last whole group are
-    /// always looked at.
+    /// Groups of [`LANES`] features in which the test row may lie outside. Features after the last whole
+    /// group are always compared.
     open: Vec<u32>,
-    /// Rows that boxes are made of: those of a node that keeps none, from left to right.
+    /// Rows of which boxes are made: those of a node that stores none, from left to right.
     rows: Vec<&'a [S]>,
-    /// Room for nodes to be looked at.
+    /// Buffer for nodes to visit.
     nodes: Vec<NodeId>,
 }
 
-impl<'a, S: Scalar> Outside<'a, S> {
+impl<'a, S: Scalar> BranchRate<'a, S> {
     pub(crate) fn new(rates: &[f64], table: Table<'a, S>) -> Self {
         let box_of_none = vec![S::ZERO; rates.len()];
         Self {
@@ -50,20 +50,20 @@ impl<'a, S: Scalar> Outside<'a, S> {
         }
     }
 
-    /// Gets the rows of a node that keeps no box, for all points that come to it.
+    /// Collects the rows of a node that stores no box, for all test rows that reach it.
     pub(crate) fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, node: NodeId) {
         let Self { table, rows, nodes, .. } = self;
         rows.clear();
         nodes.push(node);
         while let Some(node) = nodes.pop() {
             match tree.arena.kind(node) {
-                Kind::Split(left, right) => nodes.extend([right, left]),
-                Kind::Leaf => rows.extend(tree.arena.leaf_rows(node).map(|row| table.row(row))),
+                NodeKind::Split(left, right) => nodes.extend([right, left]),
+                NodeKind::Leaf => rows.extend(tree.arena.leaf_rows(node).map(|row| table.row(row))),
             }
         }
     }
 
-    /// The rate at which a point branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
+    /// The rate at which a test row branches off above a leaf, `eta_j(x) = sum_d w_d (max(x_d - u_jd, 0) +
     /// max(l_jd - x_d, 0))` (thesis section 5.5.3). Without a box its rows are among those that were gathered, from
     /// one on.
     pub(crate) fn of_leaf<P: Statistics, X: Scalar>(
@@ -73,8 +73,8 @@ impl<'a, S: Scalar> Outside<'a, S> {
         x: &[X],
     ) -> f64 {
         self.open_all();
-        match tree.extents.find(leaf) {
-            Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+        match tree.boxes.find(leaf) {
+            Some((low, high)) => eta(&mut self.open, &self.rates, x, StoredBox { low, high }),
             None => self.include(x, first..first + tree.arena.n_rows(leaf), true),
         }
     }
@@ -96,8 +96,8 @@ impl<'a, S: Scalar> Outside<'a, S> {
         self.open.extend(0..(self.rates.len() / LANES) as u32);
     }
 
-    /// Sets the rates of branching off along a path whose last stop is a leaf and where there are none yet; `first`
-    /// as for a leaf.
+    /// Sets the branch rates along a path whose last stop is a leaf, and on which no rate is set yet;
+    /// `first` as for a leaf.
     pub(crate) fn of_path<P: Statistics, X: Scalar>(
         &mut self,
         tree: &Tree<S, P>,
@@ -113,8 +113,8 @@ impl<'a, S: Scalar> Outside<'a, S> {
             if rate == 0.0 {
                 break;
             }
-            rate = match tree.extents.find(stop.node) {
-                Some((low, high)) => eta(&mut self.open, &self.rates, x, Kept { low, high }),
+            rate = match tree.boxes.find(stop.node) {
+                Some((low, high)) => eta(&mut self.open, &self.rates, x, StoredBox { low, high }),
                 None => {
                     let siblings = siblings(tree, stop.node, below, first);
                     first = first.min(siblings.start);
@@ -126,14 +126,14 @@ impl<'a, S: Scalar> Outside<'a, S> {
         }
     }
 
-    /// Makes the box hold some of the rows, or be theirs alone, and goes on to it.
+    /// Extends the box to some rows, or makes it theirs alone, and computes the rate of it.
     fn include<X: Scalar>(&mut self, x: &[X], rows: Range<usize>, alone: bool) -> f64 {
         let Self { rates, low, high, open, .. } = self;
-        eta(open, rates, x, Grown { rows: &self.rows[rows], alone, low, high })
+        eta(open, rates, x, GrowingBox { rows: &self.rows[rows], alone, low, high })
     }
 }
 
-/// Where the rows of a node's sibling are, if its own begin at `first`.
+/// The range of a node's sibling's rows, if its own begin at `first`.
 fn siblings<S: Scalar, P: Statistics>(
     tree: &Tree<S, P>,
     parent: NodeId,
@@ -145,25 +145,25 @@ fn siblings<S: Scalar, P: Statistics>(
     if left == node { first + n_left..first + tree.arena.n_rows(parent) } else { first - n_left..first }
 }
 
-/// A box that is read some features at a time.
-trait Bounds<S> {
+/// A box that is read a few features at a time.
+trait BoxBounds<S> {
     fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2];
 }
 
-/// A box that a node keeps.
-struct Kept<'a, S> {
+/// A box that a node stores.
+struct StoredBox<'a, S> {
     low: &'a [S],
     high: &'a [S],
 }
 
-impl<S: Scalar> Bounds<S> for Kept<'_, S> {
+impl<S: Scalar> BoxBounds<S> for StoredBox<'_, S> {
     fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
         [self.low, self.high].map(|bounds| some(bounds, first))
     }
 }
 
-/// A box that comes to hold some rows as it is read.
-struct Grown<'a, S> {
+/// A box that is extended to some rows as it is read.
+struct GrowingBox<'a, S> {
     rows: &'a [&'a [S]],
     /// Whether it holds no others.
     alone: bool,
@@ -171,7 +171,7 @@ struct Grown<'a, S> {
     high: &'a mut [S],
 }
 
-impl<S: Scalar> Bounds<S> for Grown<'_, S> {
+impl<S: Scalar> BoxBounds<S> for GrowingBox<'_, S> {
     #[expect(clippy::inline_always, reason = "its arrays are to stay in registers")]
     #[inline(always)]
     fn read<const N: usize>(&mut self, first: usize) -> [[S; N]; 2] {
@@ -189,13 +189,18 @@ impl<S: Scalar> Bounds<S> for Grown<'_, S> {
     }
 }
 
-/// So many values from one on.
+/// `N` values from `first` on.
 fn some<S: Scalar, const N: usize>(values: &[S], first: usize) -> [S; N] {
     *values[first..].first_chunk().expect("so many features follow")
 }
 
-/// The rate at which a point branches off above a box; closes the groups in which it lies inside.
-fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], mut bounds: impl Bounds<S>) -> f64 {
+/// The rate at which a test row branches off above a box; closes the groups in which it lies inside.
+fn eta<S: Scalar, X: Scalar>(
+    open: &mut Vec<u32>,
+    rates: &[f64],
+    x: &[X],
+    mut bounds: impl BoxBounds<S>,
+) -> f64 {
     let (mut n, mut sums) = (0, [0.0; LANES]);
     for i in 0..open.len() {
         let group = open[i];
@@ -206,7 +211,7 @@ fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], mut bo
             sums[i] += rates[i] * apart[i];
             bits |= apart[i].to_bits();
         }
-        // Written always and counted if so, so that nothing depends on a branch.
+        // Written always and counted conditionally, so that there is no branch.
         open[n] = group;
         n += usize::from(bits != 0);
     }
@@ -218,10 +223,9 @@ fn eta<S: Scalar, X: Scalar>(open: &mut Vec<u32>, rates: &[f64], x: &[X], mut bo
     sum
 }
 
-/// Distances from a box, by feature: finite, not negative. Written in steps of one operation each, for all lanes at
-/// once.
+/// Distances from a box, by feature: finite, not negative. Each step is one operation on all lanes.
 fn apart<const N: usize, S: Scalar, X: Scalar>(x: &[X; N], [low, high]: [[S; N]; 2]) -> [f64; N] {
-    // The next point of the box. Points' type is the wider one, so that it is exact.
+    // The nearest point of the box. The test row's type is the wider one, so that it is exact.
     let (low, high) = (low.map(X::of), high.map(X::of));
     let mut next = *x;
     for i in 0..N {
@@ -234,7 +238,7 @@ fn apart<const N: usize, S: Scalar, X: Scalar>(x: &[X; N], [low, high]: [[S; N];
     let mut apart = [0.0; N];
     for i in 0..N {
         let far = (x[i] - next[i]).abs();
-        // So that no feature without a rate counts, however far away the point is.
+        // Finite, so that a feature with rate 0 counts nothing, however far away the test row is.
         apart[i] = if far < f64::MAX { far } else { f64::MAX };
     }
     apart

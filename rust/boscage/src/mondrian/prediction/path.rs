@@ -1,47 +1,18 @@
-//! Where a point leaves a tree: the path that every posterior's prediction sums over.
+//! The paths of test rows down one tree: the stops over which every posterior's prediction sums.
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::mondrian::prediction::branch_rate::Outside;
+use crate::mondrian::prediction::branch_rate::BranchRate;
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::process::partition;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Tree, partition};
 use crate::random::keyed::Key;
 
-/// A split or leaf on a point's way from the root.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop {
-    pub(crate) node: NodeId,
-    /// Split time of the stop before; 0 at the root.
-    pub(crate) after: f64,
-    /// The node's split time; a leaf's is the lifetime.
-    pub(crate) time: f64,
-    /// Where, between `after` and `time`, the point may branch off above the node.
-    pub(crate) branch: Branch,
-}
-
-impl Stop {
-    /// Says at what rate the point branches off above the node: finite, however far away it lies.
-    pub(crate) fn set_rate(&mut self, rate: f64) {
-        self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
-    }
-}
-
-/// How a point can branch off between two nodes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Branch {
-    /// It lies in the node's box.
-    Never,
-    /// At a random time, exponential of this rate, if that comes before the node's own
-    /// (`p_j^s(x) = 1 - exp(-rate (time - after))`, thesis section 5.5.3).
-    Rate(f64),
-    /// At this time: the tree's own process has a cut there.
-    At(f64),
-}
-
-/// What a walk needs to know besides the tree.
+/// What a walk needs besides the tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Space<'a, S> {
     pub(crate) domain: &'a Domain,
@@ -49,21 +20,21 @@ pub(crate) struct Space<'a, S> {
     pub(crate) table: Table<'a, S>,
 }
 
-/// Points on their way down trees, as many together as go the same way.
+/// Test rows on their way down trees, those that go the same way together.
 #[derive(Debug)]
 pub(crate) struct Walk<'a, S, X> {
     space: Space<'a, S>,
-    points: Table<'a, X>,
-    outside: Outside<'a, S>,
+    test_rows: Table<'a, X>,
+    branch_rate: BranchRate<'a, S>,
     /// The path to where the walk is.
     stops: Vec<Stop>,
-    tasks: Vec<Task>,
-    scratch: Vec<RowId>,
+    groups: Vec<Group>,
+    buffer: Vec<RowId>,
 }
 
-/// A range of the points at hand that reach a node below `depth` stops.
+/// A range of the test rows, which reach a node below `depth` stops.
 #[derive(Debug, Clone, Copy)]
-struct Task {
+struct Group {
     node: NodeId,
     start: usize,
     end: usize,
@@ -75,32 +46,32 @@ struct Task {
 }
 
 impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
-    pub(crate) fn new(space: Space<'a, S>, points: Table<'a, X>) -> Self {
-        let outside = Outside::new(space.domain.rates(), space.table);
-        Self { space, points, outside, stops: Vec::new(), tasks: Vec::new(), scratch: Vec::new() }
+    pub(crate) fn new(space: Space<'a, S>, test_rows: Table<'a, X>) -> Self {
+        let branch_rate = BranchRate::new(space.domain.rates(), space.table);
+        Self { space, test_rows, branch_rate, stops: Vec::new(), groups: Vec::new(), buffer: Vec::new() }
     }
 
-    /// The walk of Algorithms 5.8 and 6.5: calls `visit` with every point's whole path and the rate of
-    /// branching off at every stop. Points are put in the order of their leaves.
+    /// The walk of Algorithms 5.8 and 6.5: calls `visit` with every test row's whole path and the branch
+    /// rate at every stop. Test rows are put in the order of their leaves.
     pub(crate) fn averaged<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        points: &mut [RowId],
+        test_rows: &mut [RowId],
         mut visit: impl FnMut(RowId, &[Stop]),
     ) {
-        self.start(tree, points, &mut visit);
-        while let Some(mut task) = self.next_task() {
-            self.come(tree, &mut task);
-            if let &mut [point] = &mut points[task.start..task.end] {
-                self.descend(tree, &mut task, point);
-            } else if !task.node.is_leaf() {
-                self.part(tree, task, points);
+        self.start(tree, test_rows, &mut visit);
+        while let Some(mut group) = self.next_group() {
+            self.come(tree, &mut group);
+            if let &mut [test_row] = &mut test_rows[group.start..group.end] {
+                self.descend(tree, &mut group, test_row);
+            } else if !group.node.is_leaf() {
+                self.part(tree, group, test_rows);
                 continue;
             }
-            for &point in &points[task.start..task.end] {
-                let x = self.points.row(point);
-                self.outside.of_path(tree, task.first.unwrap_or(0), x, &mut self.stops);
-                visit(point, &self.stops);
+            for &test_row in &test_rows[group.start..group.end] {
+                let x = self.test_rows.row(test_row);
+                self.branch_rate.of_path(tree, group.first.unwrap_or(0), x, &mut self.stops);
+                visit(test_row, &self.stops);
                 let forks = self.stops.iter_mut().rev();
                 for stop in forks.take_while(|stop| stop.branch != Branch::Never) {
                     stop.branch = Branch::Never;
@@ -109,33 +80,33 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         }
     }
 
-    /// The walk of points that follow the tree's own cuts, drawn from `key`: the last stop is where they branch
-    /// off or stay. `shells` are those of a point outside the box on which the tree was drawn, which goes
+    /// The walk of test rows that follow the tree's own cuts, drawn from `key`: they branch off above the
+    /// last stop, or stay. `shells` are for a test row outside the box on which the tree was drawn; it goes
     /// alone.
     pub(crate) fn realised<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
         key: Key,
         mut shells: Option<Shells<'_>>,
-        points: &mut [RowId],
+        test_rows: &mut [RowId],
         mut visit: impl FnMut(RowId, &[Stop]),
     ) {
-        self.start(tree, points, &mut visit);
-        while let Some(mut task) = self.next_task() {
-            let node = task.node;
+        self.start(tree, test_rows, &mut visit);
+        while let Some(mut group) = self.next_group() {
+            let node = group.node;
             if tree.arena.is_paused(node) {
-                self.gather(tree, &mut task);
-                for &point in &points[task.start..task.end] {
-                    let branch = self.paused(tree, node, key, task.right, point);
-                    self.end(tree, node, branch, &[point], &mut visit);
+                self.gather(tree, &mut group);
+                for &test_row in &test_rows[group.start..group.end] {
+                    let branch = self.paused(tree, node, key, group.right, test_row);
+                    self.end(tree, node, branch, &[test_row], &mut visit);
                 }
                 continue;
             }
-            self.pass_skips(tree, &mut task, &mut shells, points, &mut visit);
-            if task.start == task.end {
+            self.pass_skips(tree, &mut group, &mut shells, test_rows, &mut visit);
+            if group.start == group.end {
                 continue;
             }
-            let here = &points[task.start..task.end];
+            let here = &test_rows[group.start..group.end];
             let time = tree.arena.time(node).min(self.space.lifetime);
             if let Some(at) = self.shells_separate(&mut shells, time, here[0]) {
                 self.end(tree, node, Branch::At(at), here, &mut visit);
@@ -146,53 +117,54 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 continue;
             }
             self.stop(tree, node, Branch::Never);
-            let right = self.part(tree, task, points);
+            let right = self.part(tree, group, test_rows);
             if let Some(shells) = &mut shells {
                 shells.cell.descend(right);
             }
         }
     }
 
-    /// The stop of points so far away that the first cut of any process parts them from the rows.
+    /// The only stop of a test row so far away that the first cut of any process separates it from the
+    /// rows.
     pub(crate) fn beyond<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        point: RowId,
+        test_row: RowId,
         mut visit: impl FnMut(RowId, &[Stop]),
     ) {
         self.stops.clear();
         match tree.arena.root() {
-            Some(root) => self.end(tree, root, Branch::At(0.0), &[point], &mut visit),
-            None => visit(point, &[]),
+            Some(root) => self.end(tree, root, Branch::At(0.0), &[test_row], &mut visit),
+            None => visit(test_row, &[]),
         }
     }
 
-    /// Ends the walk of points that a skipped cut above the task's node parts from its rows.
+    /// Ends the walk of test rows that a skipped cut above the group's node separates from the node's rows.
     fn pass_skips<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        task: &mut Task,
+        group: &mut Group,
         shells: &mut Option<Shells<'_>>,
-        points: &mut [RowId],
+        test_rows: &mut [RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        for skip in tree.arena.skips(task.node) {
-            let here = &mut points[task.start..task.end];
+        for skip in tree.arena.skips(group.node) {
+            let here = &mut test_rows[group.start..group.end];
             if here.is_empty() {
                 return;
             }
             if let Some(at) = self.shells_separate(shells, skip.time, here[0]) {
-                self.end(tree, task.node, Branch::At(at), here, visit);
-                task.end = task.start;
+                self.end(tree, group.node, Branch::At(at), here, visit);
+                group.end = group.start;
                 return;
             }
-            let stays = |x: X| (x.into() > skip.threshold) == skip.right;
-            if here.iter().any(|&point| !stays(self.points.row(point)[skip.feature as usize])) {
-                let middle = task.start + partition(here, &mut self.scratch, &self.points, skip.cut());
-                let (left, right) = (task.start..middle, middle..task.end);
+            let stays = |x: X| skip.keeps(x.into());
+            if here.iter().any(|&test_row| !stays(self.test_rows.row(test_row)[skip.feature as usize])) {
+                let middle = group.start + partition(here, &mut self.buffer, &self.test_rows, skip.cut());
+                let (left, right) = (group.start..middle, middle..group.end);
                 let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
-                self.end(tree, task.node, Branch::At(skip.time), &points[leave], visit);
-                (task.start, task.end) = (stay.start, stay.end);
+                self.end(tree, group.node, Branch::At(skip.time), &test_rows[leave], visit);
+                (group.start, group.end) = (stay.start, stay.end);
             }
             if let Some(shells) = shells {
                 shells.cell.descend(skip.right);
@@ -200,24 +172,24 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         }
     }
 
-    /// The time before `end` at which an outer shell's cut parts a point from the rows.
-    fn shells_separate(&self, shells: &mut Option<Shells<'_>>, end: f64, point: RowId) -> Option<f64> {
-        let x = self.points.row(point);
+    /// The time before `end` at which an outer shell's cut separates a test row from the rows.
+    fn shells_separate(&self, shells: &mut Option<Shells<'_>>, end: f64, test_row: RowId) -> Option<f64> {
+        let x = self.test_rows.row(test_row);
         shells.as_mut()?.separates(end, |d| x[d as usize].into())
     }
 
-    /// A paused leaf's cell has no cuts yet. The first that parts a point from the leaf's rows falls
-    /// between the point and their box, and so comes at the rate of Algorithm 5.8, from the cut that made
-    /// the cell on: none before it parted them.
+    /// The cuts of a paused leaf's cell are not drawn. The first that separates a test row from the leaf's
+    /// rows falls between the row and their box, and so comes at the branch rate of Algorithm 5.8, counted
+    /// from the cut that made the cell.
     fn paused<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
         leaf: NodeId,
         key: Key,
         right: bool,
-        point: RowId,
+        test_row: RowId,
     ) -> Branch {
-        let rate = self.outside.of_leaf(tree, (leaf, 0), self.points.row(point));
+        let rate = self.branch_rate.of_leaf(tree, (leaf, 0), self.test_rows.row(test_row));
         if rate > 0.0 {
             let since = self.after();
             let at = since + key.of_leaf(since, right).exponential() / rate;
@@ -228,81 +200,81 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         Branch::Never
     }
 
-    /// Makes a stop of a split or leaf that points reached.
-    fn come<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task) {
-        self.stop(tree, task.node, Branch::Never);
-        self.gather(tree, task);
+    /// Adds a stop for a split or leaf that test rows reached.
+    fn come<P: Statistics>(&mut self, tree: &Tree<S, P>, group: &mut Group) {
+        self.stop(tree, group.node, Branch::Never);
+        self.gather(tree, group);
     }
 
     /// Gathers a node's rows if it has no box and those of a node above have not been gathered.
-    fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task) {
-        if task.first.is_none() && !tree.extents.keeps(&tree.arena, task.node) {
-            self.outside.gather(tree, task.node);
-            task.first = Some(0);
+    fn gather<P: Statistics>(&mut self, tree: &Tree<S, P>, group: &mut Group) {
+        if group.first.is_none() && !tree.boxes.keeps(&tree.arena, group.node) {
+            self.branch_rate.gather(tree, group.node);
+            group.first = Some(0);
         }
     }
 
-    /// Takes a point that is alone from a node to its leaf.
-    fn descend<P: Statistics>(&mut self, tree: &Tree<S, P>, task: &mut Task, point: RowId) {
-        let x = self.points.row(point);
-        while !task.node.is_leaf() {
-            let (right, node) = tree.arena.follow(task.node, |d| x[d as usize].into());
-            task.first = first_of(tree, task, right);
-            task.node = node;
-            self.come(tree, task);
+    /// Takes a single test row from a node to its leaf.
+    fn descend<P: Statistics>(&mut self, tree: &Tree<S, P>, group: &mut Group, test_row: RowId) {
+        let x = self.test_rows.row(test_row);
+        while !group.node.is_leaf() {
+            let (right, node) = tree.arena.follow(group.node, |d| x[d as usize].into());
+            group.first = first_of(tree, group, right);
+            group.node = node;
+            self.come(tree, group);
         }
     }
 
-    /// Sends points to the two sides of a split that they reached; the side of the last of them.
-    fn part<P: Statistics>(&mut self, tree: &Tree<S, P>, task: Task, points: &mut [RowId]) -> bool {
-        let (depth, cut) = (self.stops.len(), tree.arena.cut(task.node));
-        let here = &mut points[task.start..task.end];
-        let middle = task.start
+    /// Sends test rows to the two sides of a split; returns the side of the group that is walked next.
+    fn part<P: Statistics>(&mut self, tree: &Tree<S, P>, group: Group, test_rows: &mut [RowId]) -> bool {
+        let (depth, cut) = (self.stops.len(), tree.arena.cut(group.node));
+        let here = &mut test_rows[group.start..group.end];
+        let middle = group.start
             + match here {
-                &mut [point] => {
-                    usize::from(self.points.row(point)[cut.feature as usize].into() <= cut.threshold)
+                &mut [test_row] => {
+                    usize::from(!cut.goes_right(self.test_rows.row(test_row)[cut.feature as usize].into()))
                 }
-                _ => partition(here, &mut self.scratch, &self.points, cut),
+                _ => partition(here, &mut self.buffer, &self.test_rows, cut),
             };
         let mut last = false;
-        for (right, start, end) in [(true, middle, task.end), (false, task.start, middle)] {
+        for (right, start, end) in [(true, middle, group.end), (false, group.start, middle)] {
             if start < end {
-                let node = tree.arena.child(task.node, right);
-                let first = first_of(tree, &task, right);
-                self.tasks.push(Task { node, start, end, depth, right, first });
+                let node = tree.arena.child(group.node, right);
+                let first = first_of(tree, &group, right);
+                self.groups.push(Group { node, start, end, depth, right, first });
                 last = right;
             }
         }
         last
     }
 
-    /// Puts points at the root; in a tree without rows their ways end before any stop.
+    /// Starts test rows at the root; in a tree without rows their paths have no stop.
     fn start<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
-        points: &[RowId],
+        test_rows: &[RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        if self.scratch.len() < points.len() {
-            self.scratch.resize(points.len(), 0);
+        if self.buffer.len() < test_rows.len() {
+            self.buffer.resize(test_rows.len(), 0);
         }
         match tree.arena.root() {
-            Some(node) if !points.is_empty() => {
-                let (end, first) = (points.len(), None);
-                self.tasks.push(Task { node, start: 0, end, depth: 0, right: false, first });
+            Some(node) if !test_rows.is_empty() => {
+                let (end, first) = (test_rows.len(), None);
+                self.groups.push(Group { node, start: 0, end, depth: 0, right: false, first });
             }
             _ => {
-                for &point in points {
-                    visit(point, &[]);
+                for &test_row in test_rows {
+                    visit(test_row, &[]);
                 }
             }
         }
     }
 
-    fn next_task(&mut self) -> Option<Task> {
-        let task = self.tasks.pop()?;
-        self.stops.truncate(task.depth);
-        Some(task)
+    fn next_group(&mut self) -> Option<Group> {
+        let group = self.groups.pop()?;
+        self.stops.truncate(group.depth);
+        Some(group)
     }
 
     /// The time of the last stop.
@@ -315,30 +287,30 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         self.stops.push(Stop { node, after: self.after(), time, branch });
     }
 
-    /// Ends the walk of some points at a stop that is theirs alone.
+    /// Ends the walk of some test rows at a stop that only they have.
     fn end<P: Statistics>(
         &mut self,
         tree: &Tree<S, P>,
         node: NodeId,
         branch: Branch,
-        points: &[RowId],
+        test_rows: &[RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
         self.stop(tree, node, branch);
-        for &point in points {
-            visit(point, &self.stops);
+        for &test_row in test_rows {
+            visit(test_row, &self.stops);
         }
         self.stops.pop();
     }
 }
 
 /// Where the rows of a split's child on one side begin.
-fn first_of<S: Scalar, P: Statistics>(tree: &Tree<S, P>, task: &Task, right: bool) -> Option<usize> {
-    let before = |first| first + tree.arena.n_rows(tree.arena.child(task.node, false));
-    if right { task.first.map(before) } else { task.first }
+fn first_of<S: Scalar, P: Statistics>(tree: &Tree<S, P>, group: &Group, right: bool) -> Option<usize> {
+    let before = |first| first + tree.arena.n_rows(tree.arena.child(group.node, false));
+    if right { group.first.map(before) } else { group.first }
 }
 
-/// The cuts of the shells that the tree was not drawn on; all its rows lie on their inner side.
+/// The cuts of the shells on which the tree was not drawn; all its rows lie on their inner side.
 #[derive(Debug)]
 pub(crate) struct Shells<'a> {
     domain: &'a Domain,
@@ -352,13 +324,13 @@ impl<'a> Shells<'a> {
         Self { domain, cell: Cell::root(domain, level, key), tree_level }
     }
 
-    /// The time before `end` at which a cut of an outer shell parts the point from the tree's rows. The
-    /// tree's own next cut comes at `end`, so all cuts before it are the shells'.
+    /// The time before `end` at which a cut of an outer shell separates the test row from the tree's rows.
+    /// The tree's own next cut comes at `end`, so all cuts before it are the shells'.
     fn separates(&mut self, end: f64, value: impl Fn(u32) -> f64) -> Option<f64> {
         while let Some(cut) = self.cell.next_cut(end) {
-            let right = value(cut.feature) > cut.threshold;
+            let right = cut.goes_right(value(cut.feature));
             let (low, _) = self.domain.bounds(self.tree_level as usize, cut.feature as usize);
-            let rows_right = cut.threshold < low;
+            let rows_right = cut.goes_right(low);
             if right != rows_right {
                 return Some(cut.time);
             }

@@ -1,4 +1,4 @@
-//! Taking points, and rows that are left out, through the trees.
+//! Takes test rows, and rows that are left out, through all trees of a forest.
 
 use crate::control::{Control, Run};
 use crate::data::RowId;
@@ -6,100 +6,106 @@ use crate::data::{Rows, Scalar, Table, transpose};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
-use crate::mondrian::forest::storage::{Kept, with_body};
-use crate::mondrian::prediction::path::{Shells, Space, Stop, Walk};
+use crate::mondrian::forest::storage::{Storage, with_storage};
+use crate::mondrian::prediction::path::{Shells, Space, Walk};
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
-use crate::mondrian::tree::insert::Workbench;
+use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
 
-impl<P: Statistics> Forest<P> {
-    /// Calls a visitor with every tree's stops for every row, trees in order.
-    pub(crate) fn predict<V: Visitor<P>>(
-        &self,
-        rows: Rows<'_>,
-        run: &Run<'_>,
-        visitor: &V,
-    ) -> Result<Vec<V::Chunk>> {
-        /// Rows that are taken through a tree while it is in the cache.
-        const CHUNK: usize = 4096;
-        self.check_features(rows.n_features())?;
-        let body = self.body(run)?;
-        let n = rows.n_rows();
-        // As many chunks for each thread as for the others.
-        let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
-        let chunk = n.div_ceil(n_chunks.max(1)).max(1);
-        run.map(n.div_ceil(chunk), |i| {
-            let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
-            with_body!(body, kept => self.predict_chunk(kept, part, run.control, visitor))
-        })
-    }
+/// Calls a visitor with every tree's stops for every row, trees in order.
+///
+/// # Errors
+/// A number of features other than in `fit`; an interrupt.
+pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
+    forest: &Forest<P>,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+    visitor: &V,
+) -> Result<Vec<V::Chunk>> {
+    /// Rows that are taken through a tree while it is in the cache.
+    const CHUNK: usize = 4096;
+    forest.check_features(rows.n_features())?;
+    let storage = forest.flushed(run)?;
+    let n = rows.n_rows();
+    // The same number of chunks for every thread.
+    let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
+    let chunk = n.div_ceil(n_chunks.max(1)).max(1);
+    run.map(n.div_ceil(chunk), |i| {
+        let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
+        with_storage!(storage, storage => Walker { forest, storage }.predict(part, run.control, visitor))
+    })
+}
 
-    /// The same for rows of the forest, each with itself left out of every tree. The forest is as before.
-    pub(crate) fn predict_left_out<V: Visitor<P>>(
-        &self,
-        rows: &[RowId],
-        run: &Run<'_>,
-        visitor: &V,
-    ) -> Result<Vec<V::Chunk>> {
-        let body = self.body(run)?;
-        let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
-        run.control.expect((rows.len().div_ceil(chunk) * self.settings.n_estimators) as u64);
-        run.map(rows.len().div_ceil(chunk), |i| {
-            let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
-            with_body!(body, kept => self.leave_out_chunk(kept, part, run.control, visitor))
-        })
-    }
+/// The same for rows of the forest, each with itself left out of every tree. The forest is as before.
+///
+/// # Errors
+/// An interrupt.
+pub(crate) fn predict_left_out<P: Statistics, V: Visitor<P>>(
+    forest: &Forest<P>,
+    rows: &[RowId],
+    run: &Run<'_>,
+    visitor: &V,
+) -> Result<Vec<V::Chunk>> {
+    let storage = forest.flushed(run)?;
+    let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+    run.control.expect((rows.len().div_ceil(chunk) * forest.settings.n_estimators) as u64);
+    run.map(rows.len().div_ceil(chunk), |i| {
+        let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
+        with_storage!(storage, storage => Walker { forest, storage }.leave_out(part, run.control, visitor))
+    })
+}
 
-    fn space<'a, S: Scalar>(&'a self, kept: &'a Kept<S, P>) -> Space<'a, S> {
+/// Takes rows through the trees of a forest.
+struct Walker<'a, S, P: Statistics> {
+    forest: &'a Forest<P>,
+    storage: &'a Storage<S, P>,
+}
+
+impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
+    fn space(&self) -> Space<'a, S> {
         Space {
-            domain: &self.domain,
-            lifetime: self.settings.lifetime,
-            table: Table::new(&kept.values, self.domain.n_features()),
+            domain: &self.forest.domain,
+            lifetime: self.forest.settings.lifetime,
+            table: Table::new(&self.storage.values, self.forest.domain.n_features()),
         }
     }
 
-    fn predict_chunk<S: Scalar, V: Visitor<P>>(
-        &self,
-        kept: &Kept<S, P>,
-        rows: Rows<'_>,
-        control: &Control,
-        visitor: &V,
-    ) -> Result<V::Chunk> {
-        if let Some(coordinates) = self.domain.coordinates(rows) {
-            return self.predict_values(kept, &coordinates, control, visitor);
+    fn predict<V: Visitor<P>>(&self, rows: Rows<'_>, control: &Control, visitor: &V) -> Result<V::Chunk> {
+        if let Some(coordinates) = self.forest.domain.coordinates(rows) {
+            return self.predict_values(&coordinates, control, visitor);
         }
         match rows.to_exact::<S>() {
-            Some(values) => self.predict_values(kept, &values, control, visitor),
+            Some(values) => self.predict_values(&values, control, visitor),
             None => {
                 let values = rows.to_exact::<f64>().expect("f64 holds every value");
-                self.predict_values(kept, &values, control, visitor)
+                self.predict_values(&values, control, visitor)
             }
         }
     }
 
-    fn predict_values<S: Scalar, X: Scalar, V: Visitor<P>>(
+    fn predict_values<X: Scalar, V: Visitor<P>>(
         &self,
-        kept: &Kept<S, P>,
         values: &[X],
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
-        /// A tree of so many times the points' number of nodes is still worth being read from end to end.
+        /// Up to so many nodes a test row, reading the whole tree into the cache first pays.
         const TIMES: usize = 16;
-        let n_features = self.domain.n_features();
-        let n_points = values.len() / n_features;
-        let mut chunk = visitor.start(n_points);
+        let n_features = self.forest.domain.n_features();
+        let n_rows = values.len() / n_features;
+        let mut chunk = visitor.start(n_rows);
         let by_column = transpose(values, n_features);
-        let points = Table::new(values, n_features).with_transpose(&by_column);
-        let mut walk = Walk::new(self.space(kept), points);
-        // The order in which one tree leaves the points is a good one for the next.
-        let (mut inside, outside) = self.places(kept.level, values);
-        for (i, tree) in kept.trees.iter().enumerate() {
+        let test_rows = Table::new(values, n_features).with_transpose(&by_column);
+        let mut walk = Walk::new(self.space(), test_rows);
+        // The order in which one tree leaves the test rows suits the next.
+        let (mut inside, outside) = self.places(self.storage.level, values);
+        for (i, tree) in self.storage.trees.iter().enumerate() {
             control.check()?;
-            if n_points * TIMES > tree.arena.n_nodes() {
+            if n_rows * TIMES > tree.arena.n_nodes() {
                 tree.fetch_all();
             }
             let mut visit = |row: RowId, stops: &[Stop]| {
@@ -107,36 +113,30 @@ impl<P: Statistics> Forest<P> {
             };
             self.walk(&mut walk, i, tree, &mut inside, &mut visit);
             for &(row, level) in &outside {
-                let levels = level.map(|level| [kept.level, level]);
+                let levels = level.map(|level| [self.storage.level, level]);
                 self.walk_outside(&mut walk, i, tree, (row, levels), &mut visit);
             }
         }
         Ok(chunk)
     }
 
-    fn leave_out_chunk<S: Scalar, V: Visitor<P>>(
-        &self,
-        kept: &Kept<S, P>,
-        rows: &[RowId],
-        control: &Control,
-        visitor: &V,
-    ) -> Result<V::Chunk> {
-        let n_features = self.domain.n_features();
-        let table = Table::new(&kept.values, n_features);
+    fn leave_out<V: Visitor<P>>(&self, rows: &[RowId], control: &Control, visitor: &V) -> Result<V::Chunk> {
+        let n_features = self.forest.domain.n_features();
+        let table = Table::new(&self.storage.values, n_features);
         let mut chunk = visitor.start(rows.len());
-        let mut walk = Walk::new(self.space(kept), table);
-        let mut bench = Workbench::new(&self.domain, kept.level);
-        for (i, tree) in kept.trees.iter().enumerate() {
+        let mut walk = Walk::new(self.space(), table);
+        let mut scratch = Scratch::new(&self.forest.domain, self.storage.level);
+        for (i, tree) in self.storage.trees.iter().enumerate() {
             let mut tree = tree.clone();
-            let process = self.process(i, table);
+            let process = self.forest.process(i, table);
             for (at, &row) in rows.iter().enumerate() {
                 control.check()?;
-                tree.remove(&mut [row], &process, &mut bench);
+                tree.remove(&mut [row], &process, &mut scratch);
                 self.walk(&mut walk, i, &tree, &mut [row], &mut |_, stops: &[Stop]| {
                     visitor.visit(i, &tree, at, stops, &mut chunk);
                 });
-                tree.insert(&mut [row], &process, &mut bench, control)?;
-                let changed: Vec<NodeId> = bench.touched().collect();
+                tree.insert(&mut [row], &process, &mut scratch, control)?;
+                let changed: Vec<NodeId> = scratch.touched().collect();
                 visitor.restored(i, &tree, &changed, &mut chunk);
             }
             control.advance(1);
@@ -144,17 +144,17 @@ impl<P: Statistics> Forest<P> {
         Ok(chunk)
     }
 
-    /// The points in the box of the trees, which is of level `own`, and the others with the level of the smallest box
-    /// that holds them, if one does. Only the realised predictive tells them apart.
-    fn places<X: Scalar>(&self, own: u32, points: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
+    /// The test rows in the box of the trees, which is of level `own`, and the others with the level of the
+    /// smallest box that holds them, if one does. Only the realised predictive distinguishes them.
+    fn places<X: Scalar>(&self, own: u32, test_rows: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
-        for (row, x) in points.chunks_exact(self.domain.n_features()).enumerate() {
+        for (row, x) in test_rows.chunks_exact(self.forest.domain.n_features()).enumerate() {
             let row = row as RowId;
-            if self.settings.predictive == Predictive::Averaged {
+            if self.forest.settings.predictive == Predictive::Averaged {
                 inside.push(row);
                 continue;
             }
-            match self.domain.level_of(x.iter().map(|&v| v.into())) {
+            match self.forest.domain.level_of(x.iter().map(|&v| v.into())) {
                 Ok(level) if level <= own => inside.push(row),
                 Ok(level) => outside.push((row, Some(level))),
                 Err(_) => outside.push((row, None)),
@@ -163,37 +163,38 @@ impl<P: Statistics> Forest<P> {
         (inside, outside)
     }
 
-    /// Takes points in the box of the trees down one of them in the way that the forest predicts.
-    fn walk<S: Scalar, X: Scalar>(
+    /// Takes test rows in the box of the trees down one tree, averaged or realised as the forest's boxes
+    /// are.
+    fn walk<X: Scalar>(
         &self,
         walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        points: &mut [RowId],
+        test_rows: &mut [RowId],
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
-        if tree.extents.has_splits() {
-            walk.averaged(tree, points, visit);
+        if tree.boxes.has_splits() {
+            walk.averaged(tree, test_rows, visit);
         } else {
-            walk.realised(tree, Key::of_tree(self.settings.seed, i as u64), None, points, visit);
+            walk.realised(tree, Key::of_tree(self.forest.settings.seed, i as u64), None, test_rows, visit);
         }
     }
 
-    /// Takes a point outside the box of the trees, but in that of a higher level if both levels are given, down one of
-    /// them by its own cuts.
-    fn walk_outside<S: Scalar, X: Scalar>(
+    /// Takes a test row outside the box of the trees down one tree by its own cuts; `levels` are those of
+    /// both boxes, if some level's box holds the row.
+    fn walk_outside<X: Scalar>(
         &self,
         walk: &mut Walk<'_, S, X>,
         i: usize,
         tree: &Tree<S, P>,
-        (point, levels): (RowId, Option<[u32; 2]>),
+        (test_row, levels): (RowId, Option<[u32; 2]>),
         visit: &mut impl FnMut(RowId, &[Stop]),
     ) {
         let Some([own, level]) = levels else {
-            return walk.beyond(tree, point, visit);
+            return walk.beyond(tree, test_row, visit);
         };
-        let key = Key::of_tree(self.settings.seed, i as u64);
-        let shells = Shells::new(&self.domain, key, own, level);
-        walk.realised(tree, key, Some(shells), &mut [point], visit);
+        let key = Key::of_tree(self.forest.settings.seed, i as u64);
+        let shells = Shells::new(&self.forest.domain, key, own, level);
+        walk.realised(tree, key, Some(shells), &mut [test_row], visit);
     }
 }

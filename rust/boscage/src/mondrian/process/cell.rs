@@ -13,37 +13,38 @@
 
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::sum_tree::SumTree;
 use crate::random::keyed::Key;
 
 /// One level of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     key: Key,
-    /// When this level last got a new key.
+    /// The time since which the level has its key.
     since: f64,
-    /// Drawn when first asked for; at infinity if there is none.
+    /// Drawn when it is first read; its time is infinite if there is none.
     pending: Option<Pending>,
 }
 
-/// A cut of which the time is known, and the place once somebody needs it.
+/// A cut whose time is drawn, and its place once it is read.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     time: f64,
     place: Option<(u32, f64)>,
 }
 
-/// What [`Cell::descend`] changed, to be put back by [`Cell::ascend_to`].
+/// What [`Cell::descend`] changed; [`Cell::ascend_to`] restores it.
 #[derive(Debug)]
 struct Step {
     feature: u32,
-    /// The level that cut.
+    /// The level whose process has the cut.
     level: u32,
     base: usize,
     low: f64,
     high: f64,
 }
 
-/// A cell, as the place that a walk from the root cell has reached.
+/// The cell that a walk from the root cell has reached.
 #[derive(Debug)]
 pub(crate) struct Cell<'a> {
     domain: &'a Domain,
@@ -53,12 +54,12 @@ pub(crate) struct Cell<'a> {
     base: usize,
     levels: Vec<Level>,
     rates: Vec<SumTree>,
-    /// Whether `rates` were left behind.
+    /// Whether `rates` are out of date.
     stale: bool,
     steps: Vec<Step>,
     /// The levels before every step, `levels.len()` of them a step.
     saved: Vec<Level>,
-    /// The sums of rates that the steps changed, as they were.
+    /// The former values of the sums of rates that the steps changed.
     saved_sums: Vec<f64>,
     root: Root,
 }
@@ -90,8 +91,8 @@ impl<'a> Cell<'a> {
         cell
     }
 
-    /// Moves to the cell of the tree with key `key` that lies below some of its cuts, given with their sides
-    /// from the last one up to the root's. From then on this is depth 0.
+    /// Moves to the cell of the tree with key `key` below some cuts, given with their sides from the last
+    /// cut up to the root's. Depths count from there.
     pub(crate) fn place(&mut self, key: Key, path: &[(Cut, bool)]) {
         self.steps.clear();
         self.saved.clear();
@@ -105,7 +106,7 @@ impl<'a> Cell<'a> {
         for &(cut, right) in path.iter().rev() {
             self.go(self.level_of(cut), cut, right);
         }
-        // At another base the shells have other holes; and a long path has cut most features.
+        // At another base the shells have other holes; and a long path has cut most features anyway.
         self.stale = self.base > 0 || path.len() >= self.low.len();
         for level in 0..if self.stale { 0 } else { self.levels.len() } {
             let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
@@ -137,7 +138,7 @@ impl<'a> Cell<'a> {
         self.take(level, cut, right);
     }
 
-    /// Goes back up until `depth` cuts are between the root cell and this one.
+    /// Goes back up to the cell below `depth` cuts.
     pub(crate) fn ascend_to(&mut self, depth: usize) {
         while self.steps.len() > depth {
             let step = self.steps.pop().expect("longer than depth");
@@ -152,7 +153,7 @@ impl<'a> Cell<'a> {
                     rates.restore(d, &mut self.saved_sums);
                 }
             } else {
-                // Levels below a base that was left have not been kept up.
+                // Rates of levels below the base were not updated.
                 self.base = step.base;
                 self.stale = true;
             }
@@ -196,10 +197,10 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Draws the dimension and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
+    /// Draws the feature and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
     fn draw_place(&self, level: usize) -> (u32, f64) {
         let key = self.levels[level].key;
-        let d = self.rates[level].find(key.dimension());
+        let d = self.rates[level].find(key.feature());
         let (low, high) = self.part(level, d);
         let u = key.location();
         let threshold = match self.hole(level, d) {
@@ -217,7 +218,7 @@ impl<'a> Cell<'a> {
         (d as u32, threshold)
     }
 
-    /// The level whose process a cut here belongs to: where one level cuts, no other does.
+    /// The level whose process has a cut here: levels' processes cut disjoint places.
     fn level_of(&self, cut: Cut) -> usize {
         let last = self.levels.len() - 1;
         let cuts = |&level: &usize| {
@@ -227,7 +228,7 @@ impl<'a> Cell<'a> {
         (self.base..last).find(cuts).unwrap_or(last)
     }
 
-    /// Goes to one side of a level's pending cut, from where it can be gone back.
+    /// Goes to one side of a level's pending cut, so that `ascend_to` can undo it.
     fn take(&mut self, level: usize, cut: Cut, right: bool) {
         let d = cut.feature as usize;
         let (feature, low, high, base) = (cut.feature, self.low[d], self.high[d], self.base);
@@ -244,7 +245,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Goes to one side of a level's cut; whether that has another base. Rates are left behind.
+    /// Goes to one side of a level's cut; returns whether the base changed. Rates are not updated.
     fn go(&mut self, level: usize, cut: Cut, right: bool) -> bool {
         let d = cut.feature as usize;
         // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other: right
@@ -265,7 +266,7 @@ impl<'a> Cell<'a> {
         outer
     }
 
-    /// The cell's part of `K_level` in one dimension.
+    /// The cell's part of `K_level` in one feature.
     fn part(&self, level: usize, d: usize) -> (f64, f64) {
         if level + 1 == self.levels.len() {
             // All of it: the root cell is the box of the last level.
@@ -275,12 +276,12 @@ impl<'a> Cell<'a> {
         (self.low[d].max(low), self.high[d].min(high))
     }
 
-    /// The box within a shell, in one dimension; none at the base level, which has all of its part.
+    /// The box within a shell, in one feature; none at the base level, which has all of its part.
     fn hole(&self, level: usize, d: usize) -> Option<(f64, f64)> {
         (level > self.base).then(|| self.domain.bounds(level - 1, d))
     }
 
-    /// The rate of one dimension at one level, in units of one over time.
+    /// The rate of one feature at one level, in units of one over time.
     fn rate(&self, level: usize, d: usize) -> f64 {
         let (low, high) = self.part(level, d);
         let length = match self.hole(level, d) {
@@ -290,14 +291,14 @@ impl<'a> Cell<'a> {
                 below + above
             }
         };
-        // An interval that holds one number is not cut: it could not become smaller.
+        // An interval of one number is not cut: it cannot become smaller.
         if !holds_two(low, high) {
             return 0.0;
         }
         (self.domain.rates()[d] * length).max(0.0)
     }
 
-    /// Brings the rates up to date.
+    /// Updates all rates.
     fn freshen(&mut self) {
         self.stale = false;
         for level in self.base..self.levels.len() {
@@ -311,16 +312,16 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The lengths of a cell's sides below and above a hole. A cell does not hold its lower bound: with no number between
-/// that and the hole, a cut there would leave the cell as it is, again and again.
+/// The lengths of a cell's parts below and above a hole. A cell does not hold its lower bound: with no
+/// number between that and the hole, a cut there would leave the cell unchanged, for ever.
 fn beside((low, high): (f64, f64), (hole_low, hole_high): (f64, f64)) -> (f64, f64) {
     let below = if holds_two(low, hole_low) { hole_low - low } else { 0.0 };
     (below, (high - hole_high).max(0.0))
 }
 
-/// Whether there are two numbers or more in `(low, high]`.
+/// Whether `(low, high]` holds at least two numbers.
 fn holds_two(low: f64, high: f64) -> bool {
-    // The first is quick, and enough for all but the narrowest.
+    // The first condition is fast, and decides all but the narrowest intervals.
     high - low > f64::EPSILON * high.abs() + f64::MIN_POSITIVE || high.next_down() > low
 }
 
@@ -328,115 +329,6 @@ fn holds_two(low: f64, high: f64) -> bool {
 fn within(low: f64, high: f64, along: f64) -> f64 {
     let at = low + along;
     if at < high { at.max(low) } else { high.next_down().max(low) }
-}
-
-/// Non-negative numbers under a binary tree of their sums: to set one and to pick one in proportion
-/// take logarithmic time, and the sums are a function of the numbers alone, not of how they came to be.
-#[derive(Debug, Clone)]
-struct SumTree {
-    /// The sums, root at 1; the numbers begin at `leaves`.
-    sums: Vec<f64>,
-    leaves: usize,
-}
-
-impl SumTree {
-    fn new(n: usize) -> Self {
-        let leaves = n.next_power_of_two();
-        Self { sums: vec![0.0; 2 * leaves], leaves }
-    }
-
-    /// Of no numbers.
-    const fn empty() -> Self {
-        Self { sums: Vec::new(), leaves: 0 }
-    }
-
-    /// The numbers. Whoever changes them calls [`SumTree::sum`].
-    fn numbers(&mut self) -> &mut [f64] {
-        &mut self.sums[self.leaves..]
-    }
-
-    /// Takes the numbers of another tree of as many.
-    fn copy_numbers(&mut self, other: &Self) {
-        self.sums[self.leaves..].copy_from_slice(&other.sums[self.leaves..]);
-    }
-
-    fn sum(&mut self) {
-        let mut n = self.leaves;
-        while n > 1 {
-            // A row of the tree from the row below it.
-            let (above, below) = self.sums[n / 2..2 * n].split_at_mut(n / 2);
-            for (sum, pair) in above.iter_mut().zip(below.as_chunks::<2>().0) {
-                *sum = pair[0] + pair[1];
-            }
-            n /= 2;
-        }
-    }
-
-    /// Sets a number; what it and the sums above it were goes on a stack.
-    fn change(&mut self, index: usize, number: f64, stack: &mut Vec<f64>) {
-        let mut i = self.leaves + index;
-        let mut sum = number;
-        loop {
-            stack.push(std::mem::replace(&mut self.sums[i], sum));
-            if i == 1 {
-                break;
-            }
-            // Of left and right, or right and left: that is the same.
-            sum += self.sums[i ^ 1];
-            i /= 2;
-        }
-    }
-
-    /// Undoes the last change that is on the stack.
-    fn restore(&mut self, index: usize, stack: &mut Vec<f64>) {
-        let mut i = self.leaves + index;
-        let start = stack.len() - 1 - i.ilog2() as usize;
-        for &sum in &stack[start..] {
-            self.sums[i] = sum;
-            i /= 2;
-        }
-        stack.truncate(start);
-    }
-
-    fn total(&self) -> f64 {
-        self.sums[1]
-    }
-
-    /// The index at fraction `u` of the total; never one whose number is zero.
-    fn find(&self, u: f64) -> usize {
-        let sums = &self.sums[..2 * self.leaves];
-        let (mut i, mut rest) = (1, u * sums[1]);
-        if !self.leaves.ilog2().is_multiple_of(2) {
-            let right = goes_right(rest, sums[2], sums[3]);
-            rest = either(right, rest, rest - sums[2]);
-            i = 2 + right as usize;
-        }
-        // Two depths at a time: where the first leads to, and where each of its sides would lead to, are found side by
-        // side. Every fit waits for this.
-        while i < self.leaves {
-            let below = &sums[4 * i..4 * i + 4];
-            let beyond = rest - sums[2 * i];
-            let right = goes_right(rest, sums[2 * i], sums[2 * i + 1]);
-            let of_left = goes_right(rest, below[0], below[1]);
-            let of_right = goes_right(beyond, below[2], below[3]);
-            let again = (of_left & !right) | (of_right & right);
-            rest = either(right, rest, beyond);
-            rest = either(again, rest, rest - either(right, below[0], below[2]));
-            i = 4 * i + 2 * right as usize + again as usize;
-        }
-        i - self.leaves
-    }
-}
-
-/// Whether a number lies beyond the left one of two sums, and the right one is not zero: 0 or 1, for nobody could foresee
-/// where a branch goes.
-fn goes_right(rest: f64, left: f64, right: f64) -> u64 {
-    u64::from(right > 0.0) & u64::from(rest >= left)
-}
-
-/// One number if `which` is 0, the other if it is 1.
-fn either(which: u64, zero: f64, one: f64) -> f64 {
-    f64::from_bits((zero.to_bits() & which.wrapping_sub(1)) | (one.to_bits() & which.wrapping_neg()))
 }
 
 #[cfg(test)]
@@ -454,7 +346,7 @@ mod tests {
         while cuts.len() < n {
             let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
             cuts.push(cut);
-            cell.descend(x[cut.feature as usize] > cut.threshold);
+            cell.descend(cut.goes_right(x[cut.feature as usize]));
         }
         cuts
     }
@@ -472,7 +364,7 @@ mod tests {
                 let last = near.last().map_or(0.0, |cut| cut.time);
                 for level in own + 1..=4 {
                     let mut far = path(&domain, level, seed, &x, 400);
-                    // A cut of an outer shell lies outside the box in its dimension.
+                    // A cut of an outer shell lies outside the box in its feature.
                     far.retain(|cut| {
                         let (low, high) = domain.bounds(own as usize, cut.feature as usize);
                         cut.threshold >= low && cut.threshold < high && cut.time <= last
@@ -495,7 +387,7 @@ mod tests {
                 let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 0));
                 let mut n = 0;
                 while let Some(cut) = cell.next_cut(f64::INFINITY) {
-                    cell.descend(x > cut.threshold);
+                    cell.descend(cut.goes_right(x));
                     n += 1;
                     assert!(n < 2000, "level {level}, seed {seed}, to {x}");
                 }
@@ -556,7 +448,7 @@ mod tests {
         }
     }
 
-    /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in dimension `d` with
+    /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in feature `d` with
     /// probability in proportion, uniformly between them (projectivity), inside and outside `K_0`.
     #[test]
     fn two_points_are_parted_by_the_law() {
@@ -571,8 +463,8 @@ mod tests {
                 let cut = loop {
                     let cut = cell.next_cut(f64::INFINITY).unwrap();
                     let d = cut.feature as usize;
-                    let right = x[d] > cut.threshold;
-                    if right != (y[d] > cut.threshold) {
+                    let right = cut.goes_right(x[d]);
+                    if right != cut.goes_right(y[d]) {
                         break cut;
                     }
                     cell.descend(right);
@@ -586,49 +478,8 @@ mod tests {
             let p = lengths[0] / rate;
             // Five standard errors each.
             assert!((time / n * rate - 1.0).abs() < 5.0 / n.sqrt(), "mean time, level {level}");
-            assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "dimension, level {level}");
+            assert!((first / n - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "feature, level {level}");
             assert!((along / n - 0.5).abs() < 5.0 / (12.0 * n).sqrt(), "location, level {level}");
         }
-    }
-
-    #[test]
-    fn sum_tree_finds_what_a_walk_of_single_depths_finds() {
-        let mut stream = crate::random::keyed::Stream::new(0, 0);
-        for n in 1..70 {
-            let mut tree = SumTree::new(n);
-            let numbers: Vec<f64> =
-                (0..n).map(|_| if stream.below(3) == 0 { 0.0 } else { stream.unit() }).collect();
-            tree.numbers()[..n].copy_from_slice(&numbers);
-            tree.sum();
-            for _ in 0..100 {
-                let u = stream.unit();
-                let (mut i, mut rest) = (1, u * tree.total());
-                while i < tree.leaves {
-                    let right = tree.sums[2 * i + 1] > 0.0 && rest >= tree.sums[2 * i];
-                    rest -= if right { tree.sums[2 * i] } else { 0.0 };
-                    i = 2 * i + usize::from(right);
-                }
-                assert_eq!(tree.find(u), i - tree.leaves);
-            }
-        }
-    }
-
-    #[test]
-    fn sum_tree_picks_in_proportion_and_never_zero() {
-        let numbers = [0.0, 2.0, 0.0, 0.0, 1.0, 3.0, 0.0];
-        let mut tree = SumTree::new(numbers.len());
-        tree.numbers()[..numbers.len()].copy_from_slice(&numbers);
-        tree.sum();
-        assert_eq!(tree.total(), 6.0);
-        let picked: Vec<usize> = (0..6).map(|i| tree.find((f64::from(i) + 0.5) / 6.0)).collect();
-        assert_eq!(picked, [1, 1, 4, 5, 5, 5]);
-        assert_eq!(tree.find(1.0 - f64::EPSILON / 2.0), 5);
-        let (before, mut stack) = (tree.sums.clone(), Vec::new());
-        tree.change(5, 0.0, &mut stack);
-        assert_eq!((tree.total(), tree.find(1.0 - f64::EPSILON / 2.0)), (3.0, 4));
-        tree.change(1, 1.0, &mut stack);
-        tree.restore(1, &mut stack);
-        tree.restore(5, &mut stack);
-        assert_eq!(tree.sums, before);
     }
 }

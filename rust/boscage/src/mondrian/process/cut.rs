@@ -1,6 +1,8 @@
-//! A cut of a cell, and the one rule that sends a value to a side.
+//! Cuts of cells, and the side to which a cut sends a value.
 
-/// A cut of a cell: rows with `x[feature] <= threshold` go left.
+use crate::data::goes_right;
+
+/// A cut of a cell. [`goes_right`] sends rows to its sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) time: f64,
@@ -8,7 +10,15 @@ pub(crate) struct Cut {
     pub(crate) threshold: f64,
 }
 
-/// A cut that all rows below it pass on one side.
+impl Cut {
+    /// The side of a value of the cut's feature.
+    #[inline]
+    pub(crate) fn goes_right(self, value: f64) -> bool {
+        goes_right(value, self.threshold)
+    }
+}
+
+/// A cut of a cell that leaves all rows of a node on one side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SkippedCut {
     pub(crate) threshold: f64,
@@ -21,6 +31,12 @@ pub(crate) struct SkippedCut {
 impl SkippedCut {
     pub(crate) fn of(Cut { time, feature, threshold }: Cut, right: bool) -> Self {
         Self { threshold, time, feature, right }
+    }
+
+    /// Whether a value of the cut's feature is on the rows' side.
+    #[inline]
+    pub(crate) fn keeps(self, value: f64) -> bool {
+        goes_right(value, self.threshold) == self.right
     }
 
     pub(crate) fn cut(self) -> Cut {

@@ -1,6 +1,6 @@
 //! The boxes `K_0 < K_1 < ...` on which the keyed process lives, and the rate of every feature.
 
-use crate::data::Rows;
+use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 
@@ -33,7 +33,7 @@ pub struct Domain {
     inner: Coordinates,
 }
 
-/// What the process sees of a domain.
+/// The domain as the process uses it.
 #[derive(Debug, Clone, PartialEq)]
 struct Coordinates {
     low: Vec<f64>,
@@ -84,7 +84,7 @@ impl Domain {
         }
         let unit = |d: usize| {
             let range = high[d] - low[d];
-            // So narrow a range is a single value: cuts in it would all come at time zero.
+            // Such a narrow range counts as a single value: cuts in it would all come at time zero.
             if range > 0.0 && weights[d] / range < HIGHEST_RATE { range } else { 1.0 }
         };
         let units: Vec<f64> = (0..n).map(unit).collect();
@@ -183,7 +183,7 @@ impl Domain {
         self.weights.iter().sum()
     }
 
-    /// Rows' coordinates, if they are others than their values.
+    /// Rows' coordinates, if the domain has maps.
     pub(crate) fn coordinates(&self, rows: Rows<'_>) -> Option<Vec<f32>> {
         let maps = self.maps.as_ref()?;
         let of = |(d, x): (usize, f64)| maps[d].coordinate(self.low[d], self.units[d], x);
@@ -193,10 +193,10 @@ impl Domain {
     /// The largest value of a feature that goes left at a cut of its coordinate.
     pub(crate) fn threshold(&self, d: usize, cut: f64) -> f64 {
         let Some(maps) = &self.maps else { return cut };
-        largest(|x| f64::from(maps[d].coordinate(self.low[d], self.units[d], x)) <= cut)
+        largest(|x| !goes_right(f64::from(maps[d].coordinate(self.low[d], self.units[d], x)), cut))
     }
 
-    /// Bounds of `K_level` in one dimension, in coordinates.
+    /// Bounds of `K_level` in one feature, in coordinates.
     pub(crate) fn bounds(&self, level: usize, d: usize) -> (f64, f64) {
         let (low, high) = (self.inner.low[d], self.inner.high[d]);
         if level == 0 {
@@ -212,7 +212,7 @@ impl Domain {
     pub(crate) fn level_of(&self, x: impl Iterator<Item = f64>) -> std::result::Result<u32, usize> {
         let mut level = 0;
         for (feature, value) in x.enumerate() {
-            // A feature that is switched off cuts nothing, wherever its values lie.
+            // A feature with rate 0 is never cut, wherever its values lie.
             if self.inner.rates[feature] == 0.0 {
                 continue;
             }
@@ -229,7 +229,7 @@ impl Domain {
         Ok(level)
     }
 
-    /// That a row is too far out in one feature.
+    /// The error for a row that is too far out in one feature.
     pub(crate) fn too_far(&self, row: usize, feature: usize, value: f64) -> Error {
         let (low, high) = (self.low[feature], self.high[feature]);
         Error::TooFar { row, feature, value, low, high, max_level: MAX_LEVEL }

@@ -14,7 +14,7 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Of some targets, which are put in order so that no other order matters.
+    /// Of some targets, which are sorted first, so that their order does not matter.
     pub(crate) fn of(targets: &mut [f64]) -> Self {
         targets.sort_unstable_by(f64::total_cmp);
         let (first, last) = (targets[0], targets[targets.len() - 1]);
@@ -42,11 +42,11 @@ impl Moments {
 
 /// The moments at every node of one tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct NodeMoments {
     moments: Vec<Moments>,
 }
 
-impl Numbers {
+impl NodeMoments {
     pub(crate) fn moments(&self, node: NodeId) -> Moments {
         self.moments[node.index()]
     }
@@ -59,11 +59,11 @@ impl Numbers {
     }
 }
 
-impl Statistics for Numbers {
+impl Statistics for NodeMoments {
     type Target = f64;
 
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
-        /// Nearly no leaf has more rows.
+        /// Few leaves have more rows.
         const FEW: usize = 16;
         let target = |&row: &RowId| targets[row as usize];
         let moments = match rows {
@@ -80,9 +80,10 @@ impl Statistics for Numbers {
 
     fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> Option<bool> {
         let Moments { mean, squares } = self.moments(leaf);
-        // Else the mean must be taken over all rows in their own order, not in that of their coming.
+        // Otherwise the mean has to be computed from all rows in sorted order, not in that of their
+        // arrival.
         let same = squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean);
-        // The parent weighs by numbers of rows.
+        // The parent's moments depend on the number of rows.
         same.then_some(true)
     }
 

@@ -1,19 +1,14 @@
-//! The arena: binary trees of cuts in flat arrays, with the rows of every leaf. Knows no model.
+//! The arena: a binary tree of cuts in flat arrays, with the rows of every leaf. It knows no posterior.
 //!
-//! A *split* separates rows. A cut that left all rows of its cell on one side (DESIGN: a *skipped* cut) is
-//! not a node but an entry of the *run* above the next split or leaf: it is where a new row may branch off.
-//! Runs are slices of one pool whose entries never change. To insert a split is to cut a run in two around
-//! one entry, which stays where it was; to take it out again joins the two slices around it.
+//! A *split* separates rows. A cut that leaves all rows of its cell on one side (a *skipped cut*) is not a node but an entry
+//! of the *run* above the next split or leaf: it is where a new row may branch off.
 
-use crate::data::RowId;
+use crate::data::{RowId, fetch, goes_right};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
-use std::num::NonZeroU32;
-use std::ops::Range;
+use crate::mondrian::tree::skipped_cuts::{SkippedCuts, SkippedRun};
 
-use crate::data::fetch;
-
-/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Dense, so that what a model keeps
-/// at nodes can lie in arrays by [`NodeId::index`].
+/// A split or leaf of a tree: even numbers are splits, odd ones leaves. Numbers are dense, so that data of
+/// nodes can lie in arrays by [`NodeId::index`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
@@ -30,12 +25,12 @@ impl NodeId {
         Self((at as u32) << 1 | 1)
     }
 
-    /// Where an array by node keeps this one.
+    /// The position in arrays over all nodes.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Where an array of splits alone, or of leaves alone, keeps this one.
+    /// The position in arrays over splits alone, or over leaves alone.
     pub(crate) fn rank(self) -> usize {
         (self.0 >> 1) as usize
     }
@@ -44,21 +39,21 @@ impl NodeId {
         self.0 & 1 == 1
     }
 
-    fn some(self) -> Option<Self> {
+    pub(super) fn some(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
     }
 }
 
-/// Where a subtree hangs.
+/// The place of a subtree: the root, or one side of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum NodeLink {
     Root,
     Child { of: NodeId, right: bool },
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// Separates its rows.
     Split(NodeId, NodeId),
     Leaf,
@@ -66,75 +61,37 @@ pub(crate) enum Kind {
 
 /// A split, 40 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Split {
+struct SplitNode {
     threshold: f64,
     time: f64,
     feature: u32,
     children: [NodeId; 2],
     n_rows: u32,
-    /// The skipped cuts above.
-    run: Run,
+    /// The skipped cuts right above.
+    run: SkippedRun,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Leaf {
+struct LeafNode {
     /// Ends of the list of rows.
     first: u32,
     last: u32,
     n_rows: u32,
-    /// None if the stopping rule holds the leaf: nobody knows its cell's cuts.
-    run: Option<Run>,
-}
-
-/// Skipped cuts: a slice of the pool.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Run {
-    start: u32,
-    /// The length's complement, which is not zero: a leaf without a run takes no more room.
-    not_len: NonZeroU32,
-}
-
-impl Default for Run {
-    fn default() -> Self {
-        Self::new(0, 0)
-    }
-}
-
-impl Run {
-    fn new(start: u32, len: u32) -> Self {
-        Self { start, not_len: NonZeroU32::new(!len).expect("fewer cuts than numbers") }
-    }
-
-    fn len(self) -> u32 {
-        !self.not_len.get()
-    }
-
-    fn end(self) -> u32 {
-        self.start + self.len()
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end() as usize
-    }
-
-    pub(crate) fn is_empty(self) -> bool {
-        self.len() == 0
-    }
+    /// None for a paused leaf: its cell's cuts are not drawn.
+    run: Option<SkippedRun>,
 }
 
 /// A tree's structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Arena {
     root: NodeId,
-    splits: Vec<Split>,
-    leaves: Vec<Leaf>,
+    splits: Vec<SplitNode>,
+    leaves: Vec<LeafNode>,
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
-    skips: Vec<SkippedCut>,
-    /// Entries of `skips` that are in some run.
-    n_skips: usize,
-    /// Rows of a leaf as a list linked both ways, so that one leaves or enters in constant time.
-    next: Vec<u32>,
+    pub(super) skips: SkippedCuts,
+    /// Rows of a leaf as a doubly linked list, so that a row enters or leaves in constant time.
+    pub(super) next: Vec<u32>,
     previous: Vec<u32>,
 }
 
@@ -146,8 +103,7 @@ impl Arena {
             leaves: Vec::new(),
             free_splits: Vec::new(),
             free_leaves: Vec::new(),
-            skips: Vec::new(),
-            n_skips: 0,
+            skips: SkippedCuts::default(),
             next: Vec::new(),
             previous: Vec::new(),
         }
@@ -167,18 +123,18 @@ impl Arena {
         self.root.some()
     }
 
-    pub(crate) fn get(&self, link: Link) -> Option<NodeId> {
+    pub(crate) fn get(&self, link: NodeLink) -> Option<NodeId> {
         match link {
-            Link::Root => self.root.some(),
-            Link::Child { of, right } => self.child(of, right).some(),
+            NodeLink::Root => self.root.some(),
+            NodeLink::Child { of, right } => self.child(of, right).some(),
         }
     }
 
-    pub(crate) fn set(&mut self, link: Link, to: Option<NodeId>) {
+    pub(crate) fn set(&mut self, link: NodeLink, to: Option<NodeId>) {
         let to = to.unwrap_or(NodeId::NONE);
         match link {
-            Link::Root => self.root = to,
-            Link::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
+            NodeLink::Root => self.root = to,
+            NodeLink::Child { of, right } => self.splits[of.rank()].children[usize::from(right)] = to,
         }
     }
 
@@ -187,23 +143,23 @@ impl Arena {
         self.splits[split.rank()].children[usize::from(right)]
     }
 
-    pub(crate) fn kind(&self, node: NodeId) -> Kind {
+    pub(crate) fn kind(&self, node: NodeId) -> NodeKind {
         if node.is_leaf() {
-            return Kind::Leaf;
+            return NodeKind::Leaf;
         }
         let [left, right] = self.splits[node.rank()].children;
-        Kind::Split(left, right)
+        NodeKind::Split(left, right)
     }
 
-    /// Whether the stopping rule holds a leaf.
+    /// Whether a node is a leaf that the stopping rule pauses.
     pub(crate) fn is_paused(&self, node: NodeId) -> bool {
         node.is_leaf() && self.leaves[node.rank()].run.is_none()
     }
 
-    /// Says of a leaf that the stopping rule holds it from now on.
+    /// Pauses a leaf.
     pub(crate) fn pause(&mut self, leaf: NodeId) {
         if let Some(run) = self.leaves[leaf.rank()].run.take() {
-            self.n_skips -= run.len() as usize;
+            self.skips.free(run);
         }
     }
 
@@ -230,35 +186,35 @@ impl Arena {
         self.splits[split.rank()].n_rows -= n as u32;
     }
 
-    /// A split's time; a leaf's is the lifetime, which the arena does not know: infinity.
+    /// A split's time; infinity for a leaf, whose time is the lifetime, which the arena does not know.
     pub(crate) fn time(&self, node: NodeId) -> f64 {
         if node.is_leaf() { f64::INFINITY } else { self.splits[node.rank()].time }
     }
 
-    /// The times of splits by [`NodeId::rank`]; those that are free have some time too.
+    /// The times of splits by [`NodeId::rank`]; free places hold arbitrary times.
     pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.splits.iter().map(|split| split.time)
     }
 
     /// A split's cut.
     pub(crate) fn cut(&self, split: NodeId) -> Cut {
-        let Split { time, feature, threshold, .. } = self.splits[split.rank()];
+        let SplitNode { time, feature, threshold, .. } = self.splits[split.rank()];
         Cut { time, feature, threshold }
     }
 
-    /// The side that a point goes to, and the child there. `x <= threshold` goes left.
+    /// The side that a test row goes to, and the child there.
     pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
-        let Split { feature, threshold, children, .. } = &self.splits[split.rank()];
-        let right = x(*feature) > *threshold;
+        let SplitNode { feature, threshold, children, .. } = &self.splits[split.rank()];
+        let right = goes_right(x(*feature), *threshold);
         (right, children[usize::from(right)])
     }
 
     /// The skipped cuts right above a node, from the top. A paused leaf has none.
     pub(crate) fn skips(&self, node: NodeId) -> &[SkippedCut] {
-        &self.skips[self.run(node).range()]
+        self.skips.of(self.run(node))
     }
 
-    fn run(&self, node: NodeId) -> Run {
+    fn run(&self, node: NodeId) -> SkippedRun {
         if node.is_leaf() {
             self.leaves[node.rank()].run.unwrap_or_default()
         } else {
@@ -266,7 +222,7 @@ impl Arena {
         }
     }
 
-    fn set_run(&mut self, node: NodeId, run: Run) {
+    fn set_run(&mut self, node: NodeId, run: SkippedRun) {
         if node.is_leaf() {
             self.leaves[node.rank()].run = Some(run);
         } else {
@@ -274,11 +230,11 @@ impl Arena {
         }
     }
 
-    /// Reads what is asked of nodes first, of all of them together: so the processor waits for the memory of many at
-    /// a time, instead of each in turn.
+    /// Reads the first fields that insertions and removals need of some nodes, so that the processor
+    /// fetches them from memory at the same time instead of one after the other.
     pub(crate) fn fetch(&self, nodes: impl Iterator<Item = NodeId> + Clone) {
         let records = nodes.clone().fold(0, |seen, node| {
-            // Both ends: a record may lie on two lines of the cache.
+            // Both ends: a record may lie on two cache lines.
             let first = if node.is_leaf() {
                 self.leaves[node.rank()].first
             } else {
@@ -294,97 +250,63 @@ impl Arena {
         std::hint::black_box(records ^ skips);
     }
 
-    /// Reads all of the tree.
+    /// Reads all of the tree into the cache.
     pub(crate) fn fetch_all(&self) {
         fetch(&self.splits);
         fetch(&self.leaves);
-        fetch(&self.skips);
+        self.skips.fetch_all();
         fetch(&self.next);
     }
 
-    /// Opens a run for the node that is to be added next.
-    pub(crate) fn start_run(&self) -> Run {
-        Run::new(place(self.skips.len()), 0)
-    }
-
-    /// Adds a skipped cut to the run opened last.
-    pub(crate) fn push_skip(&mut self, run: &mut Run, skip: SkippedCut) {
-        self.skips.push(skip);
-        self.n_skips += 1;
-        *run = Run::new(run.start, run.len() + 1);
-    }
-
-    /// Makes the `k`-th skipped cut above a node a split, of which the node is the child on the side where it
-    /// was; the other child is yet to be set.
-    pub(crate) fn split_run(&mut self, link: Link, node: NodeId, k: usize) -> NodeId {
-        let run = self.run(node);
-        let k = k as u32;
-        let skip = self.skips[(run.start + k) as usize];
-        let split = self.add_split(skip.cut(), Run::new(run.start, k), 0);
-        self.n_skips -= 1;
-        self.set_run(node, Run::new(run.start + k + 1, run.len() - k - 1));
-        self.set(Link::Child { of: split, right: skip.right }, Some(node));
+    /// Makes the `k`-th skipped cut above a node a split. The node becomes its child on the cut's side; the
+    /// other child is still to be set.
+    pub(crate) fn split_run(&mut self, link: NodeLink, node: NodeId, k: usize) -> NodeId {
+        let (above, skip, below) = self.skips.part(self.run(node), k);
+        let split = self.add_split(skip.cut(), above, 0);
+        self.set_run(node, below);
+        self.set(NodeLink::Child { of: split, right: skip.right }, Some(node));
         self.set(link, Some(split));
         split
     }
 
     /// Takes out a split that has one child left: its cut is skipped from now on.
-    pub(crate) fn skip_split(&mut self, link: Link, split: NodeId) {
+    pub(crate) fn skip_split(&mut self, link: NodeLink, split: NodeId) {
         let [left, right] = self.splits[split.rank()].children;
         let (child, side) = if left == NodeId::NONE { (right, true) } else { (left, false) };
         if !self.is_paused(child) {
             let skip = SkippedCut::of(self.cut(split), side);
-            let run = self.join_runs(self.run(split), skip, self.run(child));
+            let run = self.skips.join(self.run(split), skip, self.run(child));
             self.set_run(child, run);
-            self.splits[split.rank()].run = Run::default();
+            self.splits[split.rank()].run = SkippedRun::default();
         }
         self.set(link, Some(child));
         self.remove(split);
     }
 
-    /// One run of two and the cut between them.
-    fn join_runs(&mut self, above: Run, between: SkippedCut, below: Run) -> Run {
-        self.n_skips += 1;
-        let len = above.len() + 1 + below.len();
-        let at = above.end() as usize;
-        // Nothing moved since the run was cut in two.
-        if at + 1 == below.start as usize && self.skips[at] == between {
-            return Run::new(above.start, len);
-        }
-        let start = place(self.skips.len());
-        self.skips.extend_from_within(above.range());
-        self.skips.push(between);
-        self.skips.extend_from_within(below.range());
-        Run::new(start, len)
-    }
-
-    /// Drops what is in no run from the pool, once that is most of it.
+    /// Compacts the pool of skipped cuts once most of it is unused.
     pub(crate) fn compact(&mut self) {
-        const LEAST: usize = 64;
-        if self.skips.len() < 2 * self.n_skips + LEAST {
+        if !self.skips.is_sparse() {
             return;
         }
-        let mut pool = Vec::with_capacity(self.n_skips);
+        let mut pool = SkippedCuts::with_room_of(&self.skips);
         for node in self.preorder() {
             if self.is_paused(node) {
                 continue;
             }
-            let start = pool.len() as u32;
-            pool.extend_from_slice(self.skips(node));
-            let len = pool.len() as u32 - start;
-            self.set_run(node, Run::new(start, len));
+            let run = pool.append(self.skips(node));
+            self.set_run(node, run);
         }
         self.skips = pool;
     }
 
-    pub(crate) fn add_split(
+    pub(super) fn add_split(
         &mut self,
         Cut { time, feature, threshold }: Cut,
-        run: Run,
+        run: SkippedRun,
         n_rows: usize,
     ) -> NodeId {
         let split =
-            Split { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
+            SplitNode { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
         if let Some(at) = self.free_splits.pop() {
             self.splits[at.rank()] = split;
             return at;
@@ -394,12 +316,12 @@ impl Arena {
     }
 
     /// A leaf of some rows; it is paused if it has no run.
-    pub(crate) fn add_leaf(
+    pub(super) fn add_leaf(
         &mut self,
-        run: Option<Run>,
+        run: Option<SkippedRun>,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> NodeId {
-        let leaf = Leaf { first: NONE, last: NONE, n_rows: 0, run };
+        let leaf = LeafNode { first: NONE, last: NONE, n_rows: 0, run };
         let id = if let Some(at) = self.free_leaves.pop() {
             self.leaves[at.rank()] = leaf;
             at
@@ -448,12 +370,12 @@ impl Arena {
         }
     }
 
-    /// Some row of a leaf.
+    /// One row of a leaf.
     pub(crate) fn any_row(&self, leaf: NodeId) -> RowId {
         self.leaves[leaf.rank()].first
     }
 
-    /// Rows of a leaf, in no order that means anything.
+    /// Rows of a leaf, in arbitrary order.
     pub(crate) fn leaf_rows(&self, leaf: NodeId) -> impl Iterator<Item = RowId> + '_ {
         let mut row = self.leaves[leaf.rank()].first;
         std::iter::from_fn(move || {
@@ -473,20 +395,20 @@ impl Arena {
 
     /// Frees one node.
     pub(crate) fn remove(&mut self, node: NodeId) {
-        self.n_skips -= self.run(node).len() as usize;
+        self.skips.free(self.run(node));
         if node.is_leaf() {
             self.leaves[node.rank()].run = None;
             self.free_leaves.push(node);
         } else {
-            self.splits[node.rank()].run = Run::default();
+            self.splits[node.rank()].run = SkippedRun::default();
             self.free_splits.push(node);
         }
     }
 
-    /// Puts the rows under a node at the end of a list. Nodes are looked at depth by depth, so that the processor
-    /// need not wait for one before it asks for the next.
+    /// Appends the rows under a node to a list. Nodes are visited depth by depth, so that their memory is
+    /// fetched at the same time.
     pub(crate) fn collect_rows(&self, node: NodeId, rows: &mut Vec<RowId>) {
-        // Most nodes of which somebody wants the rows are leaves.
+        // Most callers pass leaves.
         if node.is_leaf() {
             rows.extend(self.leaf_rows(node));
             return;
@@ -496,8 +418,8 @@ impl Arena {
         let mut i = 0;
         while i < nodes.len() {
             match self.kind(nodes[i]) {
-                Kind::Split(left, right) => nodes.extend([left, right]),
-                Kind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
+                NodeKind::Split(left, right) => nodes.extend([left, right]),
+                NodeKind::Leaf => rows.extend(self.leaf_rows(nodes[i])),
             }
             i += 1;
         }
@@ -507,7 +429,7 @@ impl Arena {
     pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
-            if let Kind::Split(left, right) = self.kind(node) {
+            if let NodeKind::Split(left, right) = self.kind(node) {
                 stack.extend([left, right]);
             }
             removed(node);
@@ -521,20 +443,20 @@ impl Arena {
         let mut stack: Vec<NodeId> = self.root().into_iter().collect();
         while let Some(node) = stack.pop() {
             order.push(node);
-            if let Kind::Split(left, right) = self.kind(node) {
+            if let NodeKind::Split(left, right) = self.kind(node) {
                 stack.extend([right, left]);
             }
         }
         order
     }
 
-    /// The same nodes depth by depth: the children of a split come together, and those of the next split next.
+    /// The same nodes depth by depth, the two children of a split next to each other.
     pub(crate) fn breadth_first(&self) -> Vec<NodeId> {
         let mut order = Vec::with_capacity(self.n_nodes());
         order.extend(self.root());
         let mut i = 0;
         while i < order.len() {
-            if let Kind::Split(left, right) = self.kind(order[i]) {
+            if let NodeKind::Split(left, right) = self.kind(order[i]) {
                 order.extend([left, right]);
             }
             i += 1;
@@ -542,7 +464,7 @@ impl Arena {
         order
     }
 
-    /// Gives back room that growing left over.
+    /// Frees memory that growing left unused.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.splits.shrink_to_fit();
         self.leaves.shrink_to_fit();
@@ -551,70 +473,10 @@ impl Arena {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.splits.capacity() * size_of::<Split>()
-            + self.leaves.capacity() * size_of::<Leaf>()
-            + self.skips.capacity() * size_of::<SkippedCut>()
+        self.splits.capacity() * size_of::<SplitNode>()
+            + self.leaves.capacity() * size_of::<LeafNode>()
+            + self.skips.bytes()
             + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
             + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()
     }
-
-    /// States every invariant of the structure: times increase, rows add up, every node is reached once,
-    /// every leaf holds its rows.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold, in words.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let (mut reached, mut n_skips) = (0, 0);
-        let mut held = vec![false; self.next.len()];
-        let mut stack: Vec<(NodeId, f64)> = self.root().map(|root| (root, 0.0)).into_iter().collect();
-        while let Some((node, after)) = stack.pop() {
-            reached += 1;
-            let skips = self.skips(node);
-            n_skips += skips.len();
-            let times = skips.iter().map(|skip| skip.time).chain([self.time(node)]);
-            if let Some((a, b)) = std::iter::once(after).chain(times.clone()).zip(times).find(|(a, b)| a > b)
-            {
-                return Err(format!("{node:?} is reached by a cut at {a}, then one at {b}"));
-            }
-            if let Kind::Split(left, right) = self.kind(node) {
-                let Some([left, right]) = left.some().zip(right.some()).map(<[NodeId; 2]>::from) else {
-                    return Err(format!("{node:?} lacks a child"));
-                };
-                let n = self.n_rows(left) + self.n_rows(right);
-                if n != self.n_rows(node) {
-                    return Err(format!("{node:?} counts {} rows, its children {n}", self.n_rows(node)));
-                }
-                stack.extend([(left, self.time(node)), (right, self.time(node))]);
-            } else {
-                self.check_leaf(node, &mut held)?;
-            }
-        }
-        for (found, expected, what) in
-            [(reached, self.n_nodes(), "nodes in use"), (n_skips, self.n_skips, "skipped cuts")]
-        {
-            if found != expected {
-                return Err(format!("{found} {what}, {expected} counted"));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_leaf(&self, leaf: NodeId, held: &mut [bool]) -> Result<(), String> {
-        let mut n = 0;
-        for row in self.leaf_rows(leaf) {
-            if std::mem::replace(&mut held[row as usize], true) {
-                return Err(format!("row {row} is in two leaves"));
-            }
-            n += 1;
-        }
-        if n != self.n_rows(leaf) || n == 0 {
-            return Err(format!("leaf {leaf:?} holds {n} rows and counts {}", self.n_rows(leaf)));
-        }
-        Ok(())
-    }
-}
-
-/// A place in the pool of skipped cuts.
-fn place(at: usize) -> u32 {
-    u32::try_from(at).expect("a tree has fewer than 2^32 skipped cuts")
 }

@@ -1,176 +1,130 @@
-//! How a tree grows: rows go down it together, and what is new is built where they branch off.
+//! Inserting rows into a tree; a new tree inserts all of its rows.
+//!
+//! This replaces Algorithms 5.5 and 5.6, and 5.10, 6.3 and 6.4, which pause. A row walks down the tree; it
+//! branches off at the first remembered cut, skipped or a split's, that separates it from a node's rows.
+//! Where there is no node yet, and at a paused leaf whose pause ends, rows get a new subtree, for which
+//! further cuts of the cell are drawn (Algorithm 5.9 by cuts of cells).
 
 use crate::control::Control;
-use crate::data::RowId;
-use crate::data::{Scalar, Table};
+use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
-use crate::mondrian::process::cell::Cell;
-use crate::mondrian::process::cut::{Cut, SkippedCut};
-use crate::mondrian::process::domain::Domain;
-use crate::mondrian::tree::arena::{Arena, Link, NodeId, Run};
+use crate::mondrian::process::cut::SkippedCut;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::{NodeId, NodeLink};
+use crate::mondrian::tree::box_moves::Moved;
+use crate::mondrian::tree::process::{Process, partition};
+use crate::mondrian::tree::scratch::{Block, Changed, Scratch, Site, Task, Touched};
+use crate::mondrian::tree::skipped_cuts::SkippedRun;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::mondrian::tree::{Process, Task, Touched, Tree, partition};
-use crate::random::keyed::Key;
 
-/// What insertions and removals need besides the tree. It serves one tree after the other, so that little room
-/// is asked for anew.
-#[derive(Debug)]
-pub(crate) struct Workbench<'a> {
-    /// Where cuts are drawn.
-    cell: Cell<'a>,
-    /// Cuts and sides from there up to the root.
-    path: Vec<(Cut, bool)>,
-    /// Nodes that rows came to or left, parents first.
-    pub(crate) touched: Vec<Touched>,
-    /// Nodes of one depth, and of the next.
-    wave: Vec<Task>,
-    next: Vec<Task>,
-    sites: Vec<Site>,
-    /// The sites' rows.
-    rows: Vec<RowId>,
-    blocks: Vec<Block>,
-    scratch: Vec<RowId>,
-}
-
-/// Rows that a new subtree at `link` is to hold.
-#[derive(Debug, Clone, Copy)]
-struct Site {
-    link: Link,
-    parent: u32,
-    start: usize,
-    end: usize,
-}
-
-/// Rows of a site that a new subtree at `link` is to hold; its cell is reached from the one below `depth` cuts
-/// by going to `side` of that cell's cut.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    link: Link,
-    start: usize,
-    end: usize,
-    depth: usize,
-    side: Option<bool>,
-    parent: u32,
-}
-
-impl<'a> Workbench<'a> {
-    /// For trees in the box of a level.
-    pub(crate) fn new(domain: &'a Domain, level: u32) -> Self {
-        Self {
-            // Any key: it is placed anew for every site.
-            cell: Cell::root(domain, level, Key::of_tree(0, 0)),
-            path: Vec::new(),
-            touched: Vec::new(),
-            wave: Vec::new(),
-            next: Vec::new(),
-            sites: Vec::new(),
-            rows: Vec::new(),
-            blocks: Vec::new(),
-            scratch: Vec::new(),
-        }
-    }
-
-    /// The nodes that the last insertion made or brought rows to, parents first.
-    pub(crate) fn touched(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
-        self.touched.iter().map(|touched| touched.node)
-    }
-
-    /// Clears the list of touched nodes for a way down that begins with a task.
-    pub(crate) fn start(&mut self, task: Task) {
-        self.touched.clear();
-        self.next.clear();
-        if !task.is_empty() {
-            self.next.push(task);
-        }
-        self.make_room(task.range().len());
-    }
-
-    /// The tasks of the next depth, if there are any.
-    pub(crate) fn next_wave(&mut self, arena: &Arena) -> Option<Vec<Task>> {
-        if self.next.is_empty() {
-            return None;
-        }
-        let spare = std::mem::take(&mut self.wave);
-        let wave = std::mem::replace(&mut self.next, spare);
-        arena.fetch(wave.iter().filter_map(|task| task.node));
-        Some(wave)
-    }
-
-    /// Gives back the room of a wave that is done.
-    pub(crate) fn reuse(&mut self, mut wave: Vec<Task>) {
-        wave.clear();
-        self.wave = wave;
-    }
-
-    /// Notes that rows came to a node, or left it; its place in the list.
-    pub(crate) fn touch(&mut self, touched: Touched) -> u32 {
-        self.touched.push(touched);
-        self.touched.len() as u32 - 1
-    }
-
-    /// Sends rows to the two sides of a split.
-    pub(crate) fn part<S: Scalar>(
+impl<S: Scalar, P: Statistics> Tree<S, P> {
+    /// Inserts rows (numbered in the table; their order is lost), as Algorithms 5.1 and 6.1 draw a tree and Algorithms 5.5
+    /// and 6.3 extend one.
+    ///
+    /// # Errors
+    /// An interrupt: the tree is then unusable.
+    pub(crate) fn insert(
         &mut self,
-        arena: &Arena,
-        split: NodeId,
-        task: &Task,
-        parent: u32,
         rows: &mut [RowId],
-        table: &Table<'_, S>,
+        process: &Process<'_, S, P::Target>,
+        scratch: &mut Scratch<'_>,
+        control: &Control,
+    ) -> Result<()> {
+        self.arena.reserve_rows(process.targets.len());
+        Insertion { tree: self, process, scratch, control, names: None }.run(rows)?;
+        self.refresh_grown(&mut scratch.touched, rows, process);
+        self.arena.compact();
+        Ok(())
+    }
+
+    /// Brings statistics and boxes up to date, children before parents.
+    fn refresh_grown(
+        &mut self,
+        touched: &mut [Touched],
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
     ) {
-        let cut = arena.cut(split);
-        let n_left = match &mut rows[task.range()] {
-            // Most nodes are reached by one row.
-            &mut [row] => usize::from(table.column(cut.feature, 1).at(row) <= cut.threshold),
-            here => partition(here, &mut self.scratch, table, cut),
-        };
-        let middle = task.start + n_left as u32;
-        for (right, start, end) in [(false, task.start, middle), (true, middle, task.end)] {
-            if start < end {
-                let (link, node) = (Link::Child { of: split, right }, arena.child(split, right));
-                self.next.push(Task { link, node: Some(node), start, end, parent });
+        if touched.len() == self.arena.n_nodes() {
+            // A new tree: memory for all of its boxes at once.
+            self.boxes.reserve(&self.arena, touched.iter().map(|touched| touched.node));
+        }
+        self.boxes.start();
+        self.boxes.fetch(&self.arena, touched.iter().map(|touched| touched.node));
+        for i in (0..touched.len()).rev() {
+            let this = touched[i];
+            let changed = match (this.node.is_leaf(), this.fresh) {
+                (true, true) => {
+                    self.boxes.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (true, false) => self.refresh_grown_leaf(&this, rows, process),
+                (false, true) => {
+                    self.arena.count_rows(this.node);
+                    self.join(this.node);
+                    self.boxes.set(&self.arena, this.node, process.table);
+                    Changed::ALL
+                }
+                (false, false) => {
+                    let (below, added) = (this.below, this.rows(rows));
+                    let statistics = below.statistics && self.join(this.node);
+                    let boxes = self.boxes.grow(&self.arena, this.node, below.boxes, added, process.table);
+                    Changed { statistics, boxes }
+                }
+            };
+            if let Some(parent) = touched.get_mut(this.parent as usize) {
+                parent.below.include(changed);
             }
         }
     }
 
-    fn make_room(&mut self, n: usize) {
-        if self.scratch.len() < n {
-            self.scratch.resize(n, 0);
+    fn refresh_grown_leaf(
+        &mut self,
+        this: &Touched,
+        rows: &[RowId],
+        process: &Process<'_, S, P::Target>,
+    ) -> Changed {
+        let (leaf, added) = (this.node, this.rows(rows));
+        let n_rows = self.arena.n_rows(leaf);
+        let statistics = self.statistics.grow_leaf(leaf, n_rows, added, process.targets);
+        if statistics.is_none() {
+            self.set_leaf(leaf, process.targets);
         }
+        let boxes = self.boxes.grow(&self.arena, leaf, Moved::Anything, added, process.table);
+        Changed { statistics: statistics.unwrap_or(true), boxes }
     }
 }
 
-/// An insertion at work.
-pub(crate) struct Growth<'g, 'p, 'd, S, P: Statistics> {
-    pub(crate) tree: &'g mut Tree<S, P>,
-    pub(crate) process: &'g Process<'p, S, P::Target>,
-    pub(crate) bench: &'g mut Workbench<'d>,
-    pub(crate) control: &'g Control,
-    /// The forest's numbers of the process' rows, if these are a copy of some.
-    pub(crate) names: Option<&'g [RowId]>,
+/// An insertion in progress.
+struct Insertion<'g, 'p, 'd, S, P: Statistics> {
+    tree: &'g mut Tree<S, P>,
+    process: &'g Process<'p, S, P::Target>,
+    scratch: &'g mut Scratch<'d>,
+    control: &'g Control,
+    /// The forest's row numbers, if the process' table is a copy of some rows.
+    names: Option<&'g [RowId]>,
 }
 
-impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
-    /// Inserts rows; statistics of splits, and boxes, are left for the touched nodes to be refreshed.
-    pub(crate) fn insert(&mut self, rows: &mut [RowId]) -> Result<()> {
-        self.bench.sites.clear();
-        self.bench.rows.clear();
+impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
+    /// Inserts rows; statistics of splits, and boxes, are updated afterwards for the touched nodes.
+    fn run(&mut self, rows: &mut [RowId]) -> Result<()> {
+        self.scratch.sites.clear();
+        self.scratch.rows.clear();
         self.descend(rows);
-        // The tree above the sites is done, so that their cells can be found by going up.
-        let mut rows = std::mem::take(&mut self.bench.rows);
-        self.bench.make_room(rows.len());
-        for i in 0..self.bench.sites.len() {
-            let site = self.bench.sites[i];
+        // The tree above the sites is complete, so that their cells are found by walking up.
+        let mut rows = std::mem::take(&mut self.scratch.rows);
+        self.scratch.make_room(rows.len());
+        for i in 0..self.scratch.sites.len() {
+            let site = self.scratch.sites[i];
             self.build(site, &mut rows)?;
         }
-        self.bench.rows = rows;
+        self.scratch.rows = rows;
         Ok(())
     }
 
-    /// Sends rows down the tree, depth by depth, to leaves and to sites.
+    /// Sends rows down the tree, depth by depth, to leaves and to sites of new subtrees.
     fn descend(&mut self, rows: &mut [RowId]) {
-        self.bench.start(Task::all(self.tree.arena.root(), rows.len()));
-        while let Some(wave) = self.bench.next_wave(&self.tree.arena) {
+        self.scratch.start(Task::all(self.tree.arena.root(), rows.len()));
+        while let Some(wave) = self.scratch.next_wave(&self.tree.arena) {
             for &task in &wave {
                 let Some(node) = task.node else {
                     self.add(&task, &rows[task.range()]);
@@ -181,12 +135,12 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
                     self.enter(&task, node, rows);
                 }
             }
-            self.bench.reuse(wave);
+            self.scratch.reuse(wave);
         }
     }
 
-    /// Takes rows past the skipped cuts above a node, but for those that such a cut parts from the node's
-    /// rows: what is left of the task stands right above the node.
+    /// Takes rows past the skipped cuts above a node (in place of Algorithm 5.6, lines 1-9). A cut that separates some of them from the node's
+    /// rows becomes a split; the returned task holds the others.
     fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
         let mut k = 0;
         while let Some(&skip) = self.tree.arena.skips(node).get(k) {
@@ -199,11 +153,11 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
             if self.process.all_go(here, cut, skip.right) {
                 continue;
             }
-            let n_left = partition(here, &mut self.bench.scratch, &self.process.table, cut);
+            let n_left = partition(here, &mut self.scratch.buffer, &self.process.table, cut);
             let middle = task.start + n_left as u32;
             let split = self.tree.arena.split_run(task.link, node, k - 1);
-            let parent = self.bench.touch(Touched::fresh(task.link, split, task.parent));
-            let side = |right| Link::Child { of: split, right };
+            let parent = self.scratch.touch(Touched::fresh(task.link, split, task.parent));
+            let side = |right| NodeLink::Child { of: split, right };
             let (left, right) = ((task.start, middle), (middle, task.end));
             let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
             let (start, end) = leave;
@@ -215,17 +169,18 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         task
     }
 
-    /// Rows reach a leaf, or a split that parts them.
+    /// Rows reach a leaf, or a split, which sends them to its sides (Algorithm 5.6, lines 11-13).
     fn enter(&mut self, task: &Task, node: NodeId, rows: &mut [RowId]) {
         if node.is_leaf() {
             return self.enter_leaf(task, node, &rows[task.range()]);
         }
-        let parent = self.bench.touch(Touched::met(node, task));
+        let parent = self.scratch.touch(Touched::met(node, task));
         self.tree.arena.count_in(node, task.range().len());
-        self.bench.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
+        self.scratch.part(&self.tree.arena, node, task, parent, rows, &self.process.table);
     }
 
-    /// Rows reach a leaf: it goes on pausing, or is built anew (Algorithm 5.10, lines 1-9).
+    /// Rows reach a leaf: it stays paused, or its pause ends and it is drawn anew (Algorithm 5.10, lines
+    /// 1-9).
     fn enter_leaf(&mut self, task: &Task, leaf: NodeId, added: &[RowId]) {
         let arena = &mut self.tree.arena;
         let one = arena.any_row(leaf);
@@ -235,17 +190,17 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
             || if self.tree.statistics.is_uniform(leaf) {
                 added.iter().all(|&row| targets[row as usize] == targets[one as usize])
             } else {
-                // Paused for its number of rows, or because they coincide.
+                // Paused for its number of rows, or because its rows coincide.
                 arena.n_rows(leaf) >= self.process.min_samples_split
                     && added.iter().all(|&row| self.process.coincide(&[one, row]))
             };
         if stays {
             arena.extend_leaf(leaf, added.iter().copied());
-            self.bench.touch(Touched::met(leaf, task));
+            self.scratch.touch(Touched::met(leaf, task));
             return;
         }
-        let start = self.bench.rows.len();
-        self.bench.rows.extend(arena.leaf_rows(leaf));
+        let start = self.scratch.rows.len();
+        self.scratch.rows.extend(arena.leaf_rows(leaf));
         self.tree.drop_node(task.link, leaf);
         self.found(task, start, added);
     }
@@ -255,37 +210,37 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         if self.process.pauses(rows) {
             self.add_leaf(task.link, task.parent, None, rows);
         } else {
-            self.found(task, self.bench.rows.len(), rows);
+            self.found(task, self.scratch.rows.len(), rows);
         }
     }
 
-    /// Notes a site for some rows and those that are noted for it already, from `start` on.
+    /// Notes a site for some rows and for those that were stored from `start` on.
     fn found(&mut self, task: &Task, start: usize, rows: &[RowId]) {
-        self.bench.rows.extend_from_slice(rows);
-        let end = self.bench.rows.len();
-        self.bench.sites.push(Site { link: task.link, parent: task.parent, start, end });
+        self.scratch.rows.extend_from_slice(rows);
+        let end = self.scratch.rows.len();
+        self.scratch.sites.push(Site { link: task.link, parent: task.parent, start, end });
     }
 
-    /// Samples the Mondrian block of rows that are nowhere in the tree (Algorithm 5.9 by cuts of cells).
+    /// Draws the subtree of rows that are nowhere in the tree yet (Algorithm 5.9 by cuts of cells).
     fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
         self.place_cell(link, parent);
-        self.bench.blocks.clear();
+        self.scratch.blocks.clear();
         self.build_block(Block { link, start, end, depth: 0, side: None, parent }, rows)
     }
 
-    /// Samples a block and all below.
+    /// Draws a block and all below it.
     fn build_block(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
-        let others = self.bench.blocks.len();
-        self.bench.blocks.push(block);
-        while self.bench.blocks.len() > others {
-            let block = self.bench.blocks.pop().expect("more than the others");
+        let others = self.scratch.blocks.len();
+        self.scratch.blocks.push(block);
+        while self.scratch.blocks.len() > others {
+            let block = self.scratch.blocks.pop().expect("more than the others");
             let rows = &mut rows[block.start..block.end];
             if self.process.pauses(rows) {
                 self.add_leaf(block.link, block.parent, None, rows);
             } else if self.process.table.is_worth_copying(rows.len()) {
                 self.build_copied(block, rows)?;
             } else {
-                let cell = &mut self.bench.cell;
+                let cell = &mut self.scratch.cell;
                 cell.ascend_to(block.depth);
                 if let Some(right) = block.side {
                     cell.descend(right);
@@ -296,24 +251,24 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         Ok(())
     }
 
-    /// Samples a block and all below on a copy of its rows: next to each other they stay in the cache.
+    /// Draws a block and all below it on a copy of its rows, which fits the cache.
     fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
         let values = self.process.table.copy(rows);
         let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
         let table = Table::new(&values, values.len() / rows.len());
         let process = Process { table, targets: &targets, ..*self.process };
-        let Self { tree, bench, control, .. } = self;
-        let mut copied = Growth { tree, process: &process, bench, control, names: Some(rows) };
+        let Self { tree, scratch, control, .. } = self;
+        let mut copied = Insertion { tree, process: &process, scratch, control, names: Some(rows) };
         let mut numbers: Vec<RowId> = (0..rows.len() as u32).collect();
         copied.build_block(Block { start: 0, end: rows.len(), ..block }, &mut numbers)
     }
 
-    /// Goes to the cell of a link below a touched node.
-    fn place_cell(&mut self, mut link: Link, mut parent: u32) {
-        let Workbench { cell, path, touched, .. } = &mut *self.bench;
+    /// Moves the cell to that of a link below a touched node.
+    fn place_cell(&mut self, mut link: NodeLink, mut parent: u32) {
+        let Scratch { cell, path, touched, .. } = &mut *self.scratch;
         let arena = &self.tree.arena;
         path.clear();
-        while let Link::Child { of, right } = link {
+        while let NodeLink::Child { of, right } = link {
             path.push((arena.cut(of), right));
             path.extend(arena.skips(of).iter().rev().map(|skip| (skip.cut(), skip.right)));
             let above = &touched[parent as usize];
@@ -322,27 +277,28 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         cell.place(self.process.key, path);
     }
 
-    /// Cuts the cell until a cut separates the rows, remembering those that do not.
+    /// Cuts the cell until a cut separates the rows (Algorithm 5.2, lines 3 to 10), and remembers the
+    /// skipped cuts.
     fn split(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
         let Block { link, start, end, parent, .. } = block;
-        let mut run = self.tree.arena.start_run();
+        let mut run = self.tree.arena.skips.start_run();
         loop {
             self.control.check()?;
-            let Some(cut) = self.bench.cell.next_cut(self.process.lifetime) else {
+            let Some(cut) = self.scratch.cell.next_cut(self.process.lifetime) else {
                 let paused = run.is_empty() && self.process.coincide(rows);
                 self.add_leaf(link, parent, (!paused).then_some(run), rows);
                 return Ok(());
             };
-            let n_left = partition(rows, &mut self.bench.scratch, &self.process.table, cut);
+            let n_left = partition(rows, &mut self.scratch.buffer, &self.process.table, cut);
             if 0 < n_left && n_left < rows.len() {
                 let split = self.tree.arena.add_split(cut, run, rows.len());
                 self.tree.arena.set(link, Some(split));
-                let parent = self.bench.touch(Touched::fresh(link, split, parent));
-                let (middle, depth) = (start + n_left, self.bench.cell.depth());
-                let side = |right| Link::Child { of: split, right };
+                let parent = self.scratch.touch(Touched::fresh(link, split, parent));
+                let (middle, depth) = (start + n_left, self.scratch.cell.depth());
+                let side = |right| NodeLink::Child { of: split, right };
                 let right = Block { link: side(true), start: middle, end, depth, side: Some(true), parent };
                 let left = Block { link: side(false), start, end: middle, depth, side: Some(false), parent };
-                self.bench.blocks.extend([right, left]);
+                self.scratch.blocks.extend([right, left]);
                 return Ok(());
             }
             if run.is_empty() && self.process.coincide(rows) {
@@ -351,12 +307,12 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
                 return Ok(());
             }
             let right = n_left == 0;
-            self.tree.arena.push_skip(&mut run, SkippedCut::of(cut, right));
-            self.bench.cell.descend(right);
+            self.tree.arena.skips.push(&mut run, SkippedCut::of(cut, right));
+            self.scratch.cell.descend(right);
         }
     }
 
-    fn add_leaf(&mut self, link: Link, parent: u32, run: Option<Run>, rows: &[RowId]) {
+    fn add_leaf(&mut self, link: NodeLink, parent: u32, run: Option<SkippedRun>, rows: &[RowId]) {
         let arena = &mut self.tree.arena;
         let leaf = match self.names {
             None => arena.add_leaf(run, rows.iter().copied()),
@@ -364,6 +320,6 @@ impl<S: Scalar, P: Statistics> Growth<'_, '_, '_, S, P> {
         };
         arena.set(link, Some(leaf));
         self.tree.statistics.set_leaf(leaf, rows, self.process.targets);
-        self.bench.touch(Touched::fresh(link, leaf, parent));
+        self.scratch.touch(Touched::fresh(link, leaf, parent));
     }
 }

@@ -1,195 +1,69 @@
 //! One Mondrian tree: the restriction of the tree's keyed process to a set of rows.
+//!
+//! A tree is drawn by cuts of cells instead of data boxes (Algorithms 5.1, 5.2, 5.9, 6.1 and 6.2): a cut that separates the
+//! rows of a cell makes a split; one that does not is skipped, and remembered. Because every cut is a function of the tree's
+//! key and the cell, the tree is a function of the key and the *set* of rows. To insert rows is to walk down to the first
+//! remembered cut that separates them from the others (in place of Algorithms 5.5, 5.6, 5.10, 6.3 and 6.4); to remove rows
+//! is to turn splits that have one side left back into skipped cuts.
+//!
+//! `arena` holds the structure (splits, times, skipped cuts, rows of leaves), `statistics` what a posterior keeps at nodes,
+//! `node_boxes` the data boxes that predictions need.
 
 pub(crate) mod arena;
+mod box_moves;
+mod check;
 pub(crate) mod insert;
 pub(crate) mod node_boxes;
+pub(crate) mod process;
+mod remove;
+pub(crate) mod scratch;
+mod skipped_cuts;
 pub(crate) mod statistics;
 
-use crate::control::Control;
 use crate::data::RowId;
 use crate::data::{Scalar, Table};
-use crate::error::Result;
-use crate::mondrian::forest::row_index::Arrival;
-use crate::mondrian::process::cut::Cut;
-use crate::mondrian::process::domain::Domain;
-use crate::mondrian::tree::arena::{Arena, Link, NodeId};
-use crate::mondrian::tree::insert::{Growth, Workbench};
-use crate::mondrian::tree::node_boxes::{Extents, Moved};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeLink};
+use crate::mondrian::tree::node_boxes::NodeBoxes;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::random::keyed::Key;
-
-/// Everything that determines a tree besides its set of rows, and where those rows are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Process<'a, S, T> {
-    pub(crate) domain: &'a Domain,
-    pub(crate) key: Key,
-    pub(crate) lifetime: f64,
-    pub(crate) min_samples_split: usize,
-    pub(crate) table: Table<'a, S>,
-    pub(crate) targets: &'a [T],
-}
 
 /// A tree's structure, its statistics and its boxes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,
     pub(crate) statistics: P,
-    pub(crate) extents: Extents<S>,
-    /// The tree lacks rows that arrived from here on.
-    pub(crate) lacks_from: Arrival,
-    /// Of the rows that left its forest, it has let so many go.
-    pub(crate) n_let_go: usize,
-}
-
-/// A node that rows came to or left: a range of the rows at hand.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Touched {
-    pub(crate) link: Link,
-    pub(crate) node: NodeId,
-    /// Its parent's place in the list.
-    pub(crate) parent: u32,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Made anew, so that nothing of it is known yet.
-    fresh: bool,
-    /// What has changed below.
-    below: Changed,
-}
-
-/// What of a node is another than before, so that its parent must look.
-#[derive(Debug, Clone, Copy, Default)]
-struct Changed {
-    statistics: bool,
-    extent: Moved,
-}
-
-impl Changed {
-    const ALL: Self = Self { statistics: true, extent: Moved::Anything };
-
-    fn include(&mut self, other: Self) {
-        self.statistics |= other.statistics;
-        self.extent = self.extent.or(other.extent);
-    }
-}
-
-impl Touched {
-    pub(crate) const NO_PARENT: u32 = u32::MAX;
-
-    /// A node made anew.
-    pub(crate) fn fresh(link: Link, node: NodeId, parent: u32) -> Self {
-        Self { link, node, parent, start: 0, end: 0, fresh: true, below: Changed::default() }
-    }
-
-    /// A node that is there already.
-    pub(crate) fn met(node: NodeId, task: &Task) -> Self {
-        let &Task { link, start, end, parent, .. } = task;
-        Self { link, node, parent, start, end, fresh: false, below: Changed::default() }
-    }
-
-    fn rows<'a>(&self, rows: &'a [RowId]) -> &'a [RowId] {
-        &rows[self.start as usize..self.end as usize]
-    }
-}
-
-/// A range of the rows at hand, on its way down to a node, or to a link where there is none yet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Task {
-    pub(crate) link: Link,
-    pub(crate) node: Option<NodeId>,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Place of the split above in the list of touched nodes.
-    pub(crate) parent: u32,
-}
-
-impl Task {
-    /// All rows, on their way to the root.
-    pub(crate) fn all(root: Option<NodeId>, n: usize) -> Self {
-        Self { link: Link::Root, node: root, start: 0, end: n as u32, parent: Touched::NO_PARENT }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    pub(crate) fn range(&self) -> std::ops::Range<usize> {
-        self.start as usize..self.end as usize
-    }
+    pub(crate) boxes: NodeBoxes<S>,
 }
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
     pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
-        let extents = Extents::new(n_features, splits_have_boxes);
-        Self { arena: Arena::new(), statistics: P::default(), extents, lacks_from: 0, n_let_go: 0 }
-    }
-
-    /// Inserts rows (numbered in the table; their order is lost).
-    ///
-    /// # Errors
-    /// Interrupted: the tree is then of no use.
-    pub(crate) fn insert(
-        &mut self,
-        rows: &mut [RowId],
-        process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
-        control: &Control,
-    ) -> Result<()> {
-        self.arena.reserve_rows(process.targets.len());
-        Growth { tree: self, process, bench, control, names: None }.insert(rows)?;
-        self.refresh_grown(&mut bench.touched, rows, process);
-        self.arena.compact();
-        Ok(())
-    }
-
-    /// Removes rows that the tree holds: the tree becomes, bit for bit, that of the others.
-    pub(crate) fn remove(
-        &mut self,
-        rows: &mut [RowId],
-        process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
-    ) {
-        self.take_rows(rows, process, bench);
-        self.extents.start();
-        self.extents.fetch(&self.arena, bench.touched());
-        let touched = &mut bench.touched;
-        for i in (0..touched.len()).rev() {
-            let this = touched[i];
-            let changed = if this.node.is_leaf() {
-                self.refresh_shrunk_leaf(&this, rows, process)
-            } else {
-                self.refresh_shrunk_split(&this, rows, process)
-            };
-            if let Some(parent) = touched.get_mut(this.parent as usize) {
-                parent.below.include(changed);
-            }
-        }
-        self.arena.compact();
+        let boxes = NodeBoxes::new(n_features, splits_have_boxes);
+        Self { arena: Arena::new(), statistics: P::default(), boxes }
     }
 
     /// Builds the boxes anew, of splits too or of leaves alone.
-    pub(crate) fn build_extents(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
-        let mut extents = Extents::new(n_features, splits);
+    pub(crate) fn build_boxes(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
+        let mut boxes = NodeBoxes::new(n_features, splits);
         let order = self.arena.preorder();
-        extents.reserve(&self.arena, order.iter().copied());
+        boxes.reserve(&self.arena, order.iter().copied());
         for &node in order.iter().rev() {
-            extents.set(&self.arena, node, table);
+            boxes.set(&self.arena, node, table);
         }
-        self.extents = extents;
+        self.boxes = boxes;
     }
 
-    /// Gives back room that growing left over.
+    /// Frees memory that growing left unused.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.arena.shrink_to_fit();
         self.statistics.shrink_to_fit();
-        self.extents.shrink_to_fit();
+        self.boxes.shrink_to_fit();
     }
 
-    /// Reads all of the tree, so that the points that go down find it in the cache.
+    /// Reads all of the tree into the cache, before test rows go down it.
     pub(crate) fn fetch_all(&self) {
         self.arena.fetch_all();
         self.statistics.fetch_all();
-        self.extents.fetch_all();
+        self.boxes.fetch_all();
     }
 
     /// Rows held.
@@ -199,64 +73,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.bytes() + self.statistics.bytes() + self.extents.bytes()
-    }
-
-    /// Brings statistics and boxes up to date, children before parents.
-    fn refresh_grown(
-        &mut self,
-        touched: &mut [Touched],
-        rows: &[RowId],
-        process: &Process<'_, S, P::Target>,
-    ) {
-        if touched.len() == self.arena.n_nodes() {
-            // A tree made anew: room for all of its boxes at once.
-            self.extents.reserve(&self.arena, touched.iter().map(|touched| touched.node));
-        }
-        self.extents.start();
-        self.extents.fetch(&self.arena, touched.iter().map(|touched| touched.node));
-        for i in (0..touched.len()).rev() {
-            let this = touched[i];
-            let changed = match (this.node.is_leaf(), this.fresh) {
-                (true, true) => {
-                    self.extents.set(&self.arena, this.node, process.table);
-                    Changed::ALL
-                }
-                (true, false) => self.refresh_grown_leaf(&this, rows, process),
-                (false, true) => {
-                    self.arena.count_rows(this.node);
-                    self.join(this.node);
-                    self.extents.set(&self.arena, this.node, process.table);
-                    Changed::ALL
-                }
-                (false, false) => {
-                    let (below, added) = (this.below, this.rows(rows));
-                    let statistics = below.statistics && self.join(this.node);
-                    let extent =
-                        self.extents.grow(&self.arena, this.node, below.extent, added, process.table);
-                    Changed { statistics, extent }
-                }
-            };
-            if let Some(parent) = touched.get_mut(this.parent as usize) {
-                parent.below.include(changed);
-            }
-        }
-    }
-
-    fn refresh_grown_leaf(
-        &mut self,
-        this: &Touched,
-        rows: &[RowId],
-        process: &Process<'_, S, P::Target>,
-    ) -> Changed {
-        let (leaf, added) = (this.node, this.rows(rows));
-        let n_rows = self.arena.n_rows(leaf);
-        let statistics = self.statistics.grow_leaf(leaf, n_rows, added, process.targets);
-        if statistics.is_none() {
-            self.set_leaf(leaf, process.targets);
-        }
-        let extent = self.extents.grow(&self.arena, leaf, Moved::Anything, added, process.table);
-        Changed { statistics: statistics.unwrap_or(true), extent }
+        self.arena.bytes() + self.statistics.bytes() + self.boxes.bytes()
     }
 
     fn set_leaf(&mut self, leaf: NodeId, targets: &[P::Target]) {
@@ -264,7 +81,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.statistics.set_leaf(leaf, &rows, targets);
     }
 
-    /// Sets a split's statistics from its children's; whether they are others than before.
+    /// Sets a split's statistics from its children's; returns whether they changed.
     fn join(&mut self, split: NodeId) -> bool {
         let side = |right| {
             let child = self.arena.child(split, right);
@@ -273,111 +90,11 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.statistics.join(split, side(false), side(true))
     }
 
-    /// Takes rows out of their leaves, and counts them out of the splits on the way; these nodes are touched.
-    fn take_rows(
-        &mut self,
-        rows: &mut [RowId],
-        process: &Process<'_, S, P::Target>,
-        bench: &mut Workbench<'_>,
-    ) {
-        bench.start(Task::all(self.arena.root(), rows.len()));
-        while let Some(wave) = bench.next_wave(&self.arena) {
-            for task in &wave {
-                let node = task.node.expect("the tree holds the rows");
-                let parent = bench.touch(Touched::met(node, task));
-                if node.is_leaf() {
-                    for &row in &rows[task.range()] {
-                        self.arena.take_row(node, row);
-                    }
-                } else {
-                    self.arena.count_out(node, task.range().len());
-                    bench.part(&self.arena, node, task, parent, rows, &process.table);
-                }
-            }
-            bench.reuse(wave);
-        }
-    }
-
-    /// Brings a split whose rows became fewer up to date; its children are so already.
-    fn refresh_shrunk_split(
-        &mut self,
-        this: &Touched,
-        rows: &[RowId],
-        process: &Process<'_, S, P::Target>,
-    ) -> Changed {
-        let &Touched { link, node, below, .. } = this;
-        let child = |right| self.arena.get(Link::Child { of: node, right });
-        match (child(false), child(true)) {
-            (None, None) => {
-                self.drop_node(link, node);
-                return Changed::ALL;
-            }
-            // Its child holds the same rows as it: what pauses one pauses the other.
-            (None, Some(_)) | (Some(_), None) => {
-                self.extents.clear(node);
-                self.arena.skip_split(link, node);
-                return Changed::ALL;
-            }
-            (Some(_), Some(_)) => {}
-        }
-        let statistics = below.statistics && self.join(node);
-        if self.arena.n_rows(node) < process.min_samples_split
-            || statistics && self.statistics.is_uniform(node)
-        {
-            self.collapse(link, node, process);
-            return Changed::ALL;
-        }
-        let removed = this.rows(rows);
-        let extent = self.extents.shrink(&self.arena, node, below.extent, removed, process.table);
-        Changed { statistics, extent }
-    }
-
-    fn refresh_shrunk_leaf(
-        &mut self,
-        this: &Touched,
-        rows: &[RowId],
-        process: &Process<'_, S, P::Target>,
-    ) -> Changed {
-        let (leaf, removed) = (this.node, this.rows(rows));
-        let n_rows = self.arena.n_rows(leaf);
-        if n_rows == 0 {
-            self.drop_node(this.link, leaf);
-            return Changed::ALL;
-        }
-        let statistics = self.statistics.shrink_leaf(leaf, n_rows, removed, process.targets);
-        if statistics.is_none() {
-            self.set_leaf(leaf, process.targets);
-        }
-        if !self.arena.is_paused(leaf) {
-            let rows: Vec<RowId> = self.arena.leaf_rows(leaf).collect();
-            if process.pauses(&rows) || process.coincide(&rows) {
-                self.arena.pause(leaf);
-            }
-        }
-        let extent = self.extents.shrink(&self.arena, leaf, Moved::Anything, removed, process.table);
-        Changed { statistics: statistics.unwrap_or(true), extent }
-    }
-
-    /// Makes a subtree one paused leaf.
-    fn collapse(&mut self, link: Link, node: NodeId, process: &Process<'_, S, P::Target>) {
-        let mut rows = Vec::with_capacity(self.arena.n_rows(node));
-        self.arena.collect_rows(node, &mut rows);
-        let Self { arena, statistics, extents, .. } = self;
-        arena.remove_subtree(node, |freed| {
-            statistics.clear(freed);
-            extents.clear(freed);
-        });
-        let leaf = self.arena.add_leaf(None, rows.iter().copied());
-        self.arena.set(link, Some(leaf));
-        self.statistics.set_leaf(leaf, &rows, process.targets);
-        self.extents.set(&self.arena, leaf, process.table);
-    }
-
     /// Frees one node and clears its link.
-    pub(crate) fn drop_node(&mut self, link: Link, node: NodeId) {
+    pub(crate) fn drop_node(&mut self, link: NodeLink, node: NodeId) {
         self.arena.set(link, None);
         self.statistics.clear(node);
-        self.extents.clear(node);
+        self.boxes.clear(node);
         self.arena.remove(node);
     }
 }
@@ -386,66 +103,7 @@ impl<P: Statistics> Tree<f32, P> {
     /// The same tree for rows of `f64`.
     pub(crate) fn widen(&self) -> Tree<f64, P> {
         let (arena, statistics) = (self.arena.clone(), self.statistics.clone());
-        let extents = self.extents.widen();
-        Tree { arena, statistics, extents, lacks_from: self.lacks_from, n_let_go: self.n_let_go }
+        let boxes = self.boxes.widen();
+        Tree { arena, statistics, boxes }
     }
-}
-
-impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
-    /// Whether the stopping rule holds back a node of these rows, as far as labels and numbers say.
-    pub(crate) fn pauses(&self, rows: &[RowId]) -> bool {
-        let target = |row: RowId| self.targets[row as usize];
-        rows.len() < self.min_samples_split || rows.iter().all(|&row| target(row) == target(rows[0]))
-    }
-
-    /// Whether all rows go to one side of a cut.
-    pub(crate) fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
-        let column = self.table.column(cut.feature, rows.len());
-        rows.iter().all(|&row| (column.at(row) > cut.threshold) == right)
-    }
-
-    /// Whether all rows are the same where a cut could see it.
-    pub(crate) fn coincide(&self, rows: &[RowId]) -> bool {
-        let first = self.table.row(rows[0]);
-        rows[1..].iter().all(|&other| {
-            first
-                .iter()
-                .zip(self.table.row(other))
-                .zip(self.domain.rates())
-                .all(|((a, b), &rate)| a == b || rate == 0.0)
-        })
-    }
-}
-
-/// Puts the rows that go left of a cut first, keeping their order; returns how many they are.
-pub(crate) fn partition<S: Scalar>(
-    rows: &mut [RowId],
-    scratch: &mut [RowId],
-    table: &Table<'_, S>,
-    cut: Cut,
-) -> usize {
-    let column = table.column(cut.feature, rows.len());
-    let threshold = S::not_above(cut.threshold);
-    let goes_right = |row: RowId| column.value(row) > threshold;
-    let Some(&first) = rows.first() else { return 0 };
-    // Many cuts leave all rows on one side: then nothing moves.
-    let right = goes_right(first);
-    let Some(same) = rows[1..].iter().position(|&row| goes_right(row) != right) else {
-        return if right { 0 } else { rows.len() };
-    };
-    let same = same + 1;
-    let scratch = &mut scratch[..rows.len()];
-    let (mut n_left, mut n_right) = if right { (0, same) } else { (same, 0) };
-    scratch[..n_right].copy_from_slice(&rows[..n_right]);
-    // Both places are written and one of them counted, so that nothing depends on a branch.
-    for i in same..rows.len() {
-        let row = rows[i];
-        let right = goes_right(row);
-        rows[n_left] = row;
-        scratch[n_right] = row;
-        n_left += usize::from(!right);
-        n_right += usize::from(right);
-    }
-    rows[n_left..].copy_from_slice(&scratch[..n_right]);
-    n_left
 }

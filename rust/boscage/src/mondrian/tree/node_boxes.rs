@@ -1,14 +1,14 @@
-//! The data boxes of nodes, for predictions that average over where a point branches off; and those of
+//! The data boxes of nodes, for predictions that average over where a test row branches off; and those of
 //! leaves alone, for predictions that follow the tree's own cuts as far as there are any.
 //!
 //! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
 //! smaller node is read off its rows.
 
-use crate::data::RowId;
-use crate::data::{Scalar, Table, fetch};
-use crate::mondrian::tree::arena::{Arena, Kind, NodeId};
+use crate::data::{RowId, Scalar, Table, fetch};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};
+use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_rows, retain};
 
-/// Up to so many rows a node's box is its rows.
+/// A node of at most so many rows stores no box: its box is read off its rows.
 pub(crate) const SMALL: usize = 16;
 
 /// In `slots`: the node has no box.
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// Boxes of one tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Extents<S> {
+pub(crate) struct NodeBoxes<S> {
     n_features: usize,
     /// Whether splits have boxes too; leaves always have.
     splits: bool,
@@ -25,54 +25,20 @@ pub(crate) struct Extents<S> {
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
-    /// The bounds that moved since [`Extents::start`].
-    moves: Vec<Move<S>>,
-    /// Room for bounds that may move.
-    loose: Vec<Move<S>>,
-    /// Room for what a box is made of.
+    /// The bounds that moved since [`NodeBoxes::start`].
+    moves: Vec<BoundMove<S>>,
+    /// Buffer for bounds that may move.
+    loose: Vec<BoundMove<S>>,
+    /// Buffer for what a box is made of.
     sources: Sources,
 }
 
-/// A bound that moved, or may move.
-#[derive(Debug, Clone, Copy)]
-struct Move<S> {
-    dimension: u32,
-    high: bool,
-    before: S,
-    now: S,
-}
-
-/// What of a node's box moved: a parent's box has nothing else to look at.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) enum Moved {
-    #[default]
-    Nothing,
-    /// A part of the list of moves.
-    Bounds { start: u32, end: u32 },
-    /// Nobody knows what.
-    Anything,
-}
-
-impl Moved {
-    /// What moved of either of two children. Siblings are brought up to date one after the other, so that their
-    /// moves follow each other.
-    pub(crate) fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Nothing, moved) | (moved, Self::Nothing) => moved,
-            (Self::Bounds { start, end: middle }, Self::Bounds { start: next, end }) if middle == next => {
-                Self::Bounds { start, end }
-            }
-            _ => Self::Anything,
-        }
-    }
-}
-
-/// What a box holds.
+/// The boxes and rows of which a box is made.
 #[derive(Debug, Clone, Default)]
 struct Sources {
     slots: Vec<usize>,
     rows: Vec<RowId>,
-    /// Room for nodes to be looked at.
+    /// Buffer for nodes to visit.
     nodes: Vec<NodeId>,
 }
 
@@ -87,14 +53,14 @@ impl Sources {
         self.nodes.push(node);
         while let Some(node) = self.nodes.pop() {
             match arena.kind(node) {
-                Kind::Split(left, right) => self.nodes.extend([left, right]),
-                Kind::Leaf => self.rows.extend(arena.leaf_rows(node)),
+                NodeKind::Split(left, right) => self.nodes.extend([left, right]),
+                NodeKind::Leaf => self.rows.extend(arena.leaf_rows(node)),
             }
         }
     }
 }
 
-impl<S: Scalar> Extents<S> {
+impl<S: Scalar> NodeBoxes<S> {
     pub(crate) fn new(n_features: usize, splits: bool) -> Self {
         Self {
             n_features,
@@ -113,7 +79,7 @@ impl<S: Scalar> Extents<S> {
         self.splits
     }
 
-    /// Makes room for the boxes of some nodes, no more than that.
+    /// Allocates memory for the boxes of some nodes, and no more.
     pub(crate) fn reserve(&mut self, arena: &Arena, nodes: impl Iterator<Item = NodeId>) {
         let n = nodes.filter(|&node| self.keeps(arena, node)).count();
         self.bounds.reserve_exact(n * 2 * self.n_features);
@@ -129,13 +95,13 @@ impl<S: Scalar> Extents<S> {
         self.read_off(slot, arena, node, table, false);
     }
 
-    /// Sets a box anew, and notes what moved if somebody wants to know.
+    /// Sets a box anew; with `note`, records which bounds moved.
     fn read_off(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>, note: bool) {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();
         match arena.kind(node) {
-            Kind::Leaf => sources.rows.extend(arena.leaf_rows(node)),
-            Kind::Split(left, right) => {
+            NodeKind::Leaf => sources.rows.extend(arena.leaf_rows(node)),
+            NodeKind::Split(left, right) => {
                 for child in [left, right] {
                     match self.slot(child) {
                         Some(own) => sources.slots.push(own),
@@ -148,8 +114,8 @@ impl<S: Scalar> Extents<S> {
         self.sources = sources;
     }
 
-    /// Makes a box that of some boxes and rows: some features of all of them at a time, so that every value is
-    /// read once and every bound written once.
+    /// Makes a box that of some boxes and rows: a few features of all of them at a time, so that every
+    /// value is read once and every bound written once.
     fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
         const MANY: usize = 16;
         const SOME: usize = 8;
@@ -193,8 +159,8 @@ impl<S: Scalar> Extents<S> {
             if note && *bounds != now {
                 let moved = (0..N).filter(|&i| bounds[i] != now[i]);
                 self.moves.extend(moved.map(|i| {
-                    let dimension = (first + i) as u32;
-                    Move { dimension, high: is_high, before: bounds[i], now: now[i] }
+                    let feature = (first + i) as u32;
+                    BoundMove { feature, high: is_high, before: bounds[i], now: now[i] }
                 }));
             }
             bounds.copy_from_slice(&now);
@@ -202,7 +168,7 @@ impl<S: Scalar> Extents<S> {
         N
     }
 
-    /// Begins to bring nodes up to date: what moved before is not asked for any more.
+    /// Begins an update: forgets earlier moves.
     pub(crate) fn start(&mut self) {
         self.moves.clear();
     }
@@ -230,13 +196,13 @@ impl<S: Scalar> Extents<S> {
         let first = self.moves.len();
         if let Moved::Bounds { start, end } = below {
             for i in start as usize..end as usize {
-                let Move { dimension, high, now, .. } = self.moves[i];
-                self.reach(slot, dimension, high, now);
+                let BoundMove { feature, high, now, .. } = self.moves[i];
+                self.reach(slot, feature, high, now);
             }
             return self.moved_since(first);
         }
         if added.len() > 1
-            && let Kind::Split(left, right) = arena.kind(node)
+            && let NodeKind::Split(left, right) = arena.kind(node)
             && self.n_boxes(arena, left) + self.n_boxes(arena, right) < added.len()
         {
             self.read_off(slot, arena, node, table, true);
@@ -275,12 +241,12 @@ impl<S: Scalar> Extents<S> {
         loose.clear();
         if let Moved::Bounds { start, end } = below {
             let (low, high) = self.bounds(slot);
-            let bound = |of: &Move<S>| if of.high { high } else { low }[of.dimension as usize];
+            let bound = |of: &BoundMove<S>| if of.high { high } else { low }[of.feature as usize];
             let moves = &self.moves[start as usize..end as usize];
             loose.extend(moves.iter().filter(|of| of.before == bound(of)));
         } else {
-            if let Kind::Split(left, right) = arena.kind(node)
-                // To read boxes whole is quick; to look for the bounds that rows lay on saves reading them all.
+            if let NodeKind::Split(left, right) = arena.kind(node)
+                // Few boxes are read whole; to search for the bounds on which rows lay avoids reading many.
                 && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= SMALL * removed.len()
             {
                 self.loose = loose;
@@ -290,17 +256,17 @@ impl<S: Scalar> Extents<S> {
             self.find_loose(slot, removed, table, &mut loose);
         }
         match arena.kind(node) {
-            Kind::Leaf => hold_by_rows(arena, node, table, &mut loose),
-            Kind::Split(left, right) => {
-                // The one with a box first: it leaves few bounds to look for among rows.
+            NodeKind::Leaf => hold_by_rows(arena, node, table, &mut loose),
+            NodeKind::Split(left, right) => {
+                // The child with a stored box first: it leaves few bounds to search for among rows.
                 let sides = if self.slot(left).is_some() { [left, right] } else { [right, left] };
                 for side in sides {
                     self.hold(arena, side, table, &mut loose);
                 }
             }
         }
-        for &Move { dimension, high, now, .. } in &loose {
-            let at = self.place(slot, dimension, high);
+        for &BoundMove { feature, high, now, .. } in &loose {
+            let at = self.place(slot, feature, high);
             self.bounds[at] = now;
         }
         self.moves.extend_from_slice(&loose);
@@ -308,13 +274,13 @@ impl<S: Scalar> Extents<S> {
         self.moved_since(first)
     }
 
-    /// Makes a box reach a value in one dimension.
-    fn reach(&mut self, slot: usize, dimension: u32, high: bool, now: S) {
-        let at = self.place(slot, dimension, high);
+    /// Extends a box to a value in one feature.
+    fn reach(&mut self, slot: usize, feature: u32, high: bool, now: S) {
+        let at = self.place(slot, feature, high);
         let before = self.bounds[at];
         if if high { now > before } else { now < before } {
             self.bounds[at] = now;
-            self.moves.push(Move { dimension, high, before, now });
+            self.moves.push(BoundMove { feature, high, before, now });
         }
     }
 
@@ -324,7 +290,7 @@ impl<S: Scalar> Extents<S> {
         if start == end { Moved::Nothing } else { Moved::Bounds { start, end } }
     }
 
-    /// Reads what will be asked of boxes of nodes, of all of them together; see [`Arena::fetch`].
+    /// Reads the boxes of some nodes into the cache, all of them together; see [`Arena::fetch`].
     pub(crate) fn fetch(&self, arena: &Arena, nodes: impl Iterator<Item = NodeId> + Clone) {
         let slots = nodes.filter(|&node| self.keeps(arena, node)).filter_map(|node| self.slot(node));
         let size = 2 * self.n_features;
@@ -353,7 +319,7 @@ impl<S: Scalar> Extents<S> {
         self.bounds.shrink_to_fit();
     }
 
-    /// Reads all boxes, if there is much to wait for: a wide one is read from end to end in any case.
+    /// Reads all boxes into the cache, unless they are so wide that each is a long sequential read anyway.
     pub(crate) fn fetch_all(&self) {
         const WIDE: usize = 64;
         fetch(&self.slots);
@@ -406,11 +372,11 @@ impl<S: Scalar> Extents<S> {
     }
 
     /// Where one bound is.
-    fn place(&self, slot: usize, dimension: u32, high: bool) -> usize {
-        (2 * slot + usize::from(high)) * self.n_features + dimension as usize
+    fn place(&self, slot: usize, feature: u32, high: bool) -> usize {
+        (2 * slot + usize::from(high)) * self.n_features + feature as usize
     }
 
-    /// How many boxes or rows a node's box is read off.
+    /// The number of boxes or rows off which a node's box is read.
     fn n_boxes(&self, arena: &Arena, node: NodeId) -> usize {
         if self.slot(node).is_some() { 1 } else { arena.n_rows(node) }
     }
@@ -432,28 +398,28 @@ impl<S: Scalar> Extents<S> {
         !x.chunks(LANES).zip(groups).any(|(x, (low, high))| outside(x, low, high))
     }
 
-    /// Finds the bounds of a box that rows lie on.
-    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
+    /// Finds the bounds of a box on which rows lie.
+    fn find_loose(&self, slot: usize, rows: &[RowId], table: Table<'_, S>, loose: &mut Vec<BoundMove<S>>) {
         let (low, high) = self.bounds(slot);
         for &row in rows {
             for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
-                let dimension = d as u32;
-                // Where all rows are equal, those that are left are so too.
+                let feature = d as u32;
+                // Where all rows are equal, those that stay are equal as well.
                 if low == high {
                     continue;
                 }
                 if value == low {
-                    loose.push(Move { dimension, high: false, before: low, now: S::MAX });
+                    loose.push(BoundMove { feature, high: false, before: low, now: S::MAX });
                 }
                 if value == high {
-                    loose.push(Move { dimension, high: true, before: high, now: S::MIN });
+                    loose.push(BoundMove { feature, high: true, before: high, now: S::MIN });
                 }
             }
         }
     }
 
-    /// Drops the bounds that a node's box lies on, too.
-    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
+    /// Drops from `loose` the bounds on which a node's box lies as well.
+    fn hold(&self, arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<BoundMove<S>>) {
         match self.slot(node) {
             Some(slot) => {
                 let (low, high) = self.bounds(slot);
@@ -464,10 +430,10 @@ impl<S: Scalar> Extents<S> {
     }
 }
 
-impl Extents<f32> {
+impl NodeBoxes<f32> {
     /// The same boxes in `f64`.
-    pub(crate) fn widen(&self) -> Extents<f64> {
-        Extents {
+    pub(crate) fn widen(&self) -> NodeBoxes<f64> {
+        NodeBoxes {
             n_features: self.n_features,
             splits: self.splits,
             slots: self.slots.clone(),
@@ -480,12 +446,12 @@ impl Extents<f32> {
     }
 }
 
-/// Whether a node that had `before` rows and has `now` is to have a box and had none, or the other way round.
+/// Whether a node whose number of rows changed from `before` to `now` gets or loses its box.
 fn is_due(before: usize, now: usize) -> bool {
     (before > SMALL) != (now > SMALL)
 }
 
-/// Makes a box hold another one.
+/// Extends a box to hold another one.
 pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
     for (l, &o) in low.iter_mut().zip(other_low) {
         *l = if o < *l { o } else { *l };
@@ -493,45 +459,4 @@ pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], o
     for (h, &o) in high.iter_mut().zip(other_high) {
         *h = if o > *h { o } else { *h };
     }
-}
-
-/// Drops the bounds that some of a node's rows lie on, too.
-fn hold_by_rows<S: Scalar>(arena: &Arena, node: NodeId, table: Table<'_, S>, loose: &mut Vec<Move<S>>) {
-    if node.is_leaf() {
-        return hold_by_each(arena.leaf_rows(node), table, loose);
-    }
-    let mut rows = Vec::with_capacity(arena.n_rows(node));
-    arena.collect_rows(node, &mut rows);
-    hold_by_each(rows.into_iter(), table, loose);
-}
-
-/// Drops the bounds that some rows lie on, too: a few rows at a time, so that the processor need not wait for one
-/// before it asks for the next.
-fn hold_by_each<S: Scalar>(
-    mut rows: impl Iterator<Item = RowId>,
-    table: Table<'_, S>,
-    loose: &mut Vec<Move<S>>,
-) {
-    while let (Some(first), false) = (rows.next(), loose.is_empty()) {
-        let some = [(); 3].map(|()| rows.next().unwrap_or(first));
-        let some = [first, some[0], some[1], some[2]].map(|row| table.row(row));
-        let all = |d: usize| some.map(|row| row[d]);
-        let lowest = |d| all(d).into_iter().fold(S::MAX, |low, x| if x < low { x } else { low });
-        let highest = |d| all(d).into_iter().fold(S::MIN, |high, x| if x > high { x } else { high });
-        retain(loose, lowest, highest);
-    }
-}
-
-/// Drops the bounds that a box lies on, too, and notes how far it reaches in the others.
-fn retain<S: Scalar>(loose: &mut Vec<Move<S>>, low: impl Fn(usize) -> S, high: impl Fn(usize) -> S) {
-    let mut n = 0;
-    for i in 0..loose.len() {
-        let Move { dimension, high: is_high, before, now } = loose[i];
-        let value = if is_high { high(dimension as usize) } else { low(dimension as usize) };
-        let farther = if is_high { value > now } else { value < now };
-        // Written always and counted if so, so that nothing depends on a branch.
-        loose[n] = Move { now: if farther { value } else { now }, ..loose[i] };
-        n += usize::from(value != before);
-    }
-    loose.truncate(n);
 }

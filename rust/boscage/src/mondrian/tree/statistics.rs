@@ -1,12 +1,12 @@
-//! What a posterior keeps at every node, and how a tree keeps it true.
+//! The statistics that a posterior keeps at every node, and how a tree updates them.
 
 use std::fmt::Debug;
 
 use crate::data::RowId;
 use crate::mondrian::tree::arena::NodeId;
 
-/// Sufficient statistics of the targets at every node of one tree: a function of the node's rows alone,
-/// never of the order in which they came. A leaf's are made from its rows, a split's from its children's.
+/// Sufficient statistics of the targets at every node of one tree: a function of the node's rows alone, not
+/// of the order in which they came. A leaf's are made from its rows, a split's from its children's.
 pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     /// A row's target.
     type Target: Copy + Debug + PartialEq + Send + Sync;
@@ -14,9 +14,8 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     /// Sets a leaf's statistics from all its rows.
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Self::Target]);
 
-    /// Tries to bring a leaf up to date after `added` rows came to it, without looking at the others;
-    /// `n_rows` counts them all. Returns whether its parent's statistics may be others now; none if it could
-    /// not.
+    /// Tries to update a leaf to which `added` rows came, without reading the others; `n_rows` counts all.
+    /// Returns whether its parent's statistics may have changed; `None` if the leaf has to be set anew.
     fn grow_leaf(
         &mut self,
         leaf: NodeId,
@@ -25,7 +24,7 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
         targets: &[Self::Target],
     ) -> Option<bool>;
 
-    /// The same after `removed` rows left.
+    /// The same for a leaf that `removed` rows left.
     fn shrink_leaf(
         &mut self,
         leaf: NodeId,
@@ -34,8 +33,8 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
         targets: &[Self::Target],
     ) -> Option<bool>;
 
-    /// Sets a split's statistics from its children's and their numbers of rows; whether its parent's may be
-    /// others now.
+    /// Sets a split's statistics from its children's and their numbers of rows; returns whether its
+    /// parent's may have changed.
     fn join(&mut self, split: NodeId, left: (NodeId, usize), right: (NodeId, usize)) -> bool;
 
     /// Whether all targets of a node are the same.
@@ -44,10 +43,10 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     /// Forgets what a freed node held.
     fn clear(&mut self, node: NodeId);
 
-    /// Reads all of it.
+    /// Reads all of it into the cache.
     fn fetch_all(&self);
 
-    /// Gives back room that growing left over.
+    /// Frees memory that growing left unused.
     fn shrink_to_fit(&mut self);
 
     /// Bytes held.

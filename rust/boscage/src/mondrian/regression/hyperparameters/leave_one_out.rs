@@ -1,45 +1,42 @@
-//! The regression hierarchy's hyperparameters by the leave-one-out predictive of the forest.
+//! Hyperparameters by the leave-one-out predictive of the forest.
 //!
-//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees miss
-//! less than each alone, so that a mixture of such trees is smoother than it should be, and far too wide. Here
-//! the forest is judged as it predicts: a row's density under the mixture of all trees, each without the row.
-//! In one tree that is the belief about the row's leaf with the row's own message taken away: exact for the
-//! trees as they are, where the cut that parts the row from all others is the one that the tree has. In a leaf
-//! that holds other rows, the row branches off as a test point would.
-
-use std::cmp::Ordering;
+//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees
+//! miss less than each alone, so that a mixture of such trees is too smooth, and far too wide. Here the
+//! forest is judged as it predicts: by a row's density under the mixture of all trees, each without the
+//! row. In one tree that is the belief about the row's leaf without the row's own message. It is exact for
+//! the given trees, in which the cut that separates the row from all others is known. In a leaf that holds
+//! other rows, the row branches off as a test row would.
 
 use crate::control::Run;
 use crate::data::RowId;
-use crate::data::{Scalar, Table, fetch};
+use crate::data::{Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
-use crate::mondrian::prediction::branch_rate::Outside;
-use crate::mondrian::prediction::path::{Branch, Stop};
-use crate::mondrian::regression::belief_propagation;
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, Message, Messages, UnitClocks};
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::prediction::branch_rate::BranchRate;
+use crate::mondrian::regression::hierarchy::belief_propagation;
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Hyperparameters, Message, Messages, UnitClocks,
+};
+use crate::mondrian::regression::hierarchy::branch_time;
+use crate::mondrian::regression::hierarchy::subtree_beliefs::SubtreeBeliefs;
+use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, choose, paths, place};
+use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
+use crate::mondrian::regression::joint::row_order::in_order;
 use crate::mondrian::regression::joint::{Joint, Standard, Trees};
-use crate::mondrian::regression::local_noise::{PRIOR, Sizes};
-use crate::mondrian::regression::moments::Numbers;
-use crate::mondrian::regression::noise_tails::Tails;
-use crate::mondrian::regression::regressor::{Noise, Posterior, RegressionSettings};
-use crate::mondrian::regression::subtree_beliefs::Skeleton;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::noise::local_noise::{PRIOR, Sizes};
+use crate::mondrian::regression::noise::noise_tails::NoiseTails;
+use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// Trees of the mixture (at most).
 const TREES: usize = 32;
-/// Rows that are left out (about).
-const ROWS: usize = 1000;
 /// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
 const START: (f64, f64) = (1.0 / 16.0, 8.0);
-/// Powers of two (at most) from there to where it ends.
-const FARTHEST: i32 = 8;
-/// No noise is a smaller share of `gamma_1`: rows of one leaf could not be told from atoms.
+/// The smallest noise as a share of `gamma_1`: with less, rows of one leaf would look like atoms.
 const LEAST_NOISE: f64 = 1e-3;
-/// Steps are taken as long as the mean log density grows by this.
-const WORTHWHILE: f64 = 1e-3;
 /// Steps of the spread from none to that of the mixture.
 const FULL_SPREAD: f64 = 4.0;
 /// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
@@ -55,7 +52,7 @@ const TOLERANCE: f64 = 1e-2;
 /// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
 const GRID: f64 = 1.0 / 65536.0;
 
-/// How the mean of all trees together takes part in a forest's predictions.
+/// The joint model's part in a forest's predictions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Together {
     /// The joint model.
@@ -66,7 +63,7 @@ pub(crate) struct Together {
     pub(crate) spread: f64,
 }
 
-/// What a forest's predictions follow from, beside its trees.
+/// Everything that a rule chooses.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) hyper: Hyperparameters,
@@ -75,7 +72,7 @@ pub(crate) struct Chosen {
     /// For the joint posterior.
     pub(crate) together: Option<Together>,
     /// For local noise.
-    pub(crate) tails: Option<Tails>,
+    pub(crate) tails: Option<NoiseTails>,
     /// For local noise: rows that a parent's factor counts for.
     pub(crate) prior: f64,
 }
@@ -97,13 +94,13 @@ impl Chosen {
 /// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
 /// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
 pub(crate) fn maximise<S: Scalar>(
-    forest: &Forest<Numbers>,
-    kept: &Kept<S, Numbers>,
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
     heuristic: Hyperparameters,
     settings: &RegressionSettings,
     run: &Run<'_>,
 ) -> Result<Chosen> {
-    let trial = Trial::new(forest, kept, settings, run)?;
+    let trial = Trial::new(forest, storage, settings, run)?;
     let fixed = settings.noise_variance.is_some();
     let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
@@ -121,7 +118,7 @@ pub(crate) fn maximise<S: Scalar>(
         }
         Posterior::Exact | Posterior::Fast => None,
     };
-    // Many points have a gamma_2 in common, and so most of the work of clocks.
+    // Many points of the grid share a gamma_2, and so most of the work of clocks.
     let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
@@ -155,7 +152,7 @@ pub(crate) fn maximise<S: Scalar>(
         directions.extend([[0, 0, 0, 1], [0, 0, 0, -1]]);
     }
     let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, evaluate)?;
-    // Targets of so many orders of magnitude that no density of theirs is a number.
+    // Targets of so many orders of magnitude that no density is finite.
     let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
     let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
     if !usable {
@@ -175,45 +172,9 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     (0..left_out[0].len()).map(row).collect()
 }
 
-/// The best point that is found by going in every direction as far as it leads, until none does; its score,
-/// and what belongs to it. No point is evaluated twice.
-fn climb<const N: usize, T>(
-    start: [i32; N],
-    directions: &[[i32; N]],
-    mut evaluate: impl FnMut([i32; N]) -> Result<(f64, T)>,
-) -> Result<(f64, T)> {
-    let mut at = start;
-    let mut best = evaluate(at)?;
-    let mut seen = vec![at];
-    let (mut vain, mut next) = (0, 0);
-    while vain < directions.len() {
-        let direction = directions[next % directions.len()];
-        next += 1;
-        vain += 1;
-        loop {
-            let there = std::array::from_fn(|i| at[i] + direction[i]);
-            // What was seen before was no better than the best of that time, nor than that of now.
-            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST)
-                || seen.contains(&there)
-            {
-                break;
-            }
-            seen.push(there);
-            let found = evaluate(there)?;
-            // Never a density that is no number.
-            let better = found.0 > best.0 + WORTHWHILE;
-            if !better {
-                break;
-            }
-            (at, best, vain) = (there, found, 1);
-        }
-    }
-    Ok(best)
-}
-
-/// Moves what every tree misses rows by (`left_out`, by tree and row) to where all trees together miss them by
-/// `errors`, as far as that leaves less squared error; the share of the way. About there, trees' distances
-/// are multiplied by `spread`.
+/// Moves every tree's errors (`left_out`, by tree and row) towards the joint model's `errors`, as far as
+/// that lowers the squared error; returns the share of the way. About their new mean, trees' deviations are
+/// multiplied by `spread`.
 fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f64 {
     let n_trees = left_out.len() as f64;
     let own: Vec<f64> =
@@ -224,7 +185,7 @@ fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f6
         square += (own - error) * (own - error);
     }
     let share = product / square;
-    // Neither is better, or squares are no numbers.
+    // Both are equally good, or squares overflow.
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     for tree in left_out {
         for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(errors)) {
@@ -232,16 +193,6 @@ fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f6
         }
     }
     share
-}
-
-/// Where a row is in a tree that does not have it.
-struct Place {
-    /// From the root to the leaf.
-    path: Vec<NodeId>,
-    /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
-    branch: Option<Stop>,
-    /// Number and mean of these, if there are any.
-    others: Option<(f64, f64)>,
 }
 
 /// Clocks of one tree in units of `gamma_1`, for one `gamma_2`.
@@ -252,127 +203,36 @@ struct Clocks {
 }
 
 struct Trial<'a, S> {
-    trees: &'a [Tree<S, Numbers>],
+    trees: &'a [Tree<S, NodeMoments>],
     /// For every tree its nodes, parents before children.
     orders: Vec<Vec<NodeId>>,
     /// For every tree of the mixture, what beliefs about the chosen rows' leaves need, and where these beliefs stand.
-    skeletons: Vec<(Skeleton, Vec<usize>)>,
+    subtree_beliefs: Vec<(SubtreeBeliefs, Vec<usize>)>,
     /// For every tree, each chosen row's place.
-    places: Vec<Vec<Place>>,
+    places: Vec<Vec<LeftOutRow>>,
     targets: Vec<f64>,
-    forest: &'a Forest<Numbers>,
-    /// All rows in an order of their own.
+    forest: &'a Forest<NodeMoments>,
+    /// All rows in their common order.
     order: Vec<RowId>,
-    /// By row, which of the chosen it is.
+    /// The number among the chosen rows, by row.
     numbers: Vec<Option<u32>>,
     noise: Noise,
     run: &'a Run<'a>,
 }
 
-/// Some of the rows. A row that is there twice is not chosen, unless all are:
-/// that its copy predicts it says nothing of others.
-fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
-    let is_single = |place: usize| {
-        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
-        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
-    };
-    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
-    if single.is_empty() {
-        single = (0..order.len()).collect();
-    }
-    let every = single.len().div_ceil(ROWS);
-    single.into_iter().step_by(every).map(|place| order[place]).collect()
-}
-
-/// The rows in an order that is that of the first tree's leaves, and not that in which they came, nor another
-/// if targets are moved and stretched. Copies are side by side.
-pub(crate) fn in_order<S: Scalar>(forest: &Forest<Numbers>, kept: &Kept<S, Numbers>) -> Vec<RowId> {
-    /// So many leaves' rows are asked for together: each alone would be waited for.
-    const SOME: usize = 16;
-    let tree = &kept.trees[0];
-    let arena = &tree.arena;
-    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
-    let table = Table::new(&kept.values, forest.domain.n_features());
-    let by_values = |a: RowId, b: RowId| {
-        let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
-            let (a, b): (f64, f64) = (a.into(), b.into());
-            a.total_cmp(&b)
-        });
-        each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    };
-    let by_target = |a: RowId, b: RowId| {
-        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
-        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
-    };
-    let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
-    let mut order = Vec::with_capacity(forest.n_rows());
-    for some in leaves.chunks(SOME) {
-        let mut start = order.len();
-        for &leaf in some {
-            order.extend(arena.leaf_rows(leaf));
-        }
-        order[start..].iter().for_each(|&row| fetch(table.row(row)));
-        for &leaf in some {
-            let end = start + arena.n_rows(leaf);
-            order[start..end].sort_by(|&a, &b| by_values(a, b).then_with(|| by_target(a, b)));
-            start = end;
-        }
-    }
-    order
-}
-
-/// The ways of some of a tree's rows. They go down together, so that the processor need not wait for the node of one
-/// before it asks for that of the next.
-fn paths<S: Scalar>(tree: &Tree<S, Numbers>, table: Table<'_, S>, rows: &[RowId]) -> Vec<Vec<NodeId>> {
-    let root = tree.arena.root().expect("a forest of rows has roots");
-    let mut paths = vec![vec![root]; rows.len()];
-    let mut on_way: Vec<usize> = (0..rows.len()).collect();
-    while !on_way.is_empty() {
-        on_way.retain(|&i| {
-            let node = paths[i][paths[i].len() - 1];
-            if node.is_leaf() {
-                return false;
-            }
-            let x = table.row(rows[i]);
-            paths[i].push(tree.arena.follow(node, |d| x[d as usize].into()).1);
-            true
-        });
-    }
-    paths
-}
-
-/// Where one of a tree's rows is that has this way and target.
-fn place<S: Scalar>(
-    tree: &Tree<S, Numbers>,
-    outside: &mut Outside<'_, S>,
-    path: Vec<NodeId>,
-    (row, x, y): (RowId, &[S], f64),
-    lifetime: f64,
-) -> Place {
-    let leaf = path[path.len() - 1];
-    let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
-    let rate = outside.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
-    let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
-    stop.set_rate(rate);
-    let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
-    let mean = tree.statistics.moments(leaf).mean;
-    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
-    Place { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
-}
-
 impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
-        forest: &'a Forest<Numbers>,
-        kept: &'a Kept<S, Numbers>,
+        forest: &'a Forest<NodeMoments>,
+        storage: &'a Storage<S, NodeMoments>,
         settings: &RegressionSettings,
         run: &'a Run<'a>,
     ) -> Result<Self> {
-        // All trees together are judged once as they are.
-        let n_trees = if settings.posterior == Posterior::Joint { kept.trees.len() } else { TREES };
-        let trees = &kept.trees[..kept.trees.len().min(n_trees)];
+        // The joint model is judged on all trees.
+        let n_trees = if settings.posterior == Posterior::Joint { storage.trees.len() } else { TREES };
+        let trees = &storage.trees[..storage.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
-        let table = Table::new(&kept.values, n_features);
-        let order = in_order(forest, kept);
+        let table = Table::new(&storage.values, n_features);
+        let order = in_order(forest, storage);
         let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });
@@ -380,22 +240,22 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let each = run.map(trees.len(), |i| {
             let tree = &trees[i];
             let order = tree.arena.breadth_first();
-            let mut outside = Outside::new(forest.domain.rates(), table);
+            let mut branch_rate = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &chosen).into_iter();
             let place = |(path, &row): (_, &RowId)| {
                 let itself = (row, table.row(row), forest.targets[row as usize]);
-                place(tree, &mut outside, path, itself, forest.settings.lifetime)
+                place(tree, &mut branch_rate, path, itself, forest.settings.lifetime)
             };
-            let places: Vec<Place> = paths.zip(&chosen).map(place).collect();
+            let places: Vec<LeftOutRow> = paths.zip(&chosen).map(place).collect();
             let paths = places.iter().map(|place| place.path.as_slice());
-            let skeleton = (i < TREES).then(|| Skeleton::new(tree, &order, paths));
-            Ok((order, places, skeleton))
+            let subtree_beliefs = (i < TREES).then(|| SubtreeBeliefs::new(tree, &order, paths));
+            Ok((order, places, subtree_beliefs))
         })?;
-        let (mut orders, mut places, mut skeletons) = (Vec::new(), Vec::new(), Vec::new());
-        for (order, places_of_tree, skeleton) in each {
+        let (mut orders, mut places, mut all_beliefs) = (Vec::new(), Vec::new(), Vec::new());
+        for (order, places_of_tree, beliefs) in each {
             orders.push(order);
             places.push(places_of_tree);
-            skeletons.extend(skeleton);
+            all_beliefs.extend(beliefs);
         }
         let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
         let mut numbers = vec![None; forest.targets.len()];
@@ -403,10 +263,21 @@ impl<'a, S: Scalar> Trial<'a, S> {
             numbers[row as usize] = Some(number as u32);
         }
         let noise = settings.noise;
-        Ok(Self { trees, orders, skeletons, places, targets, forest, order, numbers, noise, run })
+        Ok(Self {
+            trees,
+            orders,
+            subtree_beliefs: all_beliefs,
+            places,
+            targets,
+            forest,
+            order,
+            numbers,
+            noise,
+            run,
+        })
     }
 
-    /// The joint model, and by how much it misses every chosen row. Rows are left out in parts.
+    /// The joint model, and its error for every chosen row. Rows are left out in parts.
     fn joint(
         &self,
         standard: Standard,
@@ -437,7 +308,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok((standard.with(hyper), errors))
     }
 
-    /// By how much all trees together miss every chosen row, `n_parts` parts of them being left out in turn.
+    /// The joint model's error for every chosen row, `n_parts` parts of them being left out in turn.
     fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
         let left_out = |place: usize, part: usize| {
             part >= n_parts || self.is_left_out(self.order[place], (part, n_parts))
@@ -447,7 +318,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
         let rows = chosen.map(|(row, target)| {
             let means = (0..sums.len()).map(|tree| {
-                let Place { path, branch, .. } = &self.places[tree][row];
+                let LeftOutRow { path, branch, .. } = &self.places[tree][row];
                 joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
             });
             target - means.sum::<f64>()
@@ -458,14 +329,14 @@ impl<'a, S: Scalar> Trial<'a, S> {
     /// The clocks of the mixture's trees.
     fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
-        self.run.map(self.skeletons.len(), |i| {
+        self.run.map(self.subtree_beliefs.len(), |i| {
             let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
-            let branch = |place: &Place| belief_propagation::likely_branch(place.branch.as_ref()?, gamma2);
+            let branch = |place: &LeftOutRow| branch_time::likely_branch(place.branch.as_ref()?, gamma2);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
     }
 
-    /// By how much every tree without a chosen row misses it, and with which variance, by tree and row.
+    /// The error of every tree without a chosen row for that row, and its variance, by tree and row.
     fn left_out(
         &self,
         hyper: &Hyperparameters,
@@ -474,8 +345,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
     ) -> Result<Vec<Vec<(f64, f64)>>> {
         self.run.map(clocks.len(), |i| {
             let Clocks { nodes, branches } = &clocks[i];
-            let (skeleton, ends) = &self.skeletons[i];
-            let above = skeleton.beliefs(hyper, nodes);
+            let (subtree_beliefs, ends) = &self.subtree_beliefs[i];
+            let above = subtree_beliefs.beliefs(hyper, nodes);
             let n_parts = if self.noise == Noise::Local { self.n_parts() } else { 0 };
             let sizes: Vec<Sizes> =
                 (0..n_parts).map(|part| self.sizes_without(part, i, hyper, nodes)).collect();
@@ -509,7 +380,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
 
     /// How far a tree without a part of the chosen rows misses its other rows.
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
-        /// What an empty leaf counts for: so little that it says nothing, and yet a number to divide by.
+        /// The weight of an empty leaf: negligible, but positive, since precisions are divided by.
         const NOTHING: f64 = 1e-12;
         let (tree, order) = (&self.trees[tree], &self.orders[tree]);
         let part = (part, self.n_parts());
@@ -534,48 +405,16 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
-    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<Tails>) {
+    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<NoiseTails>) {
         let (score, scale) = best_scale(rows);
         match self.noise {
             Noise::Global => (score, scale, None),
             Noise::Local => {
-                let (tails, scale, score) = Tails::fit(rows, scale);
+                let (tails, scale, score) = NoiseTails::fit(rows, scale);
                 (score, scale, Some(tails))
             }
         }
     }
-}
-
-/// The factor on all variances under which the rows are most likely, and their mean log density.
-fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
-    let score = |log_scale: f64| score(rows, log_scale.exp());
-    // Golden section.
-    let (mut low, mut high) = (-8.0, 2.0);
-    let share = 0.618_033_988_749_895;
-    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
-    let (mut at_a, mut at_b) = (score(a), score(b));
-    for _ in 0..16 {
-        if at_a > at_b {
-            (high, b, at_b) = (b, a, at_a);
-            a = high - share * (high - low);
-            at_a = score(a);
-        } else {
-            (low, a, at_a) = (a, b, at_b);
-            b = low + share * (high - low);
-            at_b = score(b);
-        }
-    }
-    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
-}
-
-/// Mean log density of the rows, with a factor on all variances, but for a constant.
-fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
-    let of_row = |row: &Vec<(f64, f64)>| {
-        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
-        let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
-        most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
-    };
-    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
 }
 
 #[cfg(test)]
@@ -584,14 +423,14 @@ mod tests {
     use crate::data::Rows;
     use crate::mondrian::forest::Batch;
     use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::local_noise;
+    use crate::mondrian::regression::noise::local_noise;
     use crate::random::keyed::Stream;
 
     const ROWS: usize = 90;
 
-    fn forest() -> Forest<Numbers> {
+    fn forest() -> Forest<NodeMoments> {
         let mut stream = Stream::new(1, 0);
         // Thirds are not exact in f32, so that the forest keeps f64.
         let x: Vec<f64> = (0..2 * ROWS).map(|_| stream.unit() / 3.0).collect();
@@ -607,9 +446,9 @@ mod tests {
         let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
         let (prior, run) = (4.0, Run::default());
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
-        let trial = Trial::new(&forest, kept, &settings, &run).unwrap();
+        let trial = Trial::new(&forest, storage, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
         let clocks = trial.clocks(hyper.gamma2).unwrap();
         for part in 0..PARTS {
@@ -618,7 +457,9 @@ mod tests {
             let mut smaller = forest.clone();
             let ids: Vec<u64> = rows.iter().map(|&row| u64::from(row)).collect();
             smaller.forget(&ids).unwrap();
-            let Body::F64(others) = smaller.body_alone() else { panic!("rows are kept as they are") };
+            let AnyStorage::F64(others) = smaller.flushed_alone() else {
+                panic!("rows are kept as they are")
+            };
             let messages: Vec<Messages> = others
                 .trees
                 .iter()
@@ -639,7 +480,7 @@ mod tests {
                         all.into_iter().filter(|row| !is_left_out(row)).count()
                     };
                     let n = path.iter().map(there).filter(|&n| n > 0).min().unwrap();
-                    let x = &kept.values[2 * row as usize..][..2];
+                    let x = &storage.values[2 * row as usize..][..2];
                     let mut node = tree.arena.root().unwrap();
                     while tree.arena.n_rows(node) > n {
                         node = tree.arena.follow(node, |d| x[d as usize]).1;

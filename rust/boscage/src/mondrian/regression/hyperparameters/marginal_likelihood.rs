@@ -1,11 +1,13 @@
-//! The regression hierarchy's hyperparameters: the thesis' heuristic, and maximum marginal likelihood.
+//! Hyperparameters by maximum marginal likelihood, a by-product of belief propagation (section 6.3.2).
 
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::math::dual::{Dual, Real};
-use crate::mondrian::regression::belief_propagation::{Hyperparameters, Messages, log_normal, root_term};
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Hyperparameters, Messages, log_normal, root_term,
+};
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -14,25 +16,12 @@ use crate::mondrian::tree::arena::NodeId;
 const TREES: usize = 4;
 const ITERATIONS: usize = 60;
 
-/// The heuristic of section 6.3.2: `gamma_1 (1/2 + 1/K)` is the variance of the targets, the noise is
-/// `gamma_1 / K` with `K = min(2000, 2 N)`, and `gamma_2 = W / (20 log2 N)`, `W` being the sum of the
-/// weights (`D` in the thesis).
-pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f64) -> Hyperparameters {
-    let n = n_rows.max(1) as f64;
-    let k = (2.0 * n).min(2000.0);
-    // Targets that are all the same still need a proper prior.
-    let variance = variance.max(f64::EPSILON * f64::EPSILON * mean * mean).max(1e-300);
-    let gamma1 = variance / (0.5 + 1.0 / k);
-    let gamma2 = total_weight / (20.0 * n.max(2.0).log2());
-    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k }
-}
-
-/// The mean over trees of the log marginal likelihood of the targets.
+/// The mean over trees of the log marginal likelihood of the targets (section 6.3.2, a by-product of section 6.3.1).
 ///
 /// # Errors
 /// An interrupt.
 pub(crate) fn log_marginal_likelihood<S: Scalar>(
-    trees: &[Tree<S, Numbers>],
+    trees: &[Tree<S, NodeMoments>],
     lifetime: f64,
     hyper: &Hyperparameters,
     run: &Run<'_>,
@@ -56,7 +45,7 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
 /// # Errors
 /// An interrupt.
 pub(crate) fn maximise<S: Scalar>(
-    trees: &[Tree<S, Numbers>],
+    trees: &[Tree<S, NodeMoments>],
     lifetime: f64,
     start: Hyperparameters,
     fixed_noise: bool,
@@ -92,7 +81,7 @@ struct Evaluation {
 }
 
 struct Objective<'a, S> {
-    trees: &'a [Tree<S, Numbers>],
+    trees: &'a [Tree<S, NodeMoments>],
     preorders: Vec<Vec<NodeId>>,
     lifetime: f64,
     fixed_noise: bool,
@@ -196,12 +185,13 @@ mod tests {
     use super::*;
     use crate::data::Rows;
     use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
     use crate::random::keyed::Stream;
 
-    fn forest() -> Forest<Numbers> {
+    fn forest() -> Forest<NodeMoments> {
         let mut stream = Stream::new(1, 0);
         // Thirds are not exact in f32, so that the forest keeps f64.
         let x: Vec<f64> = (0..120).map(|_| stream.unit() / 3.0).collect();
@@ -216,10 +206,10 @@ mod tests {
     #[test]
     fn gradient_is_that_of_finite_differences() {
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let objective = Objective {
-            trees: &kept.trees,
-            preorders: kept.trees.iter().map(|tree| tree.arena.preorder()).collect(),
+            trees: &storage.trees,
+            preorders: storage.trees.iter().map(|tree| tree.arena.preorder()).collect(),
             lifetime: f64::INFINITY,
             fixed_noise: false,
             run: &Run::default(),
@@ -241,11 +231,11 @@ mod tests {
     #[test]
     fn maximum_has_no_gradient_and_no_better_neighbour() {
         let forest = forest();
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let start = heuristic(0.5, 0.4, 60, 2.0);
-        let best = maximise(&kept.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
+        let best = maximise(&storage.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
         let value = |hyper: &Hyperparameters| {
-            log_marginal_likelihood(&kept.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
+            log_marginal_likelihood(&storage.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
         };
         let top = value(&best);
         assert!(top > value(&start));

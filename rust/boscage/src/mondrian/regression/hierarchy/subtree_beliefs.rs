@@ -1,40 +1,40 @@
-//! Belief propagation as far as some leaves of a tree need, for many hyperparameters: the tree is read once, and then
-//! lies in the order in which messages go up, depth by depth from the last one. So the messages that the next split
-//! joins are the next two, and hardly any of them waits for another.
+//! Belief propagation restricted to the paths to some leaves, for many hyperparameters. The tree is read
+//! once into the order in which messages go up, depth by depth from the last: the messages that the next
+//! split joins are the next two, so that computing one seldom waits for another.
 
 use crate::data::Scalar;
-use crate::mondrian::regression::belief_propagation::{
+use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, Hyperparameters, Message, Told, UnitClocks, join,
 };
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
-/// What a tree says, without rows and cuts. Its nodes are counted from the last one up to the root: the k-th split's
+/// A tree without rows and cuts. Nodes are numbered from the last one up to the root: the k-th split's
 /// children are the numbers 2k and 2k + 1.
 #[derive(Debug)]
-pub(crate) struct Skeleton {
-    leaves: Vec<Leaf>,
-    splits: Vec<Split>,
-    /// The nodes on the ways to the leaves that count, parents before children, the root first.
+pub(crate) struct SubtreeBeliefs {
+    leaves: Vec<LeafEntry>,
+    splits: Vec<SplitEntry>,
+    /// The nodes on the paths to these leaves, parents before children, the root first.
     ways: Vec<Way>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Leaf {
+struct LeafEntry {
     number: u32,
     n_rows: u32,
     mean: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Split {
+struct SplitEntry {
     number: u32,
     /// Its place among clocks.
     rank: u32,
 }
 
-/// A node on a way.
+/// A node on a path.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     number: u32,
@@ -42,13 +42,13 @@ struct Way {
     parent: u32,
 }
 
-impl Skeleton {
-    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; besides, where the
-    /// belief about each of them will stand.
+impl SubtreeBeliefs {
+    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; also the
+    /// position of the belief about each end.
     ///
     /// [`Arena::breadth_first`]: crate::mondrian::tree::arena::Arena::breadth_first
     pub(crate) fn new<'p, S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         paths: impl Iterator<Item = &'p [NodeId]> + Clone,
     ) -> (Self, Vec<usize>) {
@@ -56,7 +56,7 @@ impl Skeleton {
         for path in paths.clone() {
             for node in path.iter().rev() {
                 if std::mem::replace(&mut is_on_way[node.index()], true) {
-                    // Further up another path was here.
+                    // Another path marked the nodes above.
                     break;
                 }
             }
@@ -65,16 +65,16 @@ impl Skeleton {
         for (number, &node) in (0..).zip(order.iter().rev()) {
             if node.is_leaf() {
                 let n_rows = tree.arena.n_rows(node) as u32;
-                leaves.push(Leaf { number, n_rows, mean: tree.statistics.moments(node).mean });
+                leaves.push(LeafEntry { number, n_rows, mean: tree.statistics.moments(node).mean });
             } else {
-                splits.push(Split { number, rank: node.rank() as u32 });
+                splits.push(SplitEntry { number, rank: node.rank() as u32 });
             }
         }
         let last = order.len() - 1;
         let (mut ways, mut places) = (Vec::new(), vec![0; is_on_way.len()]);
         for (i, &node) in order.iter().enumerate().filter(|(_, node)| is_on_way[node.index()]) {
             let number = last - i;
-            // The root is nobody's child.
+            // The root has no parent.
             let parent = splits.get(number / 2).map(|split| order[last - split.number as usize]);
             let parent = parent.map_or(0, |parent| places[parent.index()]);
             places[node.index()] = ways.len() as u32;
@@ -84,7 +84,7 @@ impl Skeleton {
         (Self { leaves, splits, ways }, ends)
     }
 
-    /// What all other rows of the tree say about the mean of every node on a way.
+    /// The belief about every node on a path from all rows that are not below it.
     pub(crate) fn beliefs(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
         let told = self.messages(hyper, clocks);
         let told = |number: u32| told[number as usize];
@@ -101,18 +101,18 @@ impl Skeleton {
         above
     }
 
-    /// The upward pass; what nodes say, by number.
+    /// The upward pass; messages by number.
     fn messages(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Told<f64>> {
         let nothing =
             Told { message: Message { precision: 0.0, mean: 0.0 }, clock: hyper.gamma1 * clocks.end() };
         let mut told = vec![nothing; self.leaves.len() + self.splits.len()];
-        for &Leaf { number, n_rows, mean } in &self.leaves {
+        for &LeafEntry { number, n_rows, mean } in &self.leaves {
             told[number as usize].message =
                 Message { precision: f64::from(n_rows) / hyper.noise_variance, mean };
         }
-        for (k, &Split { number, rank }) in self.splits.iter().enumerate() {
+        for (k, &SplitEntry { number, rank }) in self.splits.iter().enumerate() {
             let clock = hyper.gamma1 * clocks.of_split(rank as usize);
-            // From the last to the first: the right one comes before the left.
+            // Numbers run from the last node to the first: the right child comes before the left.
             let [left, right] = [told[2 * k + 1], told[2 * k]].map(|side| side.at_parent(clock));
             told[number as usize] = Told { message: join(left, right), clock };
         }
@@ -126,14 +126,14 @@ mod tests {
     use crate::control::Run;
     use crate::data::Rows;
     use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::forest::storage::Body;
+    use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::belief_propagation;
-    use crate::mondrian::regression::belief_propagation::Messages;
+    use crate::mondrian::regression::hierarchy::belief_propagation;
+    use crate::mondrian::regression::hierarchy::belief_propagation::Messages;
     use crate::random::keyed::Stream;
 
-    /// Also where numbers of nodes are in no order, and some are nobody's.
+    /// Also for trees with free nodes, and nodes in no order.
     #[test]
     fn beliefs_are_those_of_the_whole_tree() {
         let mut stream = Stream::new(1, 0);
@@ -146,8 +146,8 @@ mod tests {
         let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
         forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
         let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
-        let Body::F64(kept) = forest.body_alone() else { panic!("thirds are kept as f64") };
-        for tree in &kept.trees {
+        let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
+        for tree in &storage.trees {
             let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2);
             let preorder = tree.arena.preorder();
             let messages = Messages::upward(tree, &preorder, &hyper, &clocks);
@@ -161,8 +161,8 @@ mod tests {
             };
             let paths: Vec<Vec<NodeId>> = x.chunks(2).step_by(20).map(to).collect();
             let order = tree.arena.breadth_first();
-            let (skeleton, ends) = Skeleton::new(tree, &order, paths.iter().map(Vec::as_slice));
-            let found = skeleton.beliefs(&hyper, &clocks);
+            let (subtree_beliefs, ends) = SubtreeBeliefs::new(tree, &order, paths.iter().map(Vec::as_slice));
+            let found = subtree_beliefs.beliefs(&hyper, &clocks);
             for (path, end) in paths.iter().zip(ends) {
                 let expected = expected[path[path.len() - 1].index()];
                 assert_eq!((found[end].mean, found[end].variance), (expected.mean, expected.variance));

@@ -8,32 +8,35 @@
 //! all times at once. Its posterior mean is `mu_H + K(x, .) a` with `(K + s^2 I) a = y - mu_H`.
 //!
 //! A product with `K` is a pass up and down every tree, and conjugate gradients (Hestenes and Stiefel 1952)
-//! need some dozens of them. Rows are numbered in an order of their own, so that sums do not depend on that
-//! of their coming.
+//! need some dozens of them. Rows are numbered in a common order (`row_order`), so that sums do not depend
+//! on the order of their arrival.
+
+pub(crate) mod row_order;
 
 use crate::control::Run;
 use crate::data::RowId;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
-use crate::mondrian::prediction::path::Stop;
-use crate::mondrian::regression::belief_propagation;
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hyperparameters::leave_one_out::in_order;
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::branch_time;
+use crate::mondrian::regression::joint::row_order::in_order;
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
 const BLOCK: usize = 8;
 const ITERATIONS: usize = 1000;
-/// What is left of the targets, as a share, when weights are found that predict.
+/// The share of the targets' norm that may remain unexplained when weights are found that predict.
 const TOLERANCE: f64 = 1e-10;
-/// No noise is a smaller share of `gamma_1`: rows that coincide would need weights that cancel to the last bit.
+/// The smallest noise as a share of `gamma_1`: with less, rows that coincide get weights that cancel to the
+/// last bit.
 const LEAST_NOISE: f64 = 1e-9;
 
-/// A joint model in units of its own, in which targets that are moved and stretched are the same.
+/// A joint model in standard units, which are the same for shifted and scaled targets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standard {
     /// With `mu_H = 0` and `gamma_1 = 1`.
@@ -78,7 +81,7 @@ fn coarse(value: f64) -> f64 {
     f64::from_bits((value.to_bits() + LAST / 2) & !(LAST - 1))
 }
 
-/// The trees as far as sums over them need.
+/// The parts of the trees that sums over them need.
 pub(crate) struct Trees {
     passes: Vec<Passes>,
     n_rows: usize,
@@ -104,7 +107,7 @@ impl Trees {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
-        trees: &[Tree<S, Numbers>],
+        trees: &[Tree<S, NodeMoments>],
         order: &[RowId],
         lifetime: f64,
         run: &Run<'_>,
@@ -119,7 +122,7 @@ impl Trees {
 }
 
 impl Passes {
-    fn new<S: Scalar>(tree: &Tree<S, Numbers>, places: &[u32], lifetime: f64) -> Self {
+    fn new<S: Scalar>(tree: &Tree<S, NodeMoments>, places: &[u32], lifetime: f64) -> Self {
         let arena = &tree.arena;
         let n_indices = arena.n_indices();
         let mut this = Self {
@@ -236,16 +239,16 @@ impl<'a> Joint<'a> {
         let in_lanes = |of: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; L]> {
             (0..n).map(|row| std::array::from_fn(|lane| of(row, lane))).collect()
         };
-        let kept = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
-        // Squares of the largest targets are no numbers.
+        let weighs = in_lanes(&|row, lane| if left_out(row, lane) { 0.0 } else { 1.0 });
+        // Squares of the largest targets would overflow.
         let largest = targets.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };
-        let mut rest = in_lanes(&|row, lane| kept[row][lane] * (targets[row] / unit));
+        let mut rest = in_lanes(&|row, lane| weighs[row][lane] * (targets[row] / unit));
         let mut weights = vec![[0.0; L]; n];
         let mut direction = rest.clone();
         let mut square = dot(&rest, &rest);
         let enough = square.map(|square| tolerance * tolerance * square);
-        // A problem that is solved takes no more steps.
+        // A solved problem takes no further steps.
         let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
             std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
         };
@@ -254,9 +257,9 @@ impl<'a> Joint<'a> {
                 break;
             }
             let mut image = self.product(&direction)?;
-            for ((image, direction), kept) in image.iter_mut().zip(&direction).zip(&kept) {
+            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(&weighs) {
                 add(image, direction, self.hyper.noise_variance);
-                *image = std::array::from_fn(|lane| image[lane] * kept[lane]);
+                *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
             }
             let step = ratio(square, dot(&direction, &image));
             for row in 0..n {
@@ -294,8 +297,8 @@ impl<'a> Joint<'a> {
         Ok(product)
     }
 
-    /// What one tree adds to the mean of a row that is in it but weighs nothing, `path` leading to its leaf;
-    /// `branch` is where it parts from the leaf's other rows.
+    /// A tree's share of the mean of a row that it holds with weight 0, `path` leading to its leaf;
+    /// `branch` is where the row branches off from the leaf's other rows.
     pub(crate) fn left_out(
         &self,
         tree: usize,
@@ -308,7 +311,7 @@ impl<'a> Joint<'a> {
         match (branch, path.last()) {
             (Some(stop), Some(&leaf)) => {
                 let span = spans[leaf.index()];
-                whole - (span - belief_propagation::expected_span(stop, &self.hyper, span)) * sum(leaf)
+                whole - (span - branch_time::expected_span(stop, &self.hyper, span)) * sum(leaf)
             }
             _ => whole,
         }
@@ -325,7 +328,7 @@ fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
     sums
 }
 
-/// The joint model of a forest, from which weights come.
+/// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
     trees: Trees,
     order: Vec<RowId>,
@@ -336,17 +339,17 @@ impl JointWeights {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
-        forest: &Forest<Numbers>,
-        kept: &Kept<S, Numbers>,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let order = in_order(forest, kept);
-        let trees = Trees::new(&kept.trees, &order, forest.settings.lifetime, run)?;
+        let order = in_order(forest, storage);
+        let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
         Ok(Self { trees, order, targets })
     }
 
-    /// Everything that means follow from, without one row if it is given.
+    /// The weights and sums that determine means, without one row if it is given.
     ///
     /// # Errors
     /// An interrupt.
@@ -372,171 +375,18 @@ pub(crate) struct Solution {
     pub(crate) sums: Vec<Vec<f64>>,
 }
 
-/// What a tree adds to the mean of a point: sums by node, each times the expected clock that the point and
-/// the node's rows spend together below the node's parent.
+/// A tree's share of the mean of a row: sums by node, each times the expected clock that the row and the
+/// node's rows share below the node's parent.
 pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: &[Stop]) -> f64 {
     let mut together = 1.0;
     let mut mean = 0.0;
     for stop in stops {
         let span = (hyper.clock(stop.time) - hyper.clock(stop.after)).max(0.0);
-        mean += together * belief_propagation::expected_span(stop, hyper, span) * sum(stop.node);
-        together *= 1.0 - belief_propagation::branch_probability(stop);
+        mean += together * branch_time::expected_span(stop, hyper, span) * sum(stop.node);
+        together *= 1.0 - branch_time::branch_probability(stop);
     }
     mean
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::Rows;
-    use crate::mondrian::forest::Batch;
-    use crate::mondrian::forest::settings::MondrianSettings;
-    use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::regressor::{MondrianRegressor, Posterior, RegressionSettings};
-    use crate::random::keyed::Stream;
-
-    const N: usize = 40;
-    const HYPER: Hyperparameters =
-        Hyperparameters { mu: 0.4, gamma1: 1.5, gamma2: 0.3, noise_variance: 0.05 };
-
-    /// Rows and targets, some of them twice, some with the same target, in an order by `seed`.
-    fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
-        let mut stream = Stream::new(5, 0);
-        let mut x: Vec<f64> = (0..2 * N).map(|_| stream.unit() / 3.0).collect();
-        x.copy_within(0..4, 8);
-        let y: Vec<f64> = x.chunks(2).map(|x| ((9.0 * x[0]).sin() + x[1]).max(0.3)).collect();
-        let mut order: Vec<usize> = (0..N).collect();
-        let mut stream = Stream::new(seed, 1);
-        for i in 1..N {
-            order.swap(i, stream.below(i + 1));
-        }
-        let ids = order.iter().map(|&i| i as u64).collect();
-        let rows = order.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
-        (ids, rows, order.iter().map(|&i| y[i]).collect())
-    }
-
-    fn forest(seed: u64, settings: RegressionSettings) -> MondrianRegressor {
-        let (ids, x, y) = data(seed);
-        let rows = Rows::from_f64(&x, 2).unwrap();
-        let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
-        let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
-        let batch = Batch { rows, ids: Some(&ids) };
-        MondrianRegressor::fit(trees, settings, domain, batch, &y, &Run::default()).unwrap()
-    }
-
-    fn fixed() -> RegressionSettings {
-        RegressionSettings {
-            posterior: Posterior::Joint,
-            hyperparameters: Some(HYPER),
-            ..RegressionSettings::default()
-        }
-    }
-
-    /// Solves a dense system by elimination.
-    fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-        let n = b.len();
-        for i in 0..n {
-            for j in i + 1..n {
-                let factor = a[j][i] / a[i][i];
-                let pivot = a[i].clone();
-                a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
-                b[j] -= factor * b[i];
-            }
-        }
-        for i in (0..n).rev() {
-            let known: f64 = (i + 1..n).map(|k| a[i][k] * b[k]).sum();
-            b[i] = (b[i] - known) / a[i][i];
-        }
-        b
-    }
-
-    /// The mean at the rows is that of a Gaussian process whose covariance is read off the exported trees.
-    #[test]
-    fn mean_is_that_of_the_gaussian_process() {
-        let run = Run::default();
-        let forest = forest(1, fixed());
-        let (_, x, y) = data(1);
-        let trees = forest.trees(&run).unwrap();
-        let mut covariance = vec![vec![0.0; N]; N];
-        for tree in &trees {
-            for (i, row) in covariance.iter_mut().enumerate() {
-                for (j, entry) in row.iter_mut().enumerate() {
-                    let mut node = 0;
-                    while tree.children_left[node] >= 0 {
-                        let left =
-                            |row: usize| x[2 * row + tree.feature[node] as usize] <= tree.threshold[node];
-                        if left(i) != left(j) {
-                            break;
-                        }
-                        let child = if left(i) { &tree.children_left } else { &tree.children_right };
-                        node = child[node] as usize;
-                    }
-                    *entry += HYPER.clock(tree.time[node]) / trees.len() as f64;
-                }
-            }
-        }
-        let mut noisy = covariance.clone();
-        (0..N).for_each(|i| noisy[i][i] += HYPER.noise_variance);
-        let weights = solve(noisy, y.iter().map(|y| y - HYPER.mu).collect());
-        let (mean, _) = forest.predict(Rows::from_f64(&x, 2).unwrap(), &run).unwrap();
-        for i in 0..N {
-            let expected: f64 =
-                HYPER.mu + covariance[i].iter().zip(&weights).map(|(k, a)| k * a).sum::<f64>();
-            assert!((mean[i] - expected).abs() < 1e-5, "row {i}: {} and {expected}", mean[i]);
-        }
-    }
-
-    #[test]
-    fn expected_span_is_an_integral() {
-        use crate::mondrian::prediction::path::Branch;
-        let (after, time, rate) = (0.7, 3.0, 0.9);
-        let node = forest(1, fixed());
-        let node = match node.forest.body_alone() {
-            crate::mondrian::forest::storage::Body::F64(kept) => kept.trees[0].arena.root().unwrap(),
-            crate::mondrian::forest::storage::Body::F32(_) => panic!("thirds are kept as f64"),
-        };
-        let stop = Stop { node, after, time, branch: Branch::Rate(rate) };
-        let span = HYPER.clock(time) - HYPER.clock(after);
-        let steps = 200_000;
-        let width = (time - after) / f64::from(steps);
-        let integral: f64 = (0..steps)
-            .map(|i| {
-                let elapsed = (f64::from(i) + 0.5) * width;
-                let clock = HYPER.clock(after + elapsed) - HYPER.clock(after);
-                rate * (-rate * elapsed).exp() * clock * width
-            })
-            .sum();
-        let expected = integral + (-rate * (time - after)).exp() * span;
-        let found = belief_propagation::expected_span(&stop, &HYPER, span);
-        assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
-    }
-
-    #[test]
-    fn leaving_a_row_out_is_forgetting_it() {
-        let run = Run::default();
-        let forest = forest(1, fixed());
-        let (ids, x, _) = data(1);
-        for (id, row) in ids.iter().zip(x.chunks(2)) {
-            let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
-            let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
-            let mut without = forest.clone();
-            without.forget(&[*id]).unwrap();
-            let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
-            assert!((left_out - mean[0]).abs() < 1e-5, "row {id}: {left_out} and {}", mean[0]);
-        }
-    }
-
-    #[test]
-    fn order_and_threads_do_not_change_a_bit() {
-        let settings = RegressionSettings { posterior: Posterior::Joint, ..RegressionSettings::default() };
-        let at: Vec<f64> = (0..20).map(|i| f64::from(i) / 40.0).collect();
-        let rows = Rows::from_f64(&at, 2).unwrap();
-        let predict = |seed: u64, n_threads: usize| {
-            forest(seed, settings.clone()).predict(rows, &Run { n_threads, ..Run::default() }).unwrap()
-        };
-        let first = predict(1, 1);
-        for (seed, n_threads) in [(2, 1), (3, 1), (1, 2)] {
-            assert_eq!(predict(seed, n_threads), first);
-        }
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
 //! Noise that differs from place to place: each node's own, smoothed down the tree as the means are.
 //!
-//! A row's distance from what the tree without it predicts, in predicted standard deviations, has the same
-//! mean everywhere where the hierarchy's variances are right. Its average over a node's rows says by what
-//! factor they are wrong there (distances, not their squares, for the sake of heavy tails). From the root
-//! down, `s_j = (a s_parent + sum of distances in j) / (a + n_j)`: `a` rows' worth of the parent's factor.
-//! Distances are relative to their mean in the tree: what all rows have in common is the hyperparameters'
-//! business.
+//! A row's distance from the prediction of the tree without it, in predicted standard deviations, has the
+//! same mean everywhere where the hierarchy's variances are right. Its average over a node's rows is the
+//! factor by which they are wrong there (distances, not their squares, are robust to heavy tails). From the
+//! root down, `s_j = (a s_parent + sum of distances in j) / (a + n_j)`: the parent's factor counts for `a`
+//! rows. Distances are relative to their mean in the tree: the common factor is left to the
+//! hyperparameters.
 //!
 //! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
 //! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one.
@@ -14,14 +14,14 @@ use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Kept;
-use crate::mondrian::regression::belief_propagation;
-use crate::mondrian::regression::belief_propagation::{Above, Hyperparameters, Messages};
-use crate::mondrian::regression::moments::Numbers;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::regression::hierarchy::belief_propagation;
+use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Messages};
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{Kind, NodeId};
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
-/// Rows that a parent's factor counts for, `a` above, where nothing is known of it.
+/// Rows for which a parent's factor counts (`a` above) unless it is chosen by leave-one-out.
 pub(crate) const PRIOR: f64 = 10.0;
 
 /// The factor on a node's variances, by tree and node; a parent's counts for `prior` rows.
@@ -29,15 +29,15 @@ pub(crate) const PRIOR: f64 = 10.0;
 /// # Errors
 /// An interrupt.
 pub(crate) fn estimate<S: Scalar>(
-    forest: &Forest<Numbers>,
-    kept: &Kept<S, Numbers>,
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
     messages: &[Messages],
     hyper: &Hyperparameters,
     prior: f64,
     run: &Run<'_>,
 ) -> Result<Vec<Vec<f64>>> {
-    run.map(kept.trees.len(), |i| {
-        let tree = &kept.trees[i];
+    run.map(storage.trees.len(), |i| {
+        let tree = &storage.trees[i];
         let order = tree.arena.preorder();
         let above = belief_propagation::beliefs(tree, &messages[i], hyper, &order);
         let all = |leaf, targets: &mut Vec<f64>| {
@@ -48,7 +48,7 @@ pub(crate) fn estimate<S: Scalar>(
     })
 }
 
-/// The sizes of what trees without a row make of it, summed over every node's rows.
+/// The sizes of leave-one-out errors, summed over every node's rows.
 pub(crate) struct Sizes {
     sums: Vec<f64>,
     /// Of these rows.
@@ -57,14 +57,14 @@ pub(crate) struct Sizes {
     typical: f64,
 }
 
-/// The size of a distance from what was predicted, given its square over the variance.
+/// The size of an error, given its square over its variance.
 fn size(ratio: f64) -> f64 {
     ratio.sqrt()
 }
 
-/// The square over its variance of what a leaf of `n` rows with this mean makes of one of them without it: with
-/// residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out residual is
-/// `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
+/// The squared leave-one-out error over its variance, for one of the `n` rows of a leaf with this mean:
+/// with residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out
+/// residual is `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
 fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
     let all = noise_variance + n * above.variance;
     let k = (noise_variance + (n - 1.0) * above.variance) / all;
@@ -73,10 +73,10 @@ fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
 }
 
 impl Sizes {
-    /// Those of the rows whose targets `rows` finds at each leaf; it also gives their mean. `above` is what nodes
-    /// expect given these rows.
+    /// The sizes for the rows whose targets `rows` writes for each leaf; it also returns their mean.
+    /// `above` are the beliefs about nodes given these rows.
     pub(crate) fn of<S: Scalar>(
-        tree: &Tree<S, Numbers>,
+        tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         above: &[Above],
         noise_variance: f64,
@@ -87,18 +87,18 @@ impl Sizes {
         let mut own = Vec::new();
         for &node in order.iter().rev() {
             (sums[node.index()], counts[node.index()]) = match arena.kind(node) {
-                Kind::Split(left, right) => {
+                NodeKind::Split(left, right) => {
                     let [left, right] = [left, right].map(NodeId::index);
                     (sums[left] + sums[right], counts[left] + counts[right])
                 }
-                Kind::Leaf => {
+                NodeKind::Leaf => {
                     own.clear();
                     let mean = rows(node, &mut own);
                     let n = own.len() as f64;
                     for y in &mut own {
                         *y = size(ratio(*y, mean, n, above[node.index()], noise_variance));
                     }
-                    // In an order that does not depend on that of the rows' coming.
+                    // Sorted, so that the order of arrival does not matter.
                     own.sort_unstable_by(f64::total_cmp);
                     (own.iter().sum(), n)
                 }
@@ -125,7 +125,7 @@ impl Sizes {
         }
         let (mut scale, mut above) = (1.0, f64::INFINITY);
         for &node in path {
-            // A node with its parent's rows, or none, would not be there without those that are left out.
+            // Without the left-out rows, a node with its parent's rows, or none, would not exist.
             let n = self.counts[node.index()];
             if n > 0.0 && n < above {
                 scale = self.scale(node, scale, prior);
@@ -135,7 +135,7 @@ impl Sizes {
         scale * scale
     }
 
-    fn smooth<S: Scalar>(&self, tree: &Tree<S, Numbers>, order: &[NodeId], prior: f64) -> Vec<f64> {
+    fn smooth<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, order: &[NodeId], prior: f64) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
         if !self.vary() {
@@ -144,7 +144,7 @@ impl Sizes {
         for &node in order {
             let own = self.scale(node, scales[node.index()], prior);
             scales[node.index()] = own;
-            if let Kind::Split(left, right) = arena.kind(node) {
+            if let NodeKind::Split(left, right) = arena.kind(node) {
                 scales[left.index()] = own;
                 scales[right.index()] = own;
             }

@@ -1,31 +1,31 @@
 //! Heavy tails: some rows lie farther off than the local noise says.
 //!
-//! A node's factor is an average over its rows. Whatever differs from row to row beside it leaves tails that
-//! are heavier than a Gaussian's, and a Gaussian as wide as they ask for covers too much in its middle. So
-//! every row's variance is what the trees predict times one of two factors, the wide one for the fewer rows
-//! (a contaminated normal distribution, Tukey 1960). The two and how often they come are those under which
-//! rows that are left out are most likely, by expectation and maximisation (Dempster, Laird and Rubin 1977).
+//! A node's factor is an average over its rows. Where noise differs from row to row within a node, tails
+//! are heavier than a Gaussian's, and a Gaussian wide enough for them covers too much in its middle. So
+//! every row's variance is the predicted one times one of two factors, of which the wide one is rarer (a
+//! contaminated normal distribution, Tukey 1960). Factors and shares maximise the likelihood of left-out
+//! rows, by expectation and maximisation (Dempster, Laird and Rubin 1977).
 
-use crate::mondrian::regression::belief_propagation::Component;
+use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 
 const STEPS: usize = 15;
 /// The wide factor's share at the start.
 const RARE: f64 = 0.1;
-/// The most of its shares, for it is the exception.
+/// The greatest share of the wide factor, for it is the exception.
 const MOST: f64 = 0.5;
-/// The narrow and the wide factor at the start, by that of all rows.
+/// The narrow and the wide factor at the start, relative to the common factor.
 const START: [f64; 2] = [0.6, 5.0];
-/// No factor is less than this by that of all rows: distances of zero would have it vanish.
+/// The least factor relative to the common one: errors of zero would make it vanish.
 const LEAST: f64 = 1e-3;
 
 /// Two factors on a component's variance, whose mean is one, and their probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Tails {
+pub(crate) struct NoiseTails {
     pub(crate) factors: [f64; 2],
     pub(crate) shares: [f64; 2],
 }
 
-impl Tails {
+impl NoiseTails {
     /// The factors under which rows are most likely, `rows` having for each row, by tree, the square of its
     /// distance over the variance, and the variance's logarithm; the factor on all variances besides, which
     /// is about `scale` if there is but one; and the mean log density but for a constant.
@@ -76,7 +76,7 @@ impl Tails {
         most + (terms.iter().flatten().sum::<f64>() / row.len() as f64).ln()
     }
 
-    /// Both components for one.
+    /// A component as two, one for each factor.
     pub(crate) fn part(&self, component: Component) -> [Component; 2] {
         std::array::from_fn(|k| Component {
             weight: self.shares[k] * component.weight,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_law_of_the_rows_is_found() {
-        let (tails, scale, _) = Tails::fit(&rows([0.5, 6.0], 0.15), 1.4);
+        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], 0.15), 1.4);
         let factors = tails.factors.map(|factor| scale * factor);
         assert!((factors[0] / 0.5 - 1.0).abs() < 0.1, "{factors:?}");
         assert!((factors[1] / 6.0 - 1.0).abs() < 0.15, "{factors:?}");
@@ -121,19 +121,19 @@ mod tests {
     #[test]
     fn the_law_is_the_likeliest() {
         let rows = rows([0.5, 6.0], 0.15);
-        let score = |tails: &Tails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
-        let (_, _, found) = Tails::fit(&rows, 1.4);
+        let score = |tails: &NoiseTails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
+        let (_, _, found) = NoiseTails::fit(&rows, 1.4);
         for narrow in 2..12 {
             for wide in 2..20 {
                 for rare in 1..10 {
                     let rare = 0.05 * f64::from(rare);
                     let factors = [0.1 * f64::from(narrow), f64::from(wide)];
-                    let other = score(&Tails { factors, shares: [1.0 - rare, rare] });
+                    let other = score(&NoiseTails { factors, shares: [1.0 - rare, rare] });
                     assert!(other < found + 1e-4, "{factors:?} {rare}: {other} and {found}");
                 }
             }
         }
-        let mut tails = Tails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
+        let mut tails = NoiseTails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
         for _ in 0..30 {
             let next = tails.step(&rows, 1e-9);
             assert!(score(&next) >= score(&tails) - 1e-12);
@@ -144,7 +144,7 @@ mod tests {
     /// The density is that of a mixture of the parts into which components come.
     #[test]
     fn the_density_is_that_of_the_parts() {
-        let tails = Tails { factors: [0.4, 6.4], shares: [0.9, 0.1] };
+        let tails = NoiseTails { factors: [0.4, 6.4], shares: [0.9, 0.1] };
         let (miss, variances): (f64, _) = (1.3, [0.5, 2.0]);
         let density: f64 = variances
             .iter()
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn atoms_leave_a_width() {
         let rows = vec![vec![(0.0, 0.0); 4]; 20];
-        let (tails, scale, score) = Tails::fit(&rows, 0.01);
+        let (tails, scale, score) = NoiseTails::fit(&rows, 0.01);
         assert!(scale > 0.0 && score.is_finite(), "{tails:?}");
         assert!(tails.factors.iter().chain(&tails.shares).all(|part| part.is_finite() && *part > 0.0));
     }

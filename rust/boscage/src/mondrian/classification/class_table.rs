@@ -1,0 +1,122 @@
+//! The classes that a forest has seen: their labels, their numbers of rows, and those that are declared.
+
+use std::collections::BTreeMap;
+
+use crate::data::Label;
+use crate::error::{Error, Result};
+use crate::mondrian::classification::class_counts::Class;
+
+/// The classes that a forest has seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClassTable {
+    pub(super) labels: Vec<Label>,
+    by_label: BTreeMap<Label, Class>,
+    pub(super) n_rows: Vec<usize>,
+    pub(super) declared: Vec<bool>,
+    /// Classes whose label is forgotten, to be given to new labels.
+    free: Vec<Class>,
+    /// Whether some class may have lost its last row.
+    has_lost: bool,
+}
+
+impl ClassTable {
+    /// The class of every label; adds new labels.
+    pub(super) fn insert(&mut self, labels: &[Label]) -> Vec<Class> {
+        labels
+            .iter()
+            .map(|label| {
+                *self.by_label.entry(label.clone()).or_insert_with(|| match self.free.pop() {
+                    Some(class) => {
+                        self.labels[class as usize] = label.clone();
+                        class
+                    }
+                    None => {
+                        self.labels.push(label.clone());
+                        self.n_rows.push(0);
+                        self.declared.push(false);
+                        self.labels.len() as Class - 1
+                    }
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn is_live(&self, class: Class) -> bool {
+        self.declared[class as usize] || self.n_rows[class as usize] > 0
+    }
+
+    /// Classes that are declared or have rows, in order of label.
+    pub(super) fn live(&self) -> Vec<Class> {
+        self.by_label.values().copied().filter(|&class| self.is_live(class)).collect()
+    }
+
+    /// Labels of the live classes, in order.
+    pub(super) fn live_labels(&self) -> Vec<Label> {
+        self.live().into_iter().map(|class| self.labels[class as usize].clone()).collect()
+    }
+
+    /// Numbers by class, given the numbers of the live classes in order of label.
+    pub(crate) fn renumbered(&self, numbers: impl IntoIterator<Item = Class>) -> Vec<Class> {
+        let mut by_class = vec![0; self.labels.len()];
+        for (class, number) in self.live().into_iter().zip(numbers) {
+            by_class[class as usize] = number;
+        }
+        by_class
+    }
+
+    pub(crate) fn declared(&self) -> Vec<Label> {
+        let declared = |(_, class): &(&Label, &Class)| self.declared[**class as usize];
+        self.by_label.iter().filter(declared).map(|(label, _)| label.clone()).collect()
+    }
+
+    /// The classes of rows from indices into labels.
+    pub(super) fn encode(&mut self, codes: &[u32], labels: &[Label]) -> Vec<Class> {
+        let of_code = self.insert(labels);
+        codes.iter().map(|&code| of_code[code as usize]).collect()
+    }
+
+    /// Forgets the labels of classes without rows; no tree may hold rows of them either.
+    pub(super) fn drop_dead(&mut self) {
+        if std::mem::take(&mut self.has_lost) {
+            let dead: Vec<Class> =
+                self.by_label.values().copied().filter(|&class| !self.is_live(class)).collect();
+            for &class in &dead {
+                self.by_label.remove(&self.labels[class as usize]);
+            }
+            self.free.extend(dead);
+        }
+    }
+
+    pub(super) fn declare(&mut self, labels: &[Label]) {
+        for class in self.insert(labels) {
+            self.declared[class as usize] = true;
+        }
+    }
+
+    /// Counts rows that came (`by` = 1) or left (`by` = -1).
+    pub(super) fn count(&mut self, targets: &[Class], by: isize) {
+        for &class in targets {
+            let n = &mut self.n_rows[class as usize];
+            *n = n.checked_add_signed(by).expect("no more rows go than came");
+            self.has_lost |= *n == 0;
+        }
+    }
+}
+
+/// Checks that there is an index into the labels for every row.
+pub(super) fn check_codes<'a>(
+    n_rows: usize,
+    (codes, labels): (&'a [u32], &'a [Label]),
+) -> Result<(&'a [u32], &'a [Label])> {
+    if codes.len() != n_rows {
+        return Err(Error::Length { what: "y", found: codes.len(), expected: n_rows, why: "one a row of X" });
+    }
+    if let Some(code) = codes.iter().find(|&&code| code as usize >= labels.len()) {
+        return Err(Error::InvalidSetting {
+            name: "class codes",
+            expected: "an index into the labels",
+            found: format!("{code} for {} labels", labels.len()),
+        });
+    }
+    Ok((codes, labels))
+}

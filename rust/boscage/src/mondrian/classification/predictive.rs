@@ -1,0 +1,141 @@
+//! Class probabilities: every tree's prediction (eq. 5.6), averaged over the trees of the forest.
+
+use crate::data::Scalar;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, iter_bits};
+use crate::mondrian::classification::class_table::ClassTable;
+use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
+use crate::mondrian::forest::export::NodeValues;
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// Sums over trees, by row and class.
+pub(super) struct Gathered {
+    pub(super) n_rows: usize,
+    proba: Vec<f64>,
+    /// Weight of the base measure.
+    base: Vec<f64>,
+    /// One a discount.
+    buffers: Vec<Buffers>,
+}
+
+/// Sums class probabilities over trees.
+pub(super) struct Gather<'a> {
+    classes: &'a ClassTable,
+    n_trees: usize,
+    /// The parameters `gamma`, one a discount.
+    gammas: Vec<f64>,
+}
+
+impl<'a> Gather<'a> {
+    /// For a forest of so many trees and feature weights that sum to `total_weight`, and discounts in units of that sum.
+    pub(super) fn new(classes: &'a ClassTable, n_trees: usize, total_weight: f64, discounts: &[f64]) -> Self {
+        let gammas = discounts.iter().map(|discount| discount * total_weight).collect();
+        Self { classes, n_trees, gammas }
+    }
+
+    /// Appends probabilities of the live classes to `out`; `left_out` are the classes of rows that were
+    /// left out: a class whose only row is left out gets probability 0.
+    pub(super) fn finish(
+        &self,
+        chunk: &Gathered,
+        discount: usize,
+        left_out: Option<&[Class]>,
+        out: &mut Vec<f64>,
+    ) {
+        let live = self.classes.live();
+        let n_trees = self.n_trees as f64;
+        let n_codes = self.classes.labels.len();
+        out.reserve(chunk.n_rows * live.len());
+        for row in 0..chunk.n_rows {
+            let gone = left_out.map(|targets| targets[row]).filter(|&class| {
+                let class = class as usize;
+                self.classes.n_rows[class] == 1 && !self.classes.declared[class]
+            });
+            let n_live = live.len() - usize::from(gone.is_some());
+            let at = discount * chunk.n_rows + row;
+            let base = chunk.base[at] / n_live.max(1) as f64;
+            let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
+            out.extend(live.iter().map(|&class| {
+                // Sums over trees are rounded; no probability is above 1.
+                if Some(class) == gone { 0.0 } else { ((proba[class as usize] + base) / n_trees).min(1.0) }
+            }));
+        }
+    }
+}
+
+impl Visitor<ClassCounts> for Gather<'_> {
+    type Chunk = Gathered;
+
+    fn start(&self, n_rows: usize) -> Gathered {
+        let n = self.gammas.len() * n_rows;
+        Gathered {
+            n_rows,
+            proba: vec![0.0; n * self.classes.labels.len()],
+            base: vec![0.0; n],
+            buffers: self.gammas.iter().map(|_| Buffers::default()).collect(),
+        }
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        number: usize,
+        tree: &Tree<S, ClassCounts>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Gathered,
+    ) {
+        let n_codes = self.classes.labels.len();
+        for (i, (&gamma, buffers)) in self.gammas.iter().zip(&mut chunk.buffers).enumerate() {
+            let predictor = Predictor { number, tree, gamma };
+            let at = i * chunk.n_rows + row;
+            let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
+            chunk.base[at] += predictor.predict(stops, buffers, proba);
+        }
+    }
+
+    fn restored<S: Scalar>(
+        &self,
+        _: usize,
+        _: &Tree<S, ClassCounts>,
+        _: &[NodeId],
+        Gathered { buffers, .. }: &mut Gathered,
+    ) {
+        buffers.iter_mut().for_each(Buffers::clear);
+    }
+}
+
+/// Shows the customers `c_jk` of every node, by live class.
+pub(super) struct Customers {
+    pub(super) live: Vec<Class>,
+}
+
+impl NodeValues<ClassCounts> for Customers {
+    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, ClassCounts>, order: &[NodeId]) -> (usize, Vec<f64>) {
+        let n = self.live.len();
+        let column = |class: Class| self.live.iter().position(|&live| live == class).expect("it has rows");
+        let mut out = vec![0.0; order.len() * n];
+        for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
+            let classes = &tree.statistics;
+            if node.is_leaf() {
+                match classes.held(node) {
+                    Held::One(class) => counts[column(class)] = tree.arena.n_rows(node) as f64,
+                    Held::Several(own) => {
+                        for &(class, n) in own {
+                            counts[column(class)] = f64::from(n);
+                        }
+                    }
+                }
+                continue;
+            }
+            for word in 0..classes.words() {
+                let sets = [classes.tables(node, word), classes.both(node, word)];
+                for class in sets.into_iter().flat_map(|bits| iter_bits(word, bits)) {
+                    counts[column(class)] += 1.0;
+                }
+            }
+        }
+        (n, out)
+    }
+}

@@ -1,0 +1,228 @@
+//! What Mondrian forests have in common, whatever the posterior at their nodes.
+//!
+//! A model is a [`Forest`] (rows, and trees of the keyed process over them) and a [`NodePosterior`] (what the targets say at
+//! the nodes of these trees). Rows come and go here, once for all models; a posterior adds how targets are checked and
+//! coded, how it predicts, and what its digest depends on. The two models are [`MondrianForest`] with
+//! [`Classification`](crate::mondrian::classification::classifier::Classification) and with
+//! [`Regression`](crate::mondrian::regression::regressor::Regression).
+
+use std::fmt::Debug;
+
+use crate::control::Run;
+use crate::error::Result;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::forest::{Batch, Forest, digest};
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::tree::statistics::Statistics;
+
+/// A row's target, as the posterior codes it.
+pub(crate) type Target<P> = <<P as NodePosterior>::Statistics as Statistics>::Target;
+
+/// The posterior at the nodes of a forest's trees: what a model is besides rows and trees.
+pub(crate) trait NodePosterior: Clone + Debug {
+    /// What every node of a tree keeps of its rows' targets.
+    type Statistics: Statistics;
+
+    /// Hears of rows that came, by their targets.
+    fn rows_came(&mut self, targets: &[Target<Self>]);
+
+    /// Hears of rows that left, by their targets.
+    fn rows_left(&mut self, targets: &[Target<Self>]);
+
+    /// Is called before rows come or leave.
+    fn before_rows_change(&mut self, _forest: &mut Forest<Self::Statistics>) {}
+
+    /// # Errors
+    /// [`Error::NotMergeable`](crate::Error::NotMergeable) for posteriors with other settings.
+    fn check_mergeable(&self, other: &Self) -> Result<()>;
+
+    /// Codes targets of another shard as this one codes them.
+    fn recode(&mut self, _other: &Self, _targets: &mut [Target<Self>]) {}
+
+    /// Computes what follows from all trees together.
+    ///
+    /// # Errors
+    /// An interrupt.
+    fn refresh(&self, _forest: &Forest<Self::Statistics>, _run: &Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`refresh`](Self::refresh) has nothing to do.
+    fn is_fresh(&self) -> bool {
+        true
+    }
+
+    /// Bytes that stand for the kind of posterior and its settings in a digest.
+    fn digest_bytes(&self) -> Vec<u8>;
+
+    /// Bytes that stand for a target in a digest.
+    fn target_bytes(&self, target: Target<Self>) -> Vec<u8>;
+}
+
+/// A Mondrian forest of either kind: a [`MondrianClassifier`](crate::MondrianClassifier) or a
+/// [`MondrianRegressor`](crate::MondrianRegressor).
+#[derive(Debug, Clone)]
+#[expect(private_bounds, reason = "posteriors are this crate's own")]
+pub struct MondrianForest<P: NodePosterior> {
+    pub(crate) forest: Forest<P::Statistics>,
+    pub(crate) posterior: P,
+    /// Text that a user wants in the model file; nothing depends on it.
+    pub(crate) annotation: String,
+}
+
+#[expect(private_bounds, reason = "posteriors are this crate's own")]
+impl<P: NodePosterior> MondrianForest<P> {
+    /// Draws the trees of some rows whose targets are checked and coded.
+    pub(crate) fn draw(
+        settings: MondrianSettings,
+        posterior: P,
+        domain: Domain,
+        batch: Batch<'_>,
+        targets: &[Target<P>],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let forest = Forest::fit(settings, domain, batch, targets, run)?;
+        let mut this = Self { forest, posterior, annotation: String::new() };
+        this.posterior.rows_came(targets);
+        this.posterior.refresh(&this.forest, run)?;
+        Ok(this)
+    }
+
+    /// Adds rows; `code` checks nothing, and codes their targets when nothing can fail any more.
+    pub(crate) fn insert(
+        &mut self,
+        batch: Batch<'_>,
+        code: impl FnOnce(&mut P) -> Vec<Target<P>>,
+    ) -> Result<()> {
+        let Self { forest, posterior, .. } = self;
+        posterior.before_rows_change(forest);
+        forest.insert(batch, || {
+            let targets = code(posterior);
+            posterior.rows_came(&targets);
+            targets
+        })
+    }
+
+    /// Applies pending insertions and removals to the trees, and computes what follows from all trees together, such as
+    /// hyperparameters. Else the first prediction does it, and takes longer.
+    ///
+    /// # Errors
+    /// An interrupt: some rows may stay pending.
+    pub fn flush(&self, run: &Run<'_>) -> Result<()> {
+        self.forest.flushed(run)?;
+        self.posterior.refresh(&self.forest, run)
+    }
+
+    /// Whether there is nothing to [`flush`](Self::flush): trees hold just the forest's rows, with the boxes that
+    /// predictions need, and hyperparameters are chosen.
+    #[must_use]
+    pub fn is_flushed(&self) -> bool {
+        self.posterior.is_fresh() && self.forest.is_flushed()
+    }
+
+    /// How many rows the next flush inserts or removes; all of them if it draws trees anew, because so many rows came or
+    /// left or one lies far away, or if it builds boxes.
+    #[must_use]
+    pub fn n_pending(&self) -> usize {
+        self.forest.n_pending()
+    }
+
+    /// Removes rows by id: after the next flush the forest is, bit for bit, the one that never saw them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`](crate::Error::UnknownId); then nothing has changed.
+    pub fn forget(&mut self, ids: &[u64]) -> Result<()> {
+        self.posterior.before_rows_change(&mut self.forest);
+        let targets = self.forest.forget(ids)?;
+        self.posterior.rows_left(&targets);
+        Ok(())
+    }
+
+    /// Removes all rows but the `n` that arrived last, as [`forget`](Self::forget) does.
+    pub fn keep_newest(&mut self, n: usize) {
+        self.posterior.before_rows_change(&mut self.forest);
+        let targets = self.forest.keep_newest(n);
+        self.posterior.rows_left(&targets);
+    }
+
+    /// Adds the rows of another shard: the forest of the union, bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::NotMergeable`](crate::Error::NotMergeable) or [`Error::DuplicateId`](crate::Error::DuplicateId): nothing
+    /// has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        self.posterior.check_mergeable(&other.posterior)?;
+        self.forest.check_mergeable(&other.forest)?;
+        let mut targets = other.forest.targets_by_arrival();
+        self.posterior.recode(&other.posterior, &mut targets);
+        self.forest.merge(&other.forest, &targets)?;
+        self.posterior.rows_came(&targets);
+        Ok(())
+    }
+
+    /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
+    pub fn set_predictive(&mut self, predictive: Predictive) {
+        self.forest.set_predictive(predictive);
+    }
+
+    /// Checks every invariant of the trees.
+    ///
+    /// # Errors
+    /// The first one that does not hold, in words: a bug in this crate.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        self.forest.check()
+    }
+
+    /// Bytes that trees and rows hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.forest.bytes()
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.forest.n_rows()
+    }
+
+    /// Ids of the rows in order of arrival.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u64> {
+        self.forest.ids()
+    }
+
+    /// Reference ranges and weights.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.forest.domain
+    }
+
+    /// Settings of the trees.
+    #[must_use]
+    pub fn settings(&self) -> &MondrianSettings {
+        &self.forest.settings
+    }
+
+    /// Text kept with the model and in its file, such as names of features; empty unless set. Neither
+    /// predictions nor the digest depend on it.
+    #[must_use]
+    pub fn annotation(&self) -> &str {
+        &self.annotation
+    }
+
+    /// Sets the text of [`annotation`](Self::annotation).
+    pub fn set_annotation(&mut self, text: impl Into<String>) {
+        self.annotation = text.into();
+    }
+
+    /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
+    /// everywhere and will go on to.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let target = |target| self.posterior.target_bytes(target);
+        digest::digest(&self.forest, &self.posterior.digest_bytes(), target)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! A node on a test row's way down a tree, and where the row may branch off above it.
+
+use crate::mondrian::tree::arena::NodeId;
+
+/// A split or leaf on a test row's way from the root.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop {
+    pub(crate) node: NodeId,
+    /// Split time of the stop before; 0 at the root.
+    pub(crate) after: f64,
+    /// The node's split time; a leaf's is the lifetime.
+    pub(crate) time: f64,
+    /// Where, between `after` and `time`, the test row may branch off above the node.
+    pub(crate) branch: Branch,
+}
+
+impl Stop {
+    /// Sets the rate at which the test row branches off above the node; it is made finite.
+    pub(crate) fn set_rate(&mut self, rate: f64) {
+        self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
+    }
+}
+
+/// How a test row can branch off between two nodes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Branch {
+    /// It lies in the node's box.
+    Never,
+    /// At a random time, exponential of this rate, if that comes before the node's own
+    /// (`p_j^s(x) = 1 - exp(-rate (time - after))`, thesis section 5.5.3).
+    Rate(f64),
+    /// At this time: the tree's own process has a cut there.
+    At(f64),
+}

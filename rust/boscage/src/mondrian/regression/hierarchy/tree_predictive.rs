@@ -1,0 +1,155 @@
+//! The predictive distribution of one tree (Algorithm 6.5): a mixture over where a test row branches off.
+
+use crate::data::Scalar;
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Message, Messages};
+use crate::mondrian::regression::hierarchy::branch_time::{branch_clock, branch_probability};
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// One Gaussian of a predictive mixture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Component {
+    /// Its weight.
+    pub weight: f64,
+    /// Its mean.
+    pub mean: f64,
+    /// Its variance.
+    pub variance: f64,
+}
+
+/// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
+/// and the branch's time integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
+pub(crate) fn predict_exact<S: Scalar>(
+    tree: &Tree<S, NodeMoments>,
+    messages: &Messages,
+    hyper: &Hyperparameters,
+    lifetime: f64,
+    stops: &[Stop],
+    scale: impl Fn(NodeId) -> f64,
+    mut emit: impl FnMut(Component),
+) {
+    let end = hyper.clock(lifetime);
+    let mut above = Above { mean: hyper.mu, variance: 0.0 };
+    let mut clock = 0.0;
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let message = messages.of(stop.node);
+        let here = messages.told(stop.node).clock;
+        let probability = branch_probability(stop);
+        if probability > 0.0 {
+            let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
+            let weight = not_separated * probability;
+            let (noise, scale) = (hyper.noise_variance, scale(stop.node));
+            let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
+            for piece in 0..pieces {
+                let (expected, spread) = branch_clock(stop, hyper.gamma2, probability, piece, pieces);
+                let expected = hyper.gamma1 * expected;
+                let (mean, variance) = bridge.at(expected, spread);
+                let weight = weight / f64::from(pieces);
+                emit(Component { weight, mean, variance: (variance + noise) * scale });
+            }
+            not_separated *= 1.0 - probability;
+        }
+        above.variance += (here - clock).max(0.0);
+        clock = here;
+        let Some(next) = stops.get(i + 1) else {
+            if not_separated > 0.0 {
+                let Above { mean, variance } = above.observe(message);
+                let variance = (variance + hyper.noise_variance) * scale(stop.node);
+                emit(Component { weight: not_separated, mean, variance });
+            }
+            return;
+        };
+        let sibling = sibling(tree, stop.node, next.node);
+        above = above.observe(messages.told(sibling).at_parent(clock));
+    }
+    if stops.is_empty() {
+        let variance = end + hyper.noise_variance;
+        emit(Component { weight: 1.0, mean: hyper.mu, variance });
+    }
+}
+
+/// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of
+/// its rows' targets, and a branch takes its parent's.
+pub(crate) fn predict_fast<S: Scalar>(
+    tree: &Tree<S, NodeMoments>,
+    prior: Component,
+    noise_variance: f64,
+    stops: &[Stop],
+    mut emit: impl FnMut(Component),
+) {
+    let own = |node: NodeId| {
+        let moments = tree.statistics.moments(node);
+        let variance = moments.squares / tree.arena.n_rows(node) as f64;
+        Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
+    };
+    let mut parent = prior;
+    let mut not_separated = 1.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let probability = branch_probability(stop);
+        if probability > 0.0 {
+            emit(Component { weight: not_separated * probability, ..parent });
+            not_separated *= 1.0 - probability;
+        }
+        parent = own(stop.node);
+        if i + 1 == stops.len() && not_separated > 0.0 {
+            emit(Component { weight: not_separated, ..parent });
+        }
+    }
+    if stops.is_empty() {
+        emit(prior);
+    }
+}
+
+pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, node: NodeId) -> NodeId {
+    let left = tree.arena.child(parent, false);
+    if left == node { tree.arena.child(parent, true) } else { left }
+}
+
+/// The number of pieces of equal probability into which the time of a branch is divided where its
+/// prediction depends on it.
+const PIECES: u32 = 5;
+/// Branches of less weight are one piece.
+const NOTICED: f64 = 1e-3;
+
+/// The belief about a new node between a parent and a child, and about the leaf of a test row that branches
+/// off there: a Brownian bridge from the belief above to the message below. With `V` the variance above
+/// plus the clock elapsed, and `C` that of the whole way down to the message, the new node has mean `m + (V
+/// / C)(M - m)` and variance `V (C - V) / C`.
+#[derive(Debug, Clone, Copy)]
+struct Bridge {
+    above: Above,
+    /// The clock at the parent.
+    clock: f64,
+    /// The clock at the child.
+    here: f64,
+    below: Message,
+    /// The clock at the lifetime.
+    end: f64,
+    gamma1: f64,
+}
+
+impl Bridge {
+    /// Mean and variance of the test row's own leaf if the clock at the branch has mean `expected`, and
+    /// variance `spread` in units of `gamma_1^2`.
+    fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
+        let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
+        let v = self.above.variance + (expected - self.clock);
+        let apart = self.below.mean - self.above.mean;
+        let spread = self.gamma1 * (self.gamma1 / whole) * spread;
+        let bridge = v * (1.0 - v / whole) - spread;
+        let moved = spread * (apart / whole * apart);
+        let variance = bridge.max(0.0) + moved + (self.end - expected).max(0.0);
+        (self.above.mean + v / whole * apart, variance)
+    }
+
+    /// Whether predictions at the child and at the parent, with this noise, differ noticeably.
+    fn varies(&self, noise: f64) -> bool {
+        let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
+        let (a, b) = (first.1 + noise, last.1 + noise);
+        let apart = first.0 - last.0;
+        a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
+    }
+}

@@ -1,0 +1,79 @@
+//! Rows that are left out: which, and where each is in a tree that does not hold it.
+
+use crate::data::{RowId, Scalar, Table};
+use crate::mondrian::prediction::branch_rate::BranchRate;
+use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+
+/// Rows that are left out (about).
+const ROWS: usize = 1000;
+
+/// A row's place in a tree without it.
+pub(super) struct LeftOutRow {
+    /// From the root to the leaf.
+    pub(super) path: Vec<NodeId>,
+    /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
+    pub(super) branch: Option<Stop>,
+    /// Number and mean of these, if there are any.
+    pub(super) others: Option<(f64, f64)>,
+}
+
+/// About [`ROWS`] of the rows. A row with an exact copy is not chosen, unless all have one: that its copy
+/// predicts it says nothing about other rows.
+pub(super) fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
+    let is_single = |place: usize| {
+        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
+    };
+    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
+    if single.is_empty() {
+        single = (0..order.len()).collect();
+    }
+    let every = single.len().div_ceil(ROWS);
+    single.into_iter().step_by(every).map(|place| order[place]).collect()
+}
+
+/// The paths of some of a tree's rows. All rows go down together, so that the memory of their nodes is
+/// fetched at the same time.
+pub(super) fn paths<S: Scalar>(
+    tree: &Tree<S, NodeMoments>,
+    table: Table<'_, S>,
+    rows: &[RowId],
+) -> Vec<Vec<NodeId>> {
+    let root = tree.arena.root().expect("a forest of rows has roots");
+    let mut paths = vec![vec![root]; rows.len()];
+    let mut on_way: Vec<usize> = (0..rows.len()).collect();
+    while !on_way.is_empty() {
+        on_way.retain(|&i| {
+            let node = paths[i][paths[i].len() - 1];
+            if node.is_leaf() {
+                return false;
+            }
+            let x = table.row(rows[i]);
+            paths[i].push(tree.arena.follow(node, |d| x[d as usize].into()).1);
+            true
+        });
+    }
+    paths
+}
+
+/// The place of a row, given its path and target.
+pub(super) fn place<S: Scalar>(
+    tree: &Tree<S, NodeMoments>,
+    branch_rate: &mut BranchRate<'_, S>,
+    path: Vec<NodeId>,
+    (row, x, y): (RowId, &[S], f64),
+    lifetime: f64,
+) -> LeftOutRow {
+    let leaf = path[path.len() - 1];
+    let after = path.len().checked_sub(2).map_or(0.0, |above| tree.arena.time(path[above]));
+    let rate = branch_rate.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
+    let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
+    stop.set_rate(rate);
+    let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
+    let mean = tree.statistics.moments(leaf).mean;
+    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
+    LeftOutRow { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
+}

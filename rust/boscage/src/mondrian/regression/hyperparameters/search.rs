@@ -1,0 +1,76 @@
+//! Searches for the best hyperparameters: along directions on a grid, and for the best factor on all variances.
+
+use crate::error::Result;
+
+/// Powers of two (at most) from the start of a search to where it ends.
+const FARTHEST: i32 = 8;
+/// Steps are taken as long as the mean log density grows by this.
+const WORTHWHILE: f64 = 1e-3;
+
+/// The best point that is found by going in every direction as far as it leads, until none does; its score,
+/// and what belongs to it. No point is evaluated twice.
+pub(super) fn climb<const N: usize, T>(
+    start: [i32; N],
+    directions: &[[i32; N]],
+    mut evaluate: impl FnMut([i32; N]) -> Result<(f64, T)>,
+) -> Result<(f64, T)> {
+    let mut at = start;
+    let mut best = evaluate(at)?;
+    let mut seen = vec![at];
+    let (mut vain, mut next) = (0, 0);
+    while vain < directions.len() {
+        let direction = directions[next % directions.len()];
+        next += 1;
+        vain += 1;
+        loop {
+            let there = std::array::from_fn(|i| at[i] + direction[i]);
+            // What was seen before was no better than the best of that time, nor than that of now.
+            if there.iter().zip(&start).any(|(there, start)| (there - start).abs() > FARTHEST)
+                || seen.contains(&there)
+            {
+                break;
+            }
+            seen.push(there);
+            let found = evaluate(there)?;
+            // Never a density that is no number.
+            let better = found.0 > best.0 + WORTHWHILE;
+            if !better {
+                break;
+            }
+            (at, best, vain) = (there, found, 1);
+        }
+    }
+    Ok(best)
+}
+
+/// The factor on all variances under which the rows are most likely, and their mean log density.
+pub(super) fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
+    let score = |log_scale: f64| score(rows, log_scale.exp());
+    // Golden section.
+    let (mut low, mut high) = (-8.0, 2.0);
+    let share = 0.618_033_988_749_895;
+    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
+    let (mut at_a, mut at_b) = (score(a), score(b));
+    for _ in 0..16 {
+        if at_a > at_b {
+            (high, b, at_b) = (b, a, at_a);
+            a = high - share * (high - low);
+            at_a = score(a);
+        } else {
+            (low, a, at_a) = (a, b, at_b);
+            b = low + share * (high - low);
+            at_b = score(b);
+        }
+    }
+    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
+}
+
+/// Mean log density of the rows, with a factor on all variances, but for a constant.
+pub(super) fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
+    let of_row = |row: &Vec<(f64, f64)>| {
+        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
+        let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
+        most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
+    };
+    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
+}

@@ -1,0 +1,49 @@
+//! An order of the rows that does not depend on that of their arrival.
+
+use std::cmp::Ordering;
+
+use crate::data::{RowId, Scalar, Table, fetch};
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::tree::arena::NodeId;
+
+/// The rows in an order that depends neither on that of their arrival nor on shifts and scales of the
+/// targets: leaf by leaf of the first tree. Copies are adjacent.
+pub(crate) fn in_order<S: Scalar>(
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
+) -> Vec<RowId> {
+    /// Leaves whose rows are fetched from memory together.
+    const SOME: usize = 16;
+    let tree = &storage.trees[0];
+    let arena = &tree.arena;
+    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
+    let table = Table::new(&storage.values, forest.domain.n_features());
+    let by_values = |a: RowId, b: RowId| {
+        let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
+            let (a, b): (f64, f64) = (a.into(), b.into());
+            a.total_cmp(&b)
+        });
+        each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let by_target = |a: RowId, b: RowId| {
+        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
+        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
+    };
+    let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
+    let mut order = Vec::with_capacity(forest.n_rows());
+    for some in leaves.chunks(SOME) {
+        let mut start = order.len();
+        for &leaf in some {
+            order.extend(arena.leaf_rows(leaf));
+        }
+        order[start..].iter().for_each(|&row| fetch(table.row(row)));
+        for &leaf in some {
+            let end = start + arena.n_rows(leaf);
+            order[start..end].sort_by(|&a, &b| by_values(a, b).then_with(|| by_target(a, b)));
+            start = end;
+        }
+    }
+    order
+}

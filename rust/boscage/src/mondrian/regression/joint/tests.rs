@@ -1,0 +1,152 @@
+use super::*;
+use crate::data::{Rows, goes_right};
+use crate::mondrian::forest::Batch;
+use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
+use crate::random::keyed::Stream;
+
+const N: usize = 40;
+const HYPER: Hyperparameters = Hyperparameters { mu: 0.4, gamma1: 1.5, gamma2: 0.3, noise_variance: 0.05 };
+
+/// Rows and targets, some of them twice, some with the same target, in an order by `seed`.
+fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
+    let mut stream = Stream::new(5, 0);
+    let mut x: Vec<f64> = (0..2 * N).map(|_| stream.unit() / 3.0).collect();
+    x.copy_within(0..4, 8);
+    let y: Vec<f64> = x.chunks(2).map(|x| ((9.0 * x[0]).sin() + x[1]).max(0.3)).collect();
+    let mut order: Vec<usize> = (0..N).collect();
+    let mut stream = Stream::new(seed, 1);
+    for i in 1..N {
+        order.swap(i, stream.below(i + 1));
+    }
+    let ids = order.iter().map(|&i| i as u64).collect();
+    let rows = order.iter().flat_map(|&i| [x[2 * i], x[2 * i + 1]]).collect();
+    (ids, rows, order.iter().map(|&i| y[i]).collect())
+}
+
+fn forest(seed: u64, settings: RegressionSettings) -> MondrianRegressor {
+    let (ids, x, y) = data(seed);
+    let rows = Rows::from_f64(&x, 2).unwrap();
+    let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
+    let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
+    let batch = Batch { rows, ids: Some(&ids) };
+    MondrianRegressor::fit(trees, settings, domain, batch, &y, &Run::default()).unwrap()
+}
+
+fn fixed() -> RegressionSettings {
+    RegressionSettings {
+        posterior: Posterior::Joint,
+        hyperparameters: Some(HYPER),
+        ..RegressionSettings::default()
+    }
+}
+
+/// Solves a dense system by elimination.
+fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for i in 0..n {
+        for j in i + 1..n {
+            let factor = a[j][i] / a[i][i];
+            let pivot = a[i].clone();
+            a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
+            b[j] -= factor * b[i];
+        }
+    }
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|k| a[i][k] * b[k]).sum();
+        b[i] = (b[i] - known) / a[i][i];
+    }
+    b
+}
+
+/// The mean at the rows is that of a Gaussian process whose covariance is read off the exported trees.
+#[test]
+fn mean_is_that_of_the_gaussian_process() {
+    let run = Run::default();
+    let forest = forest(1, fixed());
+    let (_, x, y) = data(1);
+    let trees = forest.trees(&run).unwrap();
+    let mut covariance = vec![vec![0.0; N]; N];
+    for tree in &trees {
+        for (i, row) in covariance.iter_mut().enumerate() {
+            for (j, entry) in row.iter_mut().enumerate() {
+                let mut node = 0;
+                while tree.children_left[node] >= 0 {
+                    let left = |row: usize| {
+                        !goes_right(x[2 * row + tree.feature[node] as usize], tree.threshold[node])
+                    };
+                    if left(i) != left(j) {
+                        break;
+                    }
+                    let child = if left(i) { &tree.children_left } else { &tree.children_right };
+                    node = child[node] as usize;
+                }
+                *entry += HYPER.clock(tree.time[node]) / trees.len() as f64;
+            }
+        }
+    }
+    let mut noisy = covariance.clone();
+    (0..N).for_each(|i| noisy[i][i] += HYPER.noise_variance);
+    let weights = solve(noisy, y.iter().map(|y| y - HYPER.mu).collect());
+    let (mean, _) = forest.predict(Rows::from_f64(&x, 2).unwrap(), &run).unwrap();
+    for i in 0..N {
+        let expected: f64 = HYPER.mu + covariance[i].iter().zip(&weights).map(|(k, a)| k * a).sum::<f64>();
+        assert!((mean[i] - expected).abs() < 1e-5, "row {i}: {} and {expected}", mean[i]);
+    }
+}
+
+#[test]
+fn expected_span_is_an_integral() {
+    use crate::mondrian::prediction::stop::Branch;
+    let (after, time, rate) = (0.7, 3.0, 0.9);
+    let node = forest(1, fixed());
+    let node = match node.forest.flushed_alone() {
+        crate::mondrian::forest::storage::AnyStorage::F64(storage) => storage.trees[0].arena.root().unwrap(),
+        crate::mondrian::forest::storage::AnyStorage::F32(_) => panic!("thirds are kept as f64"),
+    };
+    let stop = Stop { node, after, time, branch: Branch::Rate(rate) };
+    let span = HYPER.clock(time) - HYPER.clock(after);
+    let steps = 200_000;
+    let width = (time - after) / f64::from(steps);
+    let integral: f64 = (0..steps)
+        .map(|i| {
+            let elapsed = (f64::from(i) + 0.5) * width;
+            let clock = HYPER.clock(after + elapsed) - HYPER.clock(after);
+            rate * (-rate * elapsed).exp() * clock * width
+        })
+        .sum();
+    let expected = integral + (-rate * (time - after)).exp() * span;
+    let found = branch_time::expected_span(&stop, &HYPER, span);
+    assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
+}
+
+#[test]
+fn leaving_a_row_out_is_forgetting_it() {
+    let run = Run::default();
+    let forest = forest(1, fixed());
+    let (ids, x, _) = data(1);
+    for (id, row) in ids.iter().zip(x.chunks(2)) {
+        let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
+        let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
+        let mut without = forest.clone();
+        without.forget(&[*id]).unwrap();
+        let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
+        assert!((left_out - mean[0]).abs() < 1e-5, "row {id}: {left_out} and {}", mean[0]);
+    }
+}
+
+#[test]
+fn order_and_threads_do_not_change_a_bit() {
+    let settings = RegressionSettings { posterior: Posterior::Joint, ..RegressionSettings::default() };
+    let at: Vec<f64> = (0..20).map(|i| f64::from(i) / 40.0).collect();
+    let rows = Rows::from_f64(&at, 2).unwrap();
+    let predict = |seed: u64, n_threads: usize| {
+        forest(seed, settings.clone()).predict(rows, &Run { n_threads, ..Run::default() }).unwrap()
+    };
+    let first = predict(1, 1);
+    for (seed, n_threads) in [(2, 1), (3, 1), (1, 2)] {
+        assert_eq!(predict(seed, n_threads), first);
+    }
+}

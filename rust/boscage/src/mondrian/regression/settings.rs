@@ -1,0 +1,81 @@
+//! Settings of the regression posterior.
+
+use crate::error::{Error, Result};
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+
+/// How the posterior at a node is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Posterior {
+    /// Gaussian belief propagation (section 6.3.1).
+    #[default]
+    Exact,
+    /// Empirical mean and variance of the node's rows (section 6.3.3).
+    Fast,
+    /// Belief propagation, centred on the joint model's mean: there all trees' functions add up to the
+    /// targets' (a Gaussian process with the forest's own kernel).
+    Joint,
+}
+
+/// How hyperparameters that are not given are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HyperparameterRule {
+    /// By maximum marginal likelihood.
+    MarginalLikelihood,
+    /// By the heuristic of section 6.3.2.
+    Heuristic,
+    /// By the leave-one-out predictive of the whole forest.
+    #[default]
+    LeaveOneOut,
+}
+
+/// How the noise varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Noise {
+    /// One variance for the whole forest.
+    #[default]
+    Global,
+    /// A factor of each node, smoothed down the tree; with hyperparameters by the leave-one-out predictive,
+    /// also a wider one for some rows.
+    Local,
+}
+
+/// Settings of the regression posterior.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RegressionSettings {
+    /// The posterior at a node.
+    pub posterior: Posterior,
+    /// How hyperparameters are chosen.
+    pub rule: HyperparameterRule,
+    /// How the noise varies.
+    pub noise: Noise,
+    /// All hyperparameters, if they are given: then updates cost a path, not a tree.
+    pub hyperparameters: Option<Hyperparameters>,
+    /// The noise variance, if it is known; the others are chosen by the rule.
+    pub noise_variance: Option<f64>,
+}
+
+impl RegressionSettings {
+    /// # Errors
+    /// A hyperparameter that is not positive and finite (`mu`: finite).
+    pub fn check(&self) -> Result<()> {
+        let positive = |name, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                return Ok(());
+            }
+            Err(Error::InvalidSetting { name, expected: "positive and finite", found: value.to_string() })
+        };
+        if let Some(variance) = self.noise_variance {
+            positive("noise_variance", variance)?;
+        }
+        if let Some(hyper) = &self.hyperparameters {
+            positive("gamma1", hyper.gamma1)?;
+            positive("gamma2", hyper.gamma2)?;
+            positive("noise_variance", hyper.noise_variance)?;
+            if !hyper.mu.is_finite() {
+                let found = hyper.mu.to_string();
+                return Err(Error::InvalidSetting { name: "mu", expected: "finite", found });
+            }
+        }
+        Ok(())
+    }
+}
