@@ -2,13 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::bart::backfitting::normal::N_MOVES;
 use crate::bart::draws::Draws;
+use crate::bart::kernels::table::StepCounts;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::sampler::Sampler;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -31,8 +30,8 @@ pub struct BartTrace {
     pub alpha: Vec<f64>,
     /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
     pub split_probabilities: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting, regrowing and editing, over all sweeps.
-    pub acceptance: [Acceptance; N_MOVES],
+    /// How often each kind of step was tried, and changed a tree, over all sweeps.
+    pub acceptance: StepCounts,
 }
 
 /// Where a chain is after a sweep.
@@ -81,18 +80,6 @@ pub(crate) struct ChainEnd {
     pub(crate) numbers: Vec<f64>,
     /// Concentration and logarithms of split probabilities, if these are learnt.
     pub(crate) weights: Option<(f64, Vec<f64>)>,
-}
-
-/// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
-#[derive(Debug)]
-pub(crate) struct Problem<R> {
-    pub(crate) targets: Vec<f64>,
-    pub(crate) centre: f64,
-    pub(crate) scale: f64,
-    /// Where chains start.
-    pub(crate) sigma: f64,
-    pub(crate) sigma_mu: f64,
-    pub(crate) response: R,
 }
 
 /// What chains are given.

@@ -1,14 +1,14 @@
 //! BART for classes: probit for two, a sum of trees for each of more.
 
 use crate::bart::backfitting::general::ModelForest;
-use crate::bart::chain::{BartTrace, Chains, Link, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::chain::{BartTrace, Chains, Link, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::prior::noise::{normal_cdf, normal_quantile};
 use crate::bart::regressor::sample;
-use crate::bart::response::Signs;
+use crate::bart::response::{Problem, Signs};
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;

@@ -1,11 +1,11 @@
 //! BART for numbers.
 
 use crate::bart::backfitting::normal::Forest;
-use crate::bart::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
-use crate::bart::response::{Numbers, Response};
+use crate::bart::response::{Numbers, Problem, Response};
 use crate::bart::sampler::NormalSampler;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};

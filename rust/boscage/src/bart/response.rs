@@ -5,6 +5,18 @@ use crate::bart::state::row_passes::squares;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 
+/// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
+#[derive(Debug)]
+pub(crate) struct Problem<R> {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) centre: f64,
+    pub(crate) scale: f64,
+    /// Where chains start.
+    pub(crate) sigma: f64,
+    pub(crate) sigma_mu: f64,
+    pub(crate) response: R,
+}
+
 /// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
 pub(crate) trait Response {
     /// Draws `sigma`, and targets if these are not observed, given targets less the sum of trees.

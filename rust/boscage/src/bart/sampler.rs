@@ -1,13 +1,12 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
 use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::{Forest, N_MOVES};
-use crate::bart::chain::Problem;
+use crate::bart::backfitting::normal::Forest;
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
-use crate::bart::response::Response;
+use crate::bart::response::{Problem, Response};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
@@ -45,13 +44,13 @@ pub(crate) trait Sampler {
     fn log_likelihood(&self) -> f64;
 
     /// As in [`BartTrace`](crate::bart::chain::BartTrace).
-    fn acceptance(&self) -> [Acceptance; N_MOVES];
+    fn acceptance(&self) -> StepCounts;
 
     /// All else between two sweeps, to the bit.
     fn numbers(&self) -> Vec<f64>;
 
     /// Takes over trees and numbers of before; false if these are not as many as they should be.
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool;
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool;
 }
 
 /// Normal leaves, in units of the problem.
@@ -101,7 +100,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         log_likelihood - residuals.len() as f64 * libm::log(self.scale)
     }
 
-    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+    fn acceptance(&self) -> StepCounts {
         self.forest.acceptance
     }
 
@@ -113,7 +112,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         numbers
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let n = self.forest.residuals.len();
         let latent = n + 1..n + 1 + self.response.latent().len();
         let (spread, end) = match self.forest.learnt_sigma_mu() {
@@ -157,7 +156,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.model.log_likelihood(&self.forest.sums)
     }
 
-    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+    fn acceptance(&self) -> StepCounts {
         self.forest.acceptance
     }
 
@@ -165,7 +164,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.forest.sums.clone()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
         if fits {
             (self.forest.trees, self.forest.acceptance) = (trees, acceptance);

@@ -1,10 +1,10 @@
 //! What stands in the file of BART: the drawn trees one after the other, the traces of the chains, and where these
 //! ended.
 
-use crate::bart::backfitting::normal::N_MOVES;
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
 use crate::bart::classifier::BartClassifier;
 use crate::bart::draws::{DrawnNode, Draws, LEAF};
+use crate::bart::kernels::table::{BartStep, StepCounts};
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::MOST_BY_FEATURE;
 use crate::bart::state::tree::{Kind, TreeState};
@@ -12,7 +12,7 @@ use crate::bayes::mcmc::Acceptance;
 use crate::bayes::mcmc::state::Rule;
 use crate::bayes::smc::nodes::Cut;
 use crate::error::Result;
-use crate::model_file::codec::{Reader, Writer, read_label, write_label, wrong};
+use crate::model_file::codec::{Reader, STEP_COUNTS, Writer, read_label, write_label, wrong};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
@@ -55,10 +55,12 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
         ] {
             writer.list(numbers, |writer, number| writer.f64(*number));
         }
-        for acceptance in trace.acceptance {
-            writer.u64(acceptance.tried);
-            writer.u64(acceptance.made);
-        }
+        let counts: Vec<_> = trace.acceptance.iter().collect();
+        writer.list(&counts, |writer, (step, counts)| {
+            writer.text(step.name());
+            writer.u64(counts.tried);
+            writer.u64(counts.made);
+        });
     });
     // In preorder: where a tree ends, and where right children are, follows from which nodes are leaves.
     writer.list(&posterior.draws.nodes, |writer, node| {
@@ -74,7 +76,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
     let (n_features, n_trees) = (size()?, size()?);
     let centres = reader.list(8, number)?;
-    let traces = reader.list(160, |reader| read_trace(reader, n_features))?;
+    let traces = reader.list(56, |reader| read_trace(reader, n_features))?;
     let draws = read_draws(reader, n_features)?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
     let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
@@ -103,11 +105,35 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); N_MOVES];
-    for of_move in &mut acceptance {
-        *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
-    }
+    let acceptance = read_counts(reader)?;
     Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
+}
+
+/// Counts by the names of steps, so that steps may be added. Files before [`STEP_COUNTS`] hold those of seven steps.
+fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
+    let mut all = StepCounts::default();
+    if reader.version() < STEP_COUNTS {
+        for step in BartStep::OF_FIRST_FILES {
+            all.set(step, read_acceptance(reader)?);
+        }
+        return Ok(all);
+    }
+    let mut found = Vec::new();
+    reader.list(24, |reader| {
+        let name = reader.text()?;
+        let step = BartStep::from_name(&name).ok_or_else(|| wrong("an unknown kind of step of a chain"))?;
+        if found.contains(&step) {
+            return Err(wrong("a kind of step of a chain that is counted twice"));
+        }
+        found.push(step);
+        all.set(step, read_acceptance(reader)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn read_acceptance(reader: &mut Reader<'_>) -> Result<Acceptance> {
+    Ok(Acceptance { tried: reader.u64()?, made: reader.u64()? })
 }
 
 fn write_end(writer: &mut Writer, end: &ChainEnd) {

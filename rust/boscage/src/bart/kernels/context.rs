@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bart::leaves::normal::LeafPosterior;
-use crate::bart::state::feature_order::Weights;
+use crate::bart::state::feature_order::{DimensionOrder, Weights};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
@@ -69,5 +69,10 @@ impl<'a> Context<'a> {
         control: &'a Control,
     ) -> Self {
         Self { table, odds, weights: odds.log_weights.as_deref().map(Weights::new), leaf, control }
+    }
+
+    /// Features in random order, by their weights.
+    pub(crate) fn feature_order(&self) -> DimensionOrder<'_> {
+        DimensionOrder::new(self.table.n_features(), self.weights.as_ref())
     }
 }

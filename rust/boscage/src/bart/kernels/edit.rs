@@ -6,8 +6,8 @@
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::edit_proposal::{Guide, LARGEST, draw, log_chance};
-use crate::bart::kernels::whole_tree::{bare, fits};
 use crate::bart::state::subtree;
+use crate::bart::state::subtree::{fits, without_statistics};
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::LeafModel;
 use crate::bayes::mcmc::state::State;
@@ -28,7 +28,7 @@ pub(crate) fn edit<L: LeafModel>(
     stream: &mut Stream,
 ) -> Result<Option<Tree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
-    let mut tree = bare(tree, leaf);
+    let mut tree = without_statistics(tree, leaf);
     let mut made = false;
     for _ in 0..TOPS.min(context.table.n_rows()) {
         context.control.check()?;
@@ -69,6 +69,6 @@ fn edit_below<L: LeafModel>(
     {
         return None;
     }
-    // Reversible: to refuse what is too large keeps it so.
+    // A reversible kernel that rejects all larger trees stays so.
     Some(subtree::graft(tree, own, &new.tree())).filter(fits)
 }

@@ -6,7 +6,6 @@
 
 use crate::bart::kernels::context::Context;
 use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::feature_order::DimensionOrder;
 use crate::bart::state::row_passes::{extent, split_labels};
 use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
 use crate::bayes::mcmc::state::Rule;
@@ -149,7 +148,7 @@ fn draw_rule<E: Evidence>(
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> Option<Cutting<E::Sum>> {
-    let mut order = DimensionOrder::new(context);
+    let mut order = context.feature_order();
     while let Some(dimension) = order.next(stream) {
         let column = context.table.column(dimension);
         let cutting = |threshold: f64| {

@@ -4,9 +4,10 @@
 //! survives until they are. The node is drawn uniformly from all nodes, so a tree's weight is over their number.
 
 use crate::bart::kernels::context::Context;
-use crate::bart::kernels::whole_tree::{alone, bare, fits, same_cuts};
+use crate::bart::kernels::particle_gibbs::one_island;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::subtree;
+use crate::bart::state::subtree::{fits, same_cuts, without_statistics};
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::LeafModel;
 use crate::bayes::smc::proposals::Proposal;
@@ -33,12 +34,12 @@ pub(crate) fn regrow<L: LeafModel>(
     stream: &mut Stream,
 ) -> Result<Option<Tree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
-    let old = bare(tree, leaf);
+    let old = without_statistics(tree, leaf);
     let mut new = old.clone();
     for _ in 0..NODES {
         let top = stream.below(new.nodes.len());
         let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
-        // Reversible: to refuse what is too large keeps it so.
+        // A reversible kernel that rejects all larger trees stays so.
         new = Some(drawn).filter(fits).unwrap_or(new);
     }
     Ok(Some(new).filter(|new| !same_cuts(new, &old)))
@@ -64,7 +65,7 @@ fn below<L: LeafModel>(
     let own = top..subtree::end(tree, top);
     let retained = subtree::cut_out(tree, &own);
     let at = (subtree::root(tree, top, target.table), &retained);
-    let mut island = alone(target, &smc, at, control)?;
+    let mut island = one_island(target, &smc, at, control)?;
     let others = tree.nodes.len() - own.len();
     for (weight, tree) in island.weights.iter_mut().zip(&island.trees) {
         *weight /= (others + tree.nodes.len()) as f64;

@@ -4,7 +4,7 @@
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::Work;
 use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
+use crate::bart::state::tree::{Kind, Label, Node, Transfer, TreeState, vary};
 use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
 use crate::bayes::mcmc::state::Rule;
 use crate::bayes::prior::TreePrior;
@@ -12,14 +12,6 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
-
-/// A row that goes from one leaf to another.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Transfer {
-    pub(crate) row: u32,
-    pub(crate) from: Label,
-    pub(crate) to: Label,
-}
 
 /// Whether it costs little to ask which dimensions vary in a node. Those without ties vary in any two rows.
 pub(crate) fn is_cheap(table: &SortedColumns) -> bool {

@@ -4,9 +4,8 @@ use std::fmt::Debug;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bart::kernels::shift_inner::Transfer;
 use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::state::tree::{Label, Transfer, TreeState};
 use crate::bayes;
 use crate::error::Result;
 use crate::random::keyed::Stream;

@@ -1,9 +1,8 @@
 //! What growing, pruning and shifting ask about rows: statistics of leaves, and what is added up when one is split.
 
-use crate::bart::kernels::shift_inner::Transfer;
 use crate::bart::leaves::normal::LeafLikelihoods;
 use crate::bart::state::row_passes::{among, join_labels, only_if, part};
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::state::tree::{Label, Transfer, TreeState};
 
 /// Statistics of a tree's leaves, by node, given the other trees.
 pub(crate) trait Evidence {

@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::bart::kernels::context::Context;
 use crate::math::logs::log_sum_exp;
 use crate::math::order::to_ordered;
 use crate::random::distributions::log_exponential_of;
@@ -57,9 +56,10 @@ pub(crate) enum DimensionOrder<'a> {
 }
 
 impl<'a> DimensionOrder<'a> {
-    pub(crate) fn new(context: &'a Context<'_>) -> Self {
-        match &context.weights {
-            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
+    /// All features, by weight if these are not all alike.
+    pub(crate) fn new(n_features: usize, weights: Option<&'a Weights<'a>>) -> Self {
+        match weights {
+            None => Self::Uniform(ShuffledRange::new(n_features)),
             Some(weights) => Self::Weighted { weights, first: None },
         }
     }

@@ -1,11 +1,30 @@
-//! Subtrees: their rows, cut out of a tree, and put back.
+//! A chain's tree as the samplers of Bayesian trees take it, in preorder, and its subtrees: their rows, cut out of the
+//! tree, and put back.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bart::state::tree::{MOST_NODES, TreeState};
+use crate::bayes::leaf::model::LeafModel;
 use crate::bayes::smc::nodes::Root;
 use crate::bayes::tree::{Tree, TreeNode};
 use crate::data::sorted_columns::SortedColumns;
+
+/// A chain's tree in preorder, for samplers that look at its cuts alone.
+pub(crate) fn without_statistics<L: LeafModel>(tree: &TreeState, leaf: &L) -> Tree<L::Stats> {
+    let none = Arc::new(leaf.empty());
+    tree.to_tree(|_| Arc::clone(&none))
+}
+
+/// Whether there are numbers for all nodes of a tree. A reversible kernel that rejects all larger trees stays so.
+pub(crate) fn fits<S>(tree: &Tree<S>) -> bool {
+    tree.nodes.len() <= MOST_NODES
+}
+
+/// Whether two trees have the same cuts.
+pub(crate) fn same_cuts<S>(a: &Tree<S>, b: &Tree<S>) -> bool {
+    a.nodes.len() == b.nodes.len() && a.nodes.iter().zip(&b.nodes).all(|(a, b)| a.split == b.split)
+}
 
 /// Where the subtree of a node ends.
 pub(crate) fn end<S>(tree: &Tree<S>, top: usize) -> usize {

@@ -41,6 +41,14 @@ impl Node {
     }
 }
 
+/// A row that goes from one leaf to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) row: u32,
+    pub(crate) from: Label,
+    pub(crate) to: Label,
+}
+
 /// A tree with its rows.
 #[derive(Debug, Clone)]
 pub(crate) struct TreeState {

@@ -4,13 +4,14 @@
 use crate::bart::backfitting::general::ModelForest;
 use crate::bart::backfitting::normal::Forest;
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::Kernels;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::response::{Numbers, Response, Signs};
 use crate::bart::sampler::{NormalSampler, Sampler};
-use crate::bart::settings::{BartSettings, Kernels, Sparsity};
+use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::features::{EXPOSURE, poisson};
 use crate::bart::tests::posterior::{

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use crate::bart::backfitting::general::ModelForest;
 use crate::bart::backfitting::normal::Forest;
-use crate::bart::chain::{Chains, Problem, SumsOfTrees};
+use crate::bart::chain::{Chains, SumsOfTrees};
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::regressor;
-use crate::bart::response::Numbers;
-use crate::bart::settings::{BartSettings, Kernels};
+use crate::bart::response::{Numbers, Problem};
+use crate::bart::settings::BartSettings;
 use crate::bart::state::row_passes::carry;
 use crate::bart::state::tree::{MOST_NODES, TreeState};
 use crate::bayes::leaf::model::LeafModel;
@@ -34,16 +35,20 @@ pub(crate) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
 pub(crate) const SIGMA: f64 = 0.3;
 pub(crate) const SIGMA_MU: f64 = 0.5;
 
-pub(crate) const NONE: Kernels =
-    Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
-pub(crate) const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
-pub(crate) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
-pub(crate) const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
-pub(crate) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
-pub(crate) const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
-pub(crate) const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
-pub(crate) const MIXED: Kernels =
-    Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.1, edit: 0.1 };
+pub(crate) const LOCAL: Kernels = Kernels::only(Kernel::Local);
+pub(crate) const GROWPRUNE: Kernels = Kernels::only(Kernel::GrowPrune);
+pub(crate) const CGM: Kernels = Kernels::only(Kernel::Cgm);
+pub(crate) const PG: Kernels = Kernels::only(Kernel::ParticleGibbs);
+pub(crate) const REGROW: Kernels = Kernels::only(Kernel::Regrow);
+pub(crate) const EDIT: Kernels = Kernels::only(Kernel::Edit);
+pub(crate) const MIXED: Kernels = Kernels::new(&[
+    (Kernel::Local, 0.3),
+    (Kernel::GrowPrune, 0.2),
+    (Kernel::Cgm, 0.2),
+    (Kernel::ParticleGibbs, 0.1),
+    (Kernel::Regrow, 0.1),
+    (Kernel::Edit, 0.1),
+]);
 
 pub(crate) fn table() -> SortedColumns {
     SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
@@ -138,6 +143,26 @@ fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     exact.evidence(all, 0).ln()
+}
+
+/// A kernel counts its own steps and no others, each of them at some time.
+#[test]
+fn kernels_count_their_steps() {
+    let table = table();
+    for kernel in Kernel::ALL {
+        let settings = settings(Kernels::only(kernel), 2);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(3, 0);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest =
+            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
+                .unwrap();
+        (0..200).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
+        for (step, counts) in forest.acceptance.iter() {
+            assert_eq!(counts.tried > 0, kernel.steps().contains(&step), "{kernel:?}: {step:?}");
+            assert!(counts.made <= counts.tried && (counts.tried == 0 || counts.made > 0));
+        }
+    }
 }
 
 /// One tree with given noise: every tree as often as the recursion over sets of rows says, and the mean of f by
@@ -267,7 +292,7 @@ fn a_single_particle_stays() {
         let before = tree_name(&forest.trees[0], &table);
         (0..5).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
         assert_eq!(tree_name(&forest.trees[0], &table), before);
-        assert_eq!(forest.acceptance[3].made, 0);
+        assert_eq!(forest.acceptance.of(BartStep::ParticleGibbs).made, 0);
     }
 }
 
@@ -347,9 +372,10 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
             let has_cut = usize::from(forest.trees[0].n_leaves() == 2);
-            let made = forest.acceptance[3].made;
+            let made = forest.acceptance.of(BartStep::ParticleGibbs).made;
             forest.sweep(&mut stream, &Control::new()).unwrap();
-            stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
+            stays[has_cut]
+                .add(f64::from(u8::from(forest.acceptance.of(BartStep::ParticleGibbs).made == made)));
         }
         // A peaked likelihood leaves too few trees of the other kind to count.
         for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {

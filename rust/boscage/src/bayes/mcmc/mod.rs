@@ -39,7 +39,7 @@ pub struct McmcSettings {
     /// Steps from one tree that is kept to the next.
     pub thin: usize,
     /// Steps before the first tree that is kept.
-    pub n_burn_in: usize,
+    pub n_burn: usize,
     /// Probabilities to try to grow, prune, change and swap; the first two are positive, since no other move changes
     /// how many leaves there are.
     pub moves: [f64; 4],
@@ -49,7 +49,7 @@ pub struct McmcSettings {
 
 impl Default for McmcSettings {
     fn default() -> Self {
-        Self { n_chains: 4, n_draws: 250, thin: 20, n_burn_in: 5000, moves: [0.25; 4], seed: 0 }
+        Self { n_chains: 4, n_draws: 250, thin: 20, n_burn: 5000, moves: [0.25; 4], seed: 0 }
     }
 }
 
@@ -61,7 +61,7 @@ impl McmcSettings {
         check_count("n_draws", self.n_draws, MOST_KEPT)?;
         check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
         check_count("thin", self.thin, MOST_STEPS)?;
-        check("n_burn_in", self.n_burn_in <= MOST_STEPS.0, "at most 1000000000", &self.n_burn_in)?;
+        check("n_burn", self.n_burn <= MOST_STEPS.0, "at most 1000000000", &self.n_burn)?;
         let sum: f64 = self.moves.iter().sum();
         let are_probabilities = self.moves.iter().all(|p| *p >= 0.0) && (sum - 1.0).abs() <= 1e-9;
         if !are_probabilities || self.moves[..2].contains(&0.0) {
@@ -125,7 +125,7 @@ pub(crate) fn sample<L: LeafModel>(
     control: &Control,
 ) -> Result<Vec<Chain<L::Stats>>> {
     settings.check()?;
-    let n_steps = settings.n_burn_in + settings.n_draws * settings.thin;
+    let n_steps = settings.n_burn + settings.n_draws * settings.thin;
     control.expect(settings.n_chains as u64 * n_steps as u64);
     let chains = threads.map(settings.n_chains, |i| {
         let mut stream = Stream::new(settings.seed, i);
@@ -143,7 +143,7 @@ fn chain<L: LeafModel>(
 ) -> Result<Chain<L::Stats>> {
     let mut chain = Chain { trees: Vec::new(), draws: Vec::new(), acceptance: Default::default() };
     for draw in 0..settings.n_draws {
-        let n_steps = settings.thin + if draw == 0 { settings.n_burn_in } else { 0 };
+        let n_steps = settings.thin + if draw == 0 { settings.n_burn } else { 0 };
         for _ in 0..n_steps {
             control.check()?;
             let (which, made) = step(&mut state, &settings.moves, stream);

@@ -359,7 +359,7 @@ fn check_calibration(
 fn mcmc_is_calibrated() {
     check_calibration(|target, seed| {
         let settings =
-            McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn_in: 100, seed, ..Default::default() };
+            McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn: 100, seed, ..Default::default() };
         sample(target, &settings, &Threads::new(1), &Control::new()).unwrap().remove(0).trees
     });
 }
@@ -379,7 +379,7 @@ fn chains_repeat_whatever_the_threads() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
-    let settings = McmcSettings { n_draws: 50, thin: 3, n_burn_in: 10, seed: 2, ..Default::default() };
+    let settings = McmcSettings { n_draws: 50, thin: 3, n_burn: 10, seed: 2, ..Default::default() };
     let draws = [1, 3].map(|n_threads| {
         let chains = sample(&target, &settings, &Threads::new(n_threads), &Control::new()).unwrap();
         chains.into_iter().map(|chain| chain.draws).collect::<Vec<_>>()
