@@ -9,7 +9,7 @@
 //!
 //! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
 //! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
-//! `dimension_order` draws along which dimension a node is cut. `sparse` learns the weights of dimensions, for which
+//! `dimension_order` draws along which feature a node is cut. `sparse` learns the weights of features, for which
 //! `constant` finds those that do not vary in a node.
 
 pub(crate) mod backfitting;

@@ -7,7 +7,7 @@ use crate::random::keyed::Stream;
 
 /// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
 #[derive(Debug)]
-pub(crate) struct Problem<R> {
+pub(crate) struct ScaledProblem<R> {
     pub(crate) targets: Vec<f64>,
     pub(crate) centre: f64,
     pub(crate) scale: f64,
@@ -38,11 +38,11 @@ pub(crate) trait Response {
 
 /// Numbers with noise that is known or has a prior.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct NormalResponse {
     pub(crate) prior: Option<VariancePrior>,
 }
 
-impl Response for Numbers {
+impl Response for NormalResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         self.prior.map_or(sigma, |prior| prior.draw(residuals.len(), squares(residuals), stream))
     }
@@ -54,14 +54,14 @@ impl Response for Numbers {
 
 /// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
 #[derive(Debug, Clone)]
-pub(crate) struct Signs {
+pub(crate) struct ProbitResponse {
     pub(crate) positive: Vec<bool>,
     pub(crate) offset: f64,
     /// The targets that the trees see at present: what has the sign, less `offset`.
     pub(crate) latent: Vec<f64>,
 }
 
-impl Response for Signs {
+impl Response for ProbitResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         for ((r, z), &positive) in residuals.iter_mut().zip(&mut self.latent).zip(&self.positive) {
             let f = *z - *r;

@@ -1,18 +1,18 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::Forest;
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::normal::NormalForest;
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
-use crate::bart::response::{Problem, Response};
+use crate::bart::response::{Response, ScaledProblem};
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
 /// The state of a chain, and how it goes on.
-pub(crate) trait Sampler {
+pub(crate) trait ChainState {
     /// Draws everything once.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub(crate) trait Sampler {
     /// All trees, those of the first sum first.
     fn trees(&self) -> Vec<&TreeState>;
 
-    /// Logarithms of the weights of dimensions for the sweeps to come.
+    /// Logarithms of the weights of features for the sweeps to come.
     fn set_log_weights(&mut self, log_weights: &[f64]);
 
     /// What a value of a leaf is worth in the user's units.
@@ -55,19 +55,19 @@ pub(crate) trait Sampler {
 
 /// Normal leaves, in units of the problem.
 #[derive(Debug)]
-pub(crate) struct NormalSampler<'a, R> {
-    pub(crate) forest: Forest<'a>,
+pub(crate) struct NormalChainState<'a, R> {
+    pub(crate) forest: NormalForest<'a>,
     pub(crate) response: R,
     pub(crate) scale: f64,
 }
 
-impl<'a, R: Response + Clone> NormalSampler<'a, R> {
-    pub(crate) fn new(forest: Forest<'a>, problem: &Problem<R>) -> Self {
+impl<'a, R: Response + Clone> NormalChainState<'a, R> {
+    pub(crate) fn new(forest: NormalForest<'a>, problem: &ScaledProblem<R>) -> Self {
         Self { forest, response: problem.response.clone(), scale: problem.scale }
     }
 }
 
-impl<R: Response> Sampler for NormalSampler<'_, R> {
+impl<R: Response> ChainState for NormalChainState<'_, R> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let forest = &mut self.forest;
         forest.sigma = self.response.draw(&mut forest.residuals, forest.sigma, stream);
@@ -133,12 +133,12 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
 
 /// One sum of trees with leaves of any kind.
 #[derive(Debug)]
-pub(crate) struct ModelSampler<'a, M: LeafModel> {
-    pub(crate) forest: ModelForest<'a, M>,
+pub(crate) struct GeneralChainState<'a, M: LeafModel> {
+    pub(crate) forest: GeneralForest<'a, M>,
     pub(crate) model: M,
 }
 
-impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
+impl<M: LeafModel> ChainState for GeneralChainState<'_, M> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         self.model.update(&self.forest.sums, stream);
         self.forest.sweep(&self.model, stream, control)

@@ -6,12 +6,12 @@ use crate::bayes::smc::proposals::Proposal;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::validate::{
-    Bounds, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, SHAPES, WORTH, check, check_count,
-    check_lengths, check_product, check_within,
+    GAMMA_SHAPES, Interval, MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, MAX_STEPS, PSEUDO_COUNTS, check,
+    check_count, check_lengths, check_product, check_within,
 };
 
-/// Split probabilities of dimensions that are learnt, so that most of many dimensions are hardly ever cut
-/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` dimensions.
+/// Split probabilities of features that are learnt, so that most of many features are hardly ever cut
+/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` features.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sparsity {
     /// The concentration; None where it is sampled too, `alpha / (alpha + p) ~ Beta(1/2, 1)` a priori.
@@ -19,16 +19,16 @@ pub struct Sparsity {
 }
 
 /// Trees in a sum.
-const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
+const MAX_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
 /// Numbers kept or counted of each draw and feature: cuts, split probabilities.
-pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
+pub(crate) const MAX_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
 /// Degrees of freedom of the prior of the variance of leaves' values.
 pub(crate) const SPREAD_DF: f64 = 6.0;
 
 /// Spreads of leaves with which rounding does not take what targets say.
-const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
+const SHRINKAGE: Interval = (1e-4, 1e4, "from 0.0001 to 10000");
 
 /// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ pub struct BartSettings {
     pub proposal: Proposal,
     /// How readily trees split (eq. 4.3).
     pub prior: ChipmanPrior,
-    /// Whether split probabilities of dimensions are learnt; None: all dimensions are alike.
+    /// Whether split probabilities of features are learnt; None: all features are alike.
     pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
@@ -100,31 +100,31 @@ impl BartSettings {
     pub fn check(&self) -> Result<()> {
         let invalid = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
         let counts = [
-            ("n_trees", self.n_trees, MOST_TREES),
-            ("n_chains", self.n_chains, MOST_RUNS),
-            ("n_draws", self.n_draws, MOST_KEPT),
-            ("thin", self.thin, MOST_STEPS),
-            ("n_particles", self.n_particles, MOST_PARTICLES),
+            ("n_trees", self.n_trees, MAX_TREES),
+            ("n_chains", self.n_chains, MAX_CHAINS),
+            ("n_draws", self.n_draws, MAX_DRAWS),
+            ("thin", self.thin, MAX_STEPS),
+            ("n_particles", self.n_particles, MAX_PARTICLES),
         ];
         for (name, value, most) in counts {
             check_count(name, value, most)?;
         }
-        if self.n_burn > MOST_STEPS.0 {
+        if self.n_burn > MAX_STEPS.0 {
             return invalid("n_burn", "at most 1000000000", self.n_burn.to_string());
         }
-        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
+        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MAX_DRAWS)?;
         let kept = [self.n_chains, self.n_draws, self.n_trees];
-        check_product("n_chains * n_draws * n_trees", &kept, MOST_STEPS)?;
-        check_product("n_chains * n_draws * thin", &[self.n_chains, self.n_draws, self.thin], MOST_STEPS)?;
+        check_product("n_chains * n_draws * n_trees", &kept, MAX_STEPS)?;
+        check_product("n_chains * n_draws * thin", &[self.n_chains, self.n_draws, self.thin], MAX_STEPS)?;
         check_product(
             "n_chains * n_burn",
             &[self.n_chains, self.n_burn],
-            (MOST_STEPS.0, "at most 1000000000"),
+            (MAX_STEPS.0, "at most 1000000000"),
         )?;
         check_within("k", self.k, SHRINKAGE)?;
-        check_within("nu", self.nu, SHAPES)?;
+        check_within("nu", self.nu, GAMMA_SHAPES)?;
         if let Some(alpha) = self.sparse.and_then(|sparse| sparse.alpha) {
-            check_within("sparse, the concentration of split probabilities,", alpha, WORTH)?;
+            check_within("sparse, the concentration of split probabilities,", alpha, PSEUDO_COUNTS)?;
         }
         for (name, value) in [("sigma", self.sigma), ("sigma_estimate", self.sigma_estimate)] {
             if let Some(value) = value {
@@ -145,7 +145,7 @@ impl BartSettings {
         let expected = "at least 2 where trees are drawn by pg or regrow, of which one is the old tree";
         check("n_particles", self.n_particles >= 2 || !draws_particles, expected, &self.n_particles)?;
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
-            return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());
+            return invalid("the number of features that a proposal considers", "at least 1", "0".into());
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl BartSettings {
             seed,
         } = *self;
         let (shares, later_kernels) = kernels.hashed();
-        let (which, n_dimensions) = match proposal {
+        let (which, n_considered) = match proposal {
             Proposal::Prior => (0, 0),
             Proposal::Empirical => (1, 0),
             Proposal::Optimal => (2, 0),
@@ -183,7 +183,7 @@ impl BartSettings {
         // None is told from every number that is allowed.
         let alpha = sparse.map_or(-1.0, |sparse| sparse.alpha.unwrap_or(0.0));
         let [sigma, sigma_estimate] = [sigma, sigma_estimate].map(|sigma| sigma.unwrap_or(0.0));
-        let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_dimensions].map(|n| n as u64);
+        let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_considered].map(|n| n as u64);
         let more = [prior.alpha_s(), prior.beta_s(), alpha, k, nu, q, sigma, sigma_estimate];
         let numbers = shares.into_iter().chain(more).map(f64::to_bits);
         let first = counts.into_iter().chain(numbers).chain([seed]);
@@ -198,7 +198,7 @@ impl BartSettings {
         self.check()?;
         check_lengths(rows, n_targets)?;
         let by_feature = [self.n_chains, self.n_draws, rows.n_features()];
-        check_product("n_chains * n_draws * the number of features", &by_feature, MOST_BY_FEATURE)
+        check_product("n_chains * n_draws * the number of features", &by_feature, MAX_BY_FEATURE)
     }
 }
 

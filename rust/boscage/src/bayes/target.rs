@@ -1,7 +1,7 @@
 //! The posterior that the samplers aim at.
 
 use crate::bayes::cuts::Extent;
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::TreePrior;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
@@ -16,23 +16,23 @@ pub(crate) struct Target<'a, L> {
     pub(crate) leaf: &'a L,
 }
 
-impl<L: LeafModel> Target<'_, L> {
+impl<L: ConjugateLeaf> Target<'_, L> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(crate) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
         self.prior.log_split_stop(depth)
     }
 
-    /// Logarithms of the probabilities of the dimensions of a node that splits, by extent.
+    /// Logarithms of the probabilities of the features of a node that splits, by extent.
     pub(crate) fn log_shares(&self, extents: &[Extent]) -> Vec<f64> {
-        self.log_shares_of(extents.iter().map(|extent| extent.dimension))
+        self.log_shares_of(extents.iter().map(|extent| extent.feature))
     }
 
-    /// The same of these dimensions.
-    pub(crate) fn log_shares_of(&self, dimensions: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
+    /// The same of these features.
+    pub(crate) fn log_shares_of(&self, features: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
         match self.prior.log_weights() {
-            None => vec![-libm::log(dimensions.len() as f64); dimensions.len()],
+            None => vec![-libm::log(features.len() as f64); features.len()],
             Some(all) => {
-                let mut own: Vec<f64> = dimensions.map(|dimension| all[dimension as usize]).collect();
+                let mut own: Vec<f64> = features.map(|feature| all[feature as usize]).collect();
                 let total = log_sum_exp(&own);
                 for log in &mut own {
                     *log -= total;

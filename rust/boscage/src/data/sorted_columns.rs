@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::control::{Control, Threads};
 use crate::data::ties::Ties;
-use crate::data::{Rows, Scalar};
+use crate::data::{Rows, Scalar, goes_right};
 use crate::error::Result;
 use crate::math::order::{from_ordered, to_ordered};
 
@@ -14,7 +14,7 @@ use crate::math::order::{from_ordered, to_ordered};
 #[derive(Debug)]
 pub(crate) struct SortedColumns {
     n_rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<SortedColumn>,
     tells_rows_apart: bool,
     /// Found when they are first asked for.
     ties: OnceLock<Ties>,
@@ -22,8 +22,8 @@ pub(crate) struct SortedColumns {
 
 /// One feature.
 #[derive(Debug)]
-pub(crate) struct Column {
-    values: Values,
+pub(crate) struct SortedColumn {
+    values: DistinctValues,
     /// Each row's rank.
     ranks: Vec<u32>,
     /// Rows by rank.
@@ -34,7 +34,7 @@ pub(crate) struct Column {
 
 /// The distinct values of a column, ascending; in single precision where that is exact.
 #[derive(Debug)]
-enum Values {
+enum DistinctValues {
     Single(Box<[f32]>),
     Double(Box<[f64]>),
 }
@@ -46,8 +46,8 @@ impl SortedColumns {
     /// An interrupt.
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let n_rows = rows.n_rows();
-        let column = |d| Column::new((0..n_rows).map(|i| rows.at(i, d)), control);
-        let columns: Vec<Column> =
+        let column = |d| SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control);
+        let columns: Vec<SortedColumn> =
             threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
         let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
         Ok(Self { n_rows, columns, tells_rows_apart, ties: OnceLock::new() })
@@ -69,8 +69,8 @@ impl SortedColumns {
     }
 
     /// A feature.
-    pub(crate) fn column(&self, dimension: u32) -> &Column {
-        &self.columns[dimension as usize]
+    pub(crate) fn column(&self, feature: u32) -> &SortedColumn {
+        &self.columns[feature as usize]
     }
 
     /// What is known of columns in which rows have values in common.
@@ -79,7 +79,7 @@ impl SortedColumns {
     }
 }
 
-impl Column {
+impl SortedColumn {
     fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
         /// Rows that are sorted between two looks at the stop flag.
         const PIECE: usize = 1 << 20;
@@ -101,7 +101,7 @@ impl Column {
             ranks[row as usize] = rank;
         }
         let same = sorted.chunk_by(|a, b| a.0 == b.0);
-        let values = Values::new(same.clone().map(|same| from_ordered(same[0].0)));
+        let values = DistinctValues::new(same.clone().map(|same| from_ordered(same[0].0)));
         let (mut commonest, mut end) = (0..0, 0);
         for same in same {
             end += same.len();
@@ -156,7 +156,7 @@ impl Column {
     /// How many rows are not above a rank.
     fn end(&self, rank: u32) -> usize {
         if self.has_ties() {
-            self.order.partition_point(|&row| self.rank(row) <= rank)
+            self.order.partition_point(|&row| !goes_right(self.rank(row), rank))
         } else {
             rank as usize + 1
         }
@@ -221,7 +221,7 @@ impl Column {
     }
 }
 
-impl Values {
+impl DistinctValues {
     fn new(values: impl Iterator<Item = f64> + Clone) -> Self {
         let narrow: Option<Box<[f32]>> = values.clone().map(f32::exact).collect();
         narrow.map_or_else(|| Self::Double(values.collect()), Self::Single)
@@ -244,8 +244,10 @@ impl Values {
     /// How many of some are not above a threshold.
     fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
         match self {
-            Self::Single(values) => values[among].partition_point(|&value| f64::from(value) <= threshold),
-            Self::Double(values) => values[among].partition_point(|&value| value <= threshold),
+            Self::Single(values) => {
+                values[among].partition_point(|&value| !goes_right(f64::from(value), threshold))
+            }
+            Self::Double(values) => values[among].partition_point(|&value| !goes_right(value, threshold)),
         }
     }
 }
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_least_and_the_greatest_differences_have_shares() {
-        let column = |values: &[f64]| Column::new(values.iter().copied(), &Control::new()).unwrap();
+        let column = |values: &[f64]| SortedColumn::new(values.iter().copied(), &Control::new()).unwrap();
         let least = column(&[0.0, 5e-324]);
         assert_eq!(least.share((0, 1), (0, 1)), 1.0);
         assert_eq!(least.log_extent(0, 1), libm::log(5e-324));
@@ -270,11 +272,11 @@ mod tests {
     fn long_columns_are_sorted_in_pieces() {
         let n = (1 << 20) + 1000;
         let value = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12);
-        let column = Column::new((0..n).map(value), &Control::new()).unwrap();
+        let column = SortedColumn::new((0..n).map(value), &Control::new()).unwrap();
         assert!(column.order.windows(2).all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1])));
         assert!((0..n).all(|row| column.value(column.rank(row)) == value(row)));
         let stopped = Control::new();
         stopped.stop();
-        assert!(Column::new((0..n).map(value), &stopped).is_err());
+        assert!(SortedColumn::new((0..n).map(value), &stopped).is_err());
     }
 }

@@ -6,11 +6,11 @@ use crate::bart::classifier::BartClassifier;
 use crate::bart::draws::{DrawnNode, Draws, LEAF};
 use crate::bart::kernels::table::{BartStep, StepCounts};
 use crate::bart::regressor::BartRegressor;
-use crate::bart::settings::MOST_BY_FEATURE;
-use crate::bart::state::tree::{Kind, TreeState};
+use crate::bart::settings::MAX_BY_FEATURE;
+use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bayes::mcmc::Acceptance;
 use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::Cut;
+use crate::bayes::smc::nodes::RankCut;
 use crate::error::Result;
 use crate::model_file::codec::{Reader, STEP_COUNTS, Writer, read_label, write_label, wrong};
 
@@ -83,7 +83,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     if n_trees == 0 || n_draws == 0 || centres.len() != n_sums || all_trees != Some(draws.starts.len()) {
         return Err(wrong("more or fewer trees than draws of them"));
     }
-    if n_draws.checked_mul(n_features).is_none_or(|n| n > MOST_BY_FEATURE.0) {
+    if n_draws.checked_mul(n_features).is_none_or(|n| n > MAX_BY_FEATURE.0) {
         return Err(wrong("more features than a fit can have"));
     }
     let (seed, fingerprint) = (reader.u64()?, reader.array()?);
@@ -141,14 +141,14 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
     writer.u64(end.position);
     writer.list(&end.trees, |writer, tree| {
         writer.list(&tree.nodes, |writer, node| match node.kind {
-            Kind::Free => writer.u8(0),
-            Kind::Leaf => {
+            NodeKind::Free => writer.u8(0),
+            NodeKind::Leaf => {
                 writer.u8(1);
                 writer.f64(node.mu);
             }
-            Kind::Inner(rule, children) => {
+            NodeKind::Inner(rule, children) => {
                 writer.u8(2);
-                writer.u32(rule.cut.dimension);
+                writer.u32(rule.cut.feature);
                 writer.u32(rule.cut.rank);
                 writer.f64(rule.threshold);
                 for child in children {
@@ -191,14 +191,14 @@ fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
     Ok(ChainEnd { sweeps, position, trees, numbers, weights })
 }
 
-fn read_node(reader: &mut Reader<'_>) -> Result<(Kind, f64)> {
+fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
     Ok(match reader.u8()? {
-        0 => (Kind::Free, 0.0),
-        1 => (Kind::Leaf, bounded(reader)?),
+        0 => (NodeKind::Free, 0.0),
+        1 => (NodeKind::Leaf, bounded(reader)?),
         2 => {
-            let cut = Cut { dimension: reader.u32()?, rank: reader.u32()? };
+            let cut = RankCut { feature: reader.u32()?, rank: reader.u32()? };
             let rule = Rule { cut, threshold: number(reader)? };
-            (Kind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
+            (NodeKind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
         }
         _ => return Err(wrong("an unknown kind of node")),
     })

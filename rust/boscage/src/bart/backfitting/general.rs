@@ -22,7 +22,7 @@ const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
 /// The trees of a sum, and the sum at every row.
 #[derive(Debug)]
-pub(crate) struct ModelForest<'a, M: LeafModel> {
+pub(crate) struct GeneralForest<'a, M: LeafModel> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
@@ -35,7 +35,7 @@ pub(crate) struct ModelForest<'a, M: LeafModel> {
     by_node: Vec<M::Stats>,
 }
 
-impl<'a, M: LeafModel> ModelForest<'a, M> {
+impl<'a, M: LeafModel> GeneralForest<'a, M> {
     /// Trees with their values, drawn from the prior, to be added to `centre`.
     ///
     /// # Errors
@@ -145,8 +145,8 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     ) -> Result<()> {
         self.gather(m);
         let rows = RowStats::new(model, &self.stats);
-        let evidence = NodeStats { rows: &rows, by_node: &mut self.by_node };
-        let mut work = Work { tree: &mut self.trees[m], evidence };
+        let statistics = NodeStats { rows: &rows, by_node: &mut self.by_node };
+        let mut work = Work { tree: &mut self.trees[m], statistics };
         let (grows, made) = grow_prune::step(&mut work, context, stream);
         let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
         self.acceptance.note(if grows { BartStep::Grow } else { BartStep::Prune }, made);

@@ -21,7 +21,7 @@ use crate::random::keyed::Stream;
 
 /// A sum of trees, and what it leaves of the targets.
 #[derive(Debug)]
-pub(crate) struct Forest<'a> {
+pub(crate) struct NormalForest<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
@@ -41,7 +41,7 @@ pub(crate) struct Forest<'a> {
     changes: Vec<f64>,
 }
 
-impl<'a> Forest<'a> {
+impl<'a> NormalForest<'a> {
     /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.
     ///
     /// # Errors
@@ -164,13 +164,13 @@ impl<'a> Forest<'a> {
     }
 
     fn work(&mut self, m: usize) -> Work<'_, NormalLeaves<'_>> {
-        let evidence = NormalLeaves {
+        let statistics = NormalLeaves {
             likelihoods: &self.likelihoods,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,
             counted: &mut self.counted,
         };
-        Work { tree: &mut self.trees[m], evidence }
+        Work { tree: &mut self.trees[m], statistics }
     }
 
     /// Takes a tree out of the residuals, and has a kernel replace it.

@@ -26,7 +26,7 @@ use crate::bart::kernels::context::Context;
 use crate::bart::kernels::table::{BartStep, NewTree};
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
@@ -35,7 +35,7 @@ use crate::random::keyed::Stream;
 ///
 /// # Errors
 /// An interrupt.
-pub(crate) fn new_tree<L: LeafModel>(
+pub(crate) fn new_tree<L: ConjugateLeaf>(
     kernel: NewTree,
     tree: &mut TreeState,
     leaf: &L,

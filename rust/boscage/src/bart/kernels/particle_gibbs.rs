@@ -5,13 +5,13 @@ use crate::bart::kernels::prior_particles;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::subtree::{fits, same_cuts, without_statistics};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::smc::nodes::Root;
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::smc::nodes::SubtreeRoot;
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::resampling::Resampling;
 use crate::bayes::smc::{Expansion, Island, SmcSettings, sample_conditionally};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
 use crate::random::distributions::seed;
@@ -21,13 +21,13 @@ use crate::random::keyed::Stream;
 ///
 /// # Errors
 /// An interrupt, here and below.
-pub(crate) fn particle_gibbs<L: LeafModel>(
+pub(crate) fn particle_gibbs<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
+) -> Result<Option<PreorderTree<L::Stats>>> {
     if settings.proposal == Proposal::Prior {
         return Ok(prior_particles::draw(tree, leaf, context, settings.n_particles, stream)?.filter(fits));
     }
@@ -44,15 +44,15 @@ pub(crate) fn particle_gibbs<L: LeafModel>(
         ..SmcSettings::default()
     };
     let old = without_statistics(tree, leaf);
-    let island = one_island(&target, &smc, (Root::of_all(context.table), &old), context.control)?;
+    let island = one_island(&target, &smc, (SubtreeRoot::of_all(context.table), &old), context.control)?;
     Ok(Some(island.draw(stream)).filter(fits).filter(|new| !same_cuts(new, &old)))
 }
 
 /// The only island of a conditional SMC run.
-pub(crate) fn one_island<L: LeafModel>(
+pub(crate) fn one_island<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
-    retained: (Root, &Tree<L::Stats>),
+    retained: (SubtreeRoot, &PreorderTree<L::Stats>),
     control: &Control,
 ) -> Result<Island<L::Stats>> {
     let settings = SmcSettings { n_islands: 1, ..settings.clone() };

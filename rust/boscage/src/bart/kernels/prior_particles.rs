@@ -1,20 +1,21 @@
 //! Particle Gibbs with proposals from the prior (Algorithm 4.2): conditional SMC, the old tree being retained.
 //!
 //! `bayes/smc` does the same for any proposal. The prior needs to know nothing of a node before it cuts it: a node that
-//! stops costs nothing, and of one that is cut rows are looked up along a single dimension. So a draw of the prior alone
+//! stops costs nothing, and of one that is cut rows are looked up along a single feature. So a draw of the prior alone
 //! is one, too.
 
+use crate::data::goes_right;
 use std::mem::swap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bart::kernels::context::Context;
-use crate::bart::state::tree::{Kind, Label, MOST_NODES, TreeState};
-use crate::bayes::leaf::model::LeafModel;
+use crate::bart::state::tree::{MAX_NODES, NodeKind, NodeLabel, TreeState};
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::mcmc::state::Rule;
 use crate::bayes::prior::TreePrior;
-use crate::bayes::smc::nodes::Cut;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::smc::nodes::RankCut;
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::error::Result;
 use crate::math::logs::normalised;
 use crate::random::distributions::multinomial;
@@ -24,15 +25,15 @@ use crate::random::keyed::Stream;
 ///
 /// # Errors
 /// An interrupt.
-pub(crate) fn draw<L: LeafModel>(
+pub(crate) fn draw<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     n_particles: usize,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
-    let mut nodes = Nodes::new(leaf, context);
-    let mut particles = vec![Particle::new(); n_particles];
+) -> Result<Option<PreorderTree<L::Stats>>> {
+    let mut nodes = PriorNodes::new(leaf, context);
+    let mut particles = vec![PriorParticle::new(); n_particles];
     let mut resampled = particles.clone();
     // The old tree's nodes by number in the first particle's tree.
     let mut retained = vec![TreeState::ROOT];
@@ -65,7 +66,7 @@ pub(crate) fn draw<L: LeafModel>(
 ///
 /// # Errors
 /// An interrupt.
-pub(crate) fn start_from_prior<L: LeafModel>(
+pub(crate) fn start_from_prior<L: ConjugateLeaf>(
     tree: &mut TreeState,
     leaf: &L,
     context: &Context<'_>,
@@ -79,15 +80,19 @@ pub(crate) fn start_from_prior<L: LeafModel>(
 }
 
 /// A tree drawn from the prior; None if it is too large.
-fn from_prior<L: LeafModel>(leaf: &L, context: &Context<'_>, stream: &mut Stream) -> Option<Tree<L::Stats>> {
-    let mut nodes = Nodes::new(leaf, context);
-    let mut tree = Particle::new();
+fn from_prior<L: ConjugateLeaf>(
+    leaf: &L,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> Option<PreorderTree<L::Stats>> {
+    let mut nodes = PriorNodes::new(leaf, context);
+    let mut tree = PriorParticle::new();
     while let Some(slot) = tree.next(&nodes) {
         let id = tree.nodes[slot];
         if let Some(rule) = nodes.draw_rule(id, stream) {
             tree.split(id, rule, &mut nodes);
         }
-        if tree.nodes.len() > MOST_NODES {
+        if tree.nodes.len() > MAX_NODES {
             return None;
         }
     }
@@ -95,19 +100,19 @@ fn from_prior<L: LeafModel>(leaf: &L, context: &Context<'_>, stream: &mut Stream
 }
 
 /// What the old tree does at a node, whose children are numbered next.
-fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<Label>) -> Option<Rule> {
+fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<NodeLabel>) -> Option<Rule> {
     match tree.get(retained[slot]).kind {
-        Kind::Inner(rule, children) => {
+        NodeKind::Inner(rule, children) => {
             retained.extend(children);
             Some(rule)
         }
-        Kind::Free | Kind::Leaf => None,
+        NodeKind::Free | NodeKind::Leaf => None,
     }
 }
 
 /// A growing tree: its nodes in the order in which they were made, which is that in which they are decided about.
 #[derive(Debug)]
-struct Particle {
+struct PriorParticle {
     nodes: Vec<u32>,
     /// How many nodes are decided about.
     next: usize,
@@ -115,7 +120,7 @@ struct Particle {
     log_weight: f64,
 }
 
-impl Clone for Particle {
+impl Clone for PriorParticle {
     fn clone(&self) -> Self {
         Self { nodes: self.nodes.clone(), ..*self }
     }
@@ -126,32 +131,32 @@ impl Clone for Particle {
     }
 }
 
-impl Particle {
+impl PriorParticle {
     /// The root alone.
     fn new() -> Self {
         Self { nodes: vec![0], next: 0, log_weight: 0.0 }
     }
 
-    fn split<L: LeafModel>(&mut self, id: u32, rule: Rule, nodes: &mut Nodes<'_, L>) {
+    fn split<L: ConjugateLeaf>(&mut self, id: u32, rule: Rule, nodes: &mut PriorNodes<'_, L>) {
         let (left, gain) = nodes.split(id, rule);
         self.nodes.extend([left, left + 1]);
         self.log_weight += gain;
     }
 
     /// The place of the node to decide about. One of a single row stops, with certainty.
-    fn next<L: LeafModel>(&mut self, nodes: &Nodes<'_, L>) -> Option<usize> {
+    fn next<L: ConjugateLeaf>(&mut self, nodes: &PriorNodes<'_, L>) -> Option<usize> {
         let found = (self.next..self.nodes.len()).find(|&i| nodes.all[self.nodes[i] as usize].n_rows > 1);
         self.next = found.map_or(self.nodes.len(), |i| i + 1);
         found
     }
 }
 
-fn weights(particles: &[Particle]) -> Vec<f64> {
+fn weights(particles: &[PriorParticle]) -> Vec<f64> {
     normalised(&particles.iter().map(|particle| particle.log_weight).collect::<Vec<_>>())
 }
 
 /// Draws all particles but the first by weight, unless all weigh the same.
-fn resample(particles: &mut Vec<Particle>, others: &mut Vec<Particle>, stream: &mut Stream) {
+fn resample(particles: &mut Vec<PriorParticle>, others: &mut Vec<PriorParticle>, stream: &mut Stream) {
     let first = particles[0].log_weight;
     if particles.iter().all(|particle| particle.log_weight == first) {
         return;
@@ -169,7 +174,7 @@ fn resample(particles: &mut Vec<Particle>, others: &mut Vec<Particle>, stream: &
 
 /// A set of rows that some particle has come to.
 #[derive(Debug)]
-struct Node<S> {
+struct PriorNode<S> {
     /// The node that was cut, and how.
     parent: u32,
     rule: Rule,
@@ -182,23 +187,23 @@ struct Node<S> {
 }
 
 /// The nodes of all particles, both sides of a cut next to each other.
-struct Nodes<'a, L: LeafModel> {
+struct PriorNodes<'a, L: ConjugateLeaf> {
     leaf: &'a L,
     context: &'a Context<'a>,
-    all: Vec<Node<L::Stats>>,
+    all: Vec<PriorNode<L::Stats>>,
     /// Of all nodes whose rows were asked for.
     rows: Vec<u32>,
     /// Rows on the left of the cut that is being made.
     left: Vec<u32>,
 }
 
-impl<'a, L: LeafModel> Nodes<'a, L> {
+impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
     fn new(leaf: &'a L, context: &'a Context<'a>) -> Self {
         let n_rows = context.table.n_rows();
         let stats = leaf.of_rows(0..n_rows as u32);
-        let root = Node {
+        let root = PriorNode {
             parent: 0,
-            rule: Rule { cut: Cut { dimension: 0, rank: 0 }, threshold: 0.0 },
+            rule: Rule { cut: RankCut { feature: 0, rank: 0 }, threshold: 0.0 },
             depth: 0,
             n_rows: n_rows as u32,
             log_likelihood: leaf.log_likelihood(&stats),
@@ -216,8 +221,8 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         }
         let rows = self.rows_of(id);
         let mut order = context.feature_order();
-        while let Some(dimension) = order.next(stream) {
-            let column = context.table.column(dimension);
+        while let Some(feature) = order.next(stream) {
+            let column = context.table.column(feature);
             let ranks = self.rows[rows.clone()].iter().map(|&row| column.rank(row));
             let (low, high) = if id == 0 {
                 (0, column.n_values() - 1)
@@ -226,7 +231,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             };
             if low < high {
                 let (rank, threshold) = column.cut((low, high), stream.unit());
-                return Some(Rule { cut: Cut { dimension, rank }, threshold });
+                return Some(Rule { cut: RankCut { feature, rank }, threshold });
             }
         }
         None
@@ -242,14 +247,14 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         for (n_rows, stats) in [(n_left, left), (n_right, right)] {
             let log_likelihood = self.leaf.log_likelihood(&stats);
             gain += log_likelihood;
-            self.all.push(Node { parent: id, rule, depth, n_rows, stats, log_likelihood, rows: None });
+            self.all.push(PriorNode { parent: id, rule, depth, n_rows, stats, log_likelihood, rows: None });
         }
         (self.all.len() as u32 - 2, gain)
     }
 
     /// What a cut sends to the left: number of rows and statistics.
-    fn left_of(&mut self, id: u32, cut: Cut) -> (u32, L::Stats) {
-        let column = self.context.table.column(cut.dimension);
+    fn left_of(&mut self, id: u32, cut: RankCut) -> (u32, L::Stats) {
+        let column = self.context.table.column(cut.feature);
         if id == 0 {
             let (left, right) = column.order().split_at(column.places(0, cut.rank).end);
             let of_rows = |rows: &[u32]| self.leaf.of_rows(rows.iter().copied());
@@ -264,7 +269,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         for &row in &self.rows[rows] {
             // Without a branch that nobody could predict.
             self.left[n_left] = row;
-            n_left += usize::from(ranks[row as usize] <= cut.rank);
+            n_left += usize::from(!goes_right(ranks[row as usize], cut.rank));
         }
         (n_left as u32, self.leaf.of_rows(self.left[..n_left].iter().copied()))
     }
@@ -276,7 +281,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             return rows.clone();
         }
         let parent = self.all[node.parent as usize].rows.clone().expect("a node that was cut has its rows");
-        let ranks = self.context.table.column(node.rule.cut.dimension).ranks();
+        let ranks = self.context.table.column(node.rule.cut.feature).ranks();
         // The root's neighbour is missing: left children have odd numbers.
         let left = ((id - 1) & !1) as usize + 1;
         let start = self.rows.len();
@@ -285,7 +290,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         let (known, new) = self.rows.split_at_mut(start);
         let (mut at_left, mut at_right) = (0, middle - start);
         for &row in &known[parent] {
-            let is_left = ranks[row as usize] <= node.rule.cut.rank;
+            let is_left = !goes_right(ranks[row as usize], node.rule.cut.rank);
             new[if is_left { at_left } else { at_right }] = row;
             at_left += usize::from(is_left);
             at_right += usize::from(!is_left);
@@ -297,7 +302,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// The tree of a particle.
-    fn tree(&self, particle: &Particle) -> Tree<L::Stats> {
+    fn tree(&self, particle: &PriorParticle) -> PreorderTree<L::Stats> {
         let none = Arc::new(self.leaf.empty());
         // Pairs of children come in the order of their parents.
         let mut children = vec![None; particle.nodes.len()];
@@ -308,22 +313,22 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             }
             children[parent] = Some(left);
         }
-        let mut nodes: Vec<TreeNode<L::Stats>> = Vec::with_capacity(children.len());
+        let mut nodes: Vec<PreorderNode<L::Stats>> = Vec::with_capacity(children.len());
         let mut stack = vec![(0, None)];
         while let Some((slot, parent)) = stack.pop() {
             let at = nodes.len();
             if let Some(parent) = parent {
-                let parent: &mut TreeNode<L::Stats> = &mut nodes[parent];
+                let parent: &mut PreorderNode<L::Stats> = &mut nodes[parent];
                 parent.split.as_mut().expect("only an inner node has children").right = at as u32;
             }
             let split = children[slot].map(|left| {
                 // The left child comes next; the right one is told where it is when it comes.
                 stack.extend([(left + 1, Some(at)), (left, None)]);
                 let Rule { cut, threshold } = self.all[particle.nodes[left] as usize].rule;
-                Split { dimension: cut.dimension, threshold, right: 0 }
+                PreorderSplit { feature: cut.feature, threshold, right: 0 }
             });
-            nodes.push(TreeNode { split, stats: Arc::clone(&none) });
+            nodes.push(PreorderNode { split, stats: Arc::clone(&none) });
         }
-        Tree { nodes }
+        PreorderTree { nodes }
     }
 }

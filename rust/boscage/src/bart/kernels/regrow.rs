@@ -9,30 +9,30 @@ use crate::bart::settings::BartSettings;
 use crate::bart::state::subtree;
 use crate::bart::state::subtree::{fits, same_cuts, without_statistics};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::{Expansion, SmcSettings};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// Dimensions whose cuts are weighed in a node, however many there are: enough for what is in most data.
-const DIMENSIONS: usize = 10;
+/// Features whose cuts are weighed in a node, however many there are: enough for what is in most data.
+const FEATURES: usize = 10;
 
 /// Nodes that are tried one after the other.
 const NODES: usize = 4;
 
 /// The tree with other subtrees, if any were drawn.
-pub(crate) fn regrow<L: LeafModel>(
+pub(crate) fn regrow<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
+) -> Result<Option<PreorderTree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
     let old = without_statistics(tree, leaf);
     let mut new = old.clone();
@@ -46,15 +46,15 @@ pub(crate) fn regrow<L: LeafModel>(
 }
 
 /// The tree with the subtree of a node drawn anew.
-fn below<L: LeafModel>(
+fn below<L: ConjugateLeaf>(
     (target, control): (&Target<'_, L>, &Control),
-    (tree, top): (&Tree<L::Stats>, usize),
+    (tree, top): (&PreorderTree<L::Stats>, usize),
     n_particles: usize,
     stream: &mut Stream,
-) -> Result<Tree<L::Stats>> {
+) -> Result<PreorderTree<L::Stats>> {
     let smc = SmcSettings {
         n_particles,
-        proposal: Proposal::Exploring(DIMENSIONS),
+        proposal: Proposal::Exploring(FEATURES),
         // Without resampling the order of decisions does not matter.
         expansion: Expansion::Layer,
         ess_threshold: 0.0,

@@ -4,12 +4,12 @@
 //! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
 //! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
 
-use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::{Events, LogGamma, finite_exp};
-use crate::bart::sampler::Sampler;
+use crate::bart::sampler::ChainState;
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
 use crate::error::Result;
@@ -55,7 +55,7 @@ impl LeafModel for OneClass {
 #[derive(Debug)]
 pub(crate) struct Multinomial<'a> {
     /// By class.
-    pub(crate) forests: Vec<ModelForest<'a, OneClass>>,
+    pub(crate) forests: Vec<GeneralForest<'a, OneClass>>,
     pub(crate) classes: Vec<OneClass>,
 }
 
@@ -69,7 +69,7 @@ impl Multinomial<'_> {
     }
 }
 
-impl Sampler for Multinomial<'_> {
+impl ChainState for Multinomial<'_> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         for row in 0..self.n_rows() {
             let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));

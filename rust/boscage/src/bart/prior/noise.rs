@@ -31,9 +31,9 @@ impl VariancePrior {
 /// The standard deviation about a least squares fit, or about the mean where rows are too few for that, or
 /// features so many that it would take longer than sampling.
 pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
-    const MOST_WORK: usize = 1 << 30;
+    const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());
-    let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MOST_WORK;
+    let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MAX_WORK;
     let columns = if few { p } else { 0 };
     let mut basis: Vec<Vec<f64>> = vec![vec![1.0; n]];
     basis.extend((0..columns).map(|d| scaled((0..n).map(|i| rows.at(i, d)).collect())));

@@ -5,14 +5,14 @@ pub(crate) mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::mcmc::state::{Rule, State, StateNode};
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::mcmc::state::{NodeWithRows, Rule, TreeWithRows};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
-use crate::validate::{MOST_KEPT, MOST_RUNS, MOST_STEPS, check, check_count, check_product};
+use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_STEPS, check, check_count, check_product};
 
 /// How a chain changes its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +57,11 @@ impl McmcSettings {
     /// # Errors
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
-        check_count("n_chains", self.n_chains, MOST_RUNS)?;
-        check_count("n_draws", self.n_draws, MOST_KEPT)?;
-        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
-        check_count("thin", self.thin, MOST_STEPS)?;
-        check("n_burn", self.n_burn <= MOST_STEPS.0, "at most 1000000000", &self.n_burn)?;
+        check_count("n_chains", self.n_chains, MAX_CHAINS)?;
+        check_count("n_draws", self.n_draws, MAX_DRAWS)?;
+        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MAX_DRAWS)?;
+        check_count("thin", self.thin, MAX_STEPS)?;
+        check("n_burn", self.n_burn <= MAX_STEPS.0, "at most 1000000000", &self.n_burn)?;
         let sum: f64 = self.moves.iter().sum();
         let are_probabilities = self.moves.iter().all(|p| *p >= 0.0) && (sum - 1.0).abs() <= 1e-9;
         if !are_probabilities || self.moves[..2].contains(&0.0) {
@@ -107,8 +107,8 @@ impl Acceptance {
 
 /// What a chain has drawn.
 #[derive(Debug, Clone)]
-pub(crate) struct Chain<S> {
-    pub(crate) trees: Vec<Tree<S>>,
+pub(crate) struct McmcChain<S> {
+    pub(crate) trees: Vec<PreorderTree<S>>,
     pub(crate) draws: Vec<Draw>,
     /// In the order of [`Move`], over all steps.
     pub(crate) acceptance: [Acceptance; 4],
@@ -118,30 +118,30 @@ pub(crate) struct Chain<S> {
 ///
 /// # Errors
 /// Settings outside their domain; an interrupt.
-pub(crate) fn sample<L: LeafModel>(
+pub(crate) fn sample<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     settings: &McmcSettings,
     threads: &Threads,
     control: &Control,
-) -> Result<Vec<Chain<L::Stats>>> {
+) -> Result<Vec<McmcChain<L::Stats>>> {
     settings.check()?;
     let n_steps = settings.n_burn + settings.n_draws * settings.thin;
     control.expect(settings.n_chains as u64 * n_steps as u64);
     let chains = threads.map(settings.n_chains, |i| {
         let mut stream = Stream::new(settings.seed, i);
-        let start = State::from_prior(target, &mut stream, control)?;
+        let start = TreeWithRows::from_prior(target, &mut stream, control)?;
         chain(start, settings, &mut stream, control)
     });
     chains.into_iter().collect()
 }
 
-fn chain<L: LeafModel>(
-    mut state: State<'_, L>,
+fn chain<L: ConjugateLeaf>(
+    mut state: TreeWithRows<'_, L>,
     settings: &McmcSettings,
     stream: &mut Stream,
     control: &Control,
-) -> Result<Chain<L::Stats>> {
-    let mut chain = Chain { trees: Vec::new(), draws: Vec::new(), acceptance: Default::default() };
+) -> Result<McmcChain<L::Stats>> {
+    let mut chain = McmcChain { trees: Vec::new(), draws: Vec::new(), acceptance: Default::default() };
     for draw in 0..settings.n_draws {
         let n_steps = settings.thin + if draw == 0 { settings.n_burn } else { 0 };
         for _ in 0..n_steps {
@@ -157,8 +157,8 @@ fn chain<L: LeafModel>(
 }
 
 /// One Metropolis-Hastings step: which move was tried, and whether it was made.
-pub(crate) fn step<L: LeafModel>(
-    state: &mut State<'_, L>,
+pub(crate) fn step<L: ConjugateLeaf>(
+    state: &mut TreeWithRows<'_, L>,
     moves: &[f64; 4],
     stream: &mut Stream,
 ) -> (Move, bool) {
@@ -187,17 +187,17 @@ fn one_of(ids: &[usize], stream: &mut Stream) -> Option<usize> {
     (!ids.is_empty()).then(|| ids[stream.below(ids.len())])
 }
 
-fn is_splittable<S>(node: &StateNode<S>) -> bool {
+fn is_splittable<S>(node: &NodeWithRows<S>) -> bool {
     node.split.is_none() && !node.extents.is_empty()
 }
 
 /// Splitting a leaf over leaving it, times `P(prune it) / P(grow it)`. The rule comes from the prior, so that
 /// its density is in the posterior and in the proposal alike; `n_splittable` counts the leaves that could have
 /// been grown before, `n_prunable` the nodes that can be pruned afterwards.
-fn log_growth<L: LeafModel>(
-    state: &State<'_, L>,
+fn log_growth<L: ConjugateLeaf>(
+    state: &TreeWithRows<'_, L>,
     id: usize,
-    children: [&StateNode<L::Stats>; 2],
+    children: [&NodeWithRows<L::Stats>; 2],
     (n_splittable, n_prunable): (usize, usize),
     moves: &[f64; 4],
 ) -> f64 {
@@ -210,7 +210,7 @@ fn log_growth<L: LeafModel>(
     after - before + back - forth
 }
 
-fn grow<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], stream: &mut Stream) -> bool {
+fn grow<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], stream: &mut Stream) -> bool {
     let splittable = state.select(is_splittable);
     let Some(id) = one_of(&splittable, stream) else {
         return false;
@@ -228,7 +228,7 @@ fn grow<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], stream: &mut S
     made
 }
 
-fn prune<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], stream: &mut Stream) -> bool {
+fn prune<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], stream: &mut Stream) -> bool {
     let prunable = state.select(|node| state.is_prunable(node));
     let Some(id) = one_of(&prunable, stream) else {
         return false;
@@ -246,7 +246,7 @@ fn prune<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], stream: &mut 
 
 /// The node's own rule is drawn from the prior, given its rows, which stay; what counts is what the nodes below
 /// make of it. The number of inner nodes to choose from stays too.
-fn change<L: LeafModel>(state: &mut State<'_, L>, stream: &mut Stream) -> bool {
+fn change<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream) -> bool {
     let Some(id) = one_of(&state.select(|node| node.split.is_some()), stream) else {
         return false;
     };
@@ -255,7 +255,7 @@ fn change<L: LeafModel>(state: &mut State<'_, L>, stream: &mut Stream) -> bool {
 }
 
 /// The pairs to choose from are the same before and after.
-fn swap<L: LeafModel>(state: &mut State<'_, L>, stream: &mut Stream) -> bool {
+fn swap<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream) -> bool {
     let Some(child) = one_of(&state.select(|node| node.split.is_some() && node.parent.is_some()), stream)
     else {
         return false;
@@ -268,8 +268,8 @@ fn swap<L: LeafModel>(state: &mut State<'_, L>, stream: &mut Stream) -> bool {
 
 /// Accepts or rejects other rules by the ratio of posterior densities, that of the top node's own rule left out
 /// if the proposal drew it from there.
-fn move_to<L: LeafModel>(
-    state: &mut State<'_, L>,
+fn move_to<L: ConjugateLeaf>(
+    state: &mut TreeWithRows<'_, L>,
     top: usize,
     changed: &[(usize, Rule)],
     top_from_prior: bool,
@@ -288,8 +288,8 @@ fn move_to<L: LeafModel>(
     made
 }
 
-pub(crate) fn summary<L: LeafModel>(state: &State<'_, L>) -> Draw {
-    let ids = state.subtree(State::<L>::ROOT);
+pub(crate) fn summary<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>) -> Draw {
+    let ids = state.subtree(TreeWithRows::<L>::ROOT);
     let leaves = ids.iter().map(|&id| state.get(id)).filter(|node| node.split.is_none());
     Draw {
         log_prior: ids.iter().map(|&id| state.log_prior(state.get(id))).sum(),

@@ -12,19 +12,19 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::smc::nodes::{Cut, Keep, NodeId, Nodes, Root};
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::smc::nodes::{Keep, RankCut, SharedNodeId, SharedNodes, SubtreeRoot};
 use crate::bayes::smc::particle::{History, Open, Particle};
 use crate::bayes::smc::proposals::{Decision, Plan, Proposal};
 use crate::bayes::smc::resampling::{Resampling, effective_size};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
 use crate::math::logs::{log_mean_exp, normalised};
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
-use crate::validate::{MOST_KEPT, MOST_PARTICLES, MOST_RUNS, check_count, check_product};
+use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, check_count, check_product};
 
 /// Gaps that may be weighed at a time however few rows there are: some 16 MB.
 const FEW_GAPS: usize = 1 << 20;
@@ -106,12 +106,12 @@ impl SmcSettings {
     /// # Errors
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
-        check_count("n_particles", self.n_particles, MOST_PARTICLES)?;
-        check_count("n_islands", self.n_islands, MOST_RUNS)?;
-        check_product("n_particles * n_islands", &[self.n_particles, self.n_islands], MOST_KEPT)?;
+        check_count("n_particles", self.n_particles, MAX_PARTICLES)?;
+        check_count("n_islands", self.n_islands, MAX_CHAINS)?;
+        check_product("n_particles * n_islands", &[self.n_particles, self.n_islands], MAX_DRAWS)?;
         check_count("max_stages", self.max_stages, (usize::MAX, "at least 1"))?;
         if let Proposal::OptimalSubset(n) | Proposal::Exploring(n) = self.proposal {
-            let name = "the number of dimensions that a proposal considers";
+            let name = "the number of features that a proposal considers";
             check_count(name, n, (usize::MAX, "at least 1"))?;
         }
         if !(0.0..=1.0).contains(&self.ess_threshold) {
@@ -139,7 +139,7 @@ pub struct Stage {
 /// The end of an independent run.
 #[derive(Debug, Clone)]
 pub(crate) struct Island<S> {
-    pub(crate) trees: Vec<Tree<S>>,
+    pub(crate) trees: Vec<PreorderTree<S>>,
     /// Normalised.
     pub(crate) weights: Vec<f64>,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
@@ -151,7 +151,7 @@ pub(crate) struct Island<S> {
 
 impl<S> Island<S> {
     /// A tree, drawn in proportion to weights.
-    pub(crate) fn draw(mut self, stream: &mut Stream) -> Tree<S> {
+    pub(crate) fn draw(mut self, stream: &mut Stream) -> PreorderTree<S> {
         let mut rest = stream.unit() * self.weights.iter().sum::<f64>();
         let drawn = self.weights.iter().position(|weight| {
             rest -= weight;
@@ -165,14 +165,14 @@ impl<S> Island<S> {
 ///
 /// # Errors
 /// Settings outside their domain; an interrupt.
-pub(crate) fn sample<L: LeafModel>(
+pub(crate) fn sample<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
     threads: &Threads,
     control: &Control,
 ) -> Result<Vec<Island<L::Stats>>> {
     settings.check()?;
-    let root = Root::of_all(target.table);
+    let root = SubtreeRoot::of_all(target.table);
     let mut cloud = Cloud::new(target, settings, (threads, control), (root, None));
     cloud.run(control)?;
     Ok(cloud.finish())
@@ -184,10 +184,10 @@ pub(crate) fn sample<L: LeafModel>(
 ///
 /// # Errors
 /// As [`sample`].
-pub(crate) fn sample_conditionally<L: LeafModel>(
+pub(crate) fn sample_conditionally<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     settings: &SmcSettings,
-    (root, retained): (Root, &Tree<L::Stats>),
+    (root, retained): (SubtreeRoot, &PreorderTree<L::Stats>),
     threads: &Threads,
     control: &Control,
 ) -> Result<Vec<Island<L::Stats>>> {
@@ -198,13 +198,13 @@ pub(crate) fn sample_conditionally<L: LeafModel>(
 }
 
 /// All particles of all islands, which go on stage by stage together so that they share nodes.
-struct Cloud<'a, L: LeafModel> {
+struct Cloud<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     settings: &'a SmcSettings,
-    nodes: Nodes<'a, L>,
+    nodes: SharedNodes<'a, L>,
     history: History<L::Stats>,
     islands: Vec<Group>,
-    retained: Option<&'a Tree<L::Stats>>,
+    retained: Option<&'a PreorderTree<L::Stats>>,
 }
 
 /// The particles of an island.
@@ -226,17 +226,17 @@ struct Job {
     retained: Option<Decision>,
 }
 
-impl<'a, L: LeafModel> Cloud<'a, L> {
+impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
     fn new(
         target: &'a Target<'a, L>,
         settings: &'a SmcSettings,
         (threads, control): (&'a Threads, &'a Control),
-        (root, retained): (Root, Option<&'a Tree<L::Stats>>),
+        (root, retained): (SubtreeRoot, Option<&'a PreorderTree<L::Stats>>),
     ) -> Self {
-        let nodes = Nodes::new(target, threads, control, root);
-        let root = nodes.get(Nodes::<L>::ROOT);
+        let nodes = SharedNodes::new(target, threads, control, root);
+        let root = nodes.get(SharedNodes::<L>::ROOT);
         let islands = (0..settings.n_islands).map(|island| Group {
-            particles: vec![Particle::new(Nodes::<L>::ROOT, root.log_likelihood); settings.n_particles],
+            particles: vec![Particle::new(SharedNodes::<L>::ROOT, root.log_likelihood); settings.n_particles],
             streams: (0..settings.n_particles).map(|i| stream(settings.seed, island, i + 1)).collect(),
             resampling: stream(settings.seed, island, 0),
             stages: Vec::new(),
@@ -301,7 +301,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
 
     /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
     fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
-        let ids: Vec<NodeId> = jobs.iter().map(|job| job.open.node).collect();
+        let ids: Vec<SharedNodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         let (n_rows, n_features) = (self.target.table.n_rows(), self.target.table.n_features());
@@ -388,7 +388,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
     /// What particles are about to do, by job, with extents weighed as the proposal needs them.
     fn choose(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<(usize, (Plan, f64))>> {
         let proposal = self.settings.proposal;
-        let ids: Vec<NodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
+        let ids: Vec<SharedNodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
         if proposal == Proposal::Optimal {
             self.nodes.weigh_all(&ids)?;
             self.nodes.weigh_choices(ids.iter().copied());
@@ -428,7 +428,7 @@ impl<'a, L: LeafModel> Cloud<'a, L> {
         let likelihood = children[0].log_likelihood + children[1].log_likelihood;
         particle.log_weight += proposal.log_weight(log_weight, likelihood - node.log_likelihood);
         let stats = children.map(|child| Arc::clone(&child.stats));
-        let slots = self.history.split(particle, job.open.slot, (cut.dimension, threshold), stats);
+        let slots = self.history.split(particle, job.open.slot, (cut.feature, threshold), stats);
         for ((node, slot), child) in [left, right].into_iter().zip(slots).zip(children) {
             // A single row cannot be split: its node stops, with certainty.
             if child.n_rows > 1 {
@@ -498,7 +498,11 @@ fn stream(seed: u64, island: usize, purpose: usize) -> Stream {
 }
 
 /// Takes the node that is decided about first, if there is one.
-fn next<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Option<Open> {
+fn next<L: ConjugateLeaf>(
+    particle: &mut Particle,
+    order: CandidateOrder,
+    nodes: &SharedNodes<'_, L>,
+) -> Option<Open> {
     let likelihood = |i: usize| nodes.get(particle.open[i].node).log_likelihood;
     let first = match order {
         CandidateOrder::BreadthFirst => 0,
@@ -510,7 +514,11 @@ fn next<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &No
 }
 
 /// Takes all nodes, in the order in which one after the other would be.
-fn layer<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &Nodes<'_, L>) -> Vec<Open> {
+fn layer<L: ConjugateLeaf>(
+    particle: &mut Particle,
+    order: CandidateOrder,
+    nodes: &SharedNodes<'_, L>,
+) -> Vec<Open> {
     let mut all: Vec<Open> = particle.open.drain(..).collect();
     if order == CandidateOrder::MarginalLikelihood {
         let likelihood = |open: &Open| nodes.get(open.node).log_likelihood;
@@ -520,8 +528,8 @@ fn layer<L: LeafModel>(particle: &mut Particle, order: CandidateOrder, nodes: &N
 }
 
 /// What the retained tree does at a node.
-fn decision<L: LeafModel>(
-    tree: &Tree<L::Stats>,
+fn decision<L: ConjugateLeaf>(
+    tree: &PreorderTree<L::Stats>,
     node_of: &[u32],
     open: Open,
     target: &Target<'_, L>,
@@ -529,8 +537,8 @@ fn decision<L: LeafModel>(
     match tree.nodes[node_of[open.slot as usize] as usize].split {
         None => Decision::Stop,
         Some(split) => {
-            let rank = target.table.column(split.dimension).last_rank_below(split.threshold);
-            let cut = Cut { dimension: split.dimension, rank };
+            let rank = target.table.column(split.feature).last_rank_below(split.threshold);
+            let cut = RankCut { feature: split.feature, rank };
             Decision::Split { cut, threshold: split.threshold }
         }
     }
