@@ -13,6 +13,20 @@ const NEGLIGIBLE: f64 = 45.0;
 /// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
 const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
 
+/// Rows whose rank along the feature is not above `rank` go left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RankCut {
+    pub(crate) feature: u32,
+    pub(crate) rank: u32,
+}
+
+/// The rule of an inner node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) cut: RankCut,
+    pub(crate) threshold: f64,
+}
+
 /// A feature along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
 /// eq. 3.3 and its extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::smc::nodes::RankCut;
 use crate::bayes::target::Target;
 use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
@@ -142,8 +142,8 @@ mod tests {
     use crate::bayes::mcmc::McmcSettings;
     use crate::bayes::prior::{ChipmanPrior, TreePrior};
     use crate::bayes::smc;
-    use crate::bayes::smc::SmcSettings;
     use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::smc::settings::SmcSettings;
     use crate::bayes::testing::enumerate::{Exact, name_of};
     use crate::control::Threads;
     use crate::data::Rows;

@@ -22,11 +22,13 @@ pub(crate) mod testing;
 
 pub use classifier::BayesianTreeClassifier;
 pub use leaf::normal::NormalPrior;
-pub use mcmc::{Acceptance, Draw, McmcSettings, Move};
+pub use mcmc::moves::Move;
+pub use mcmc::{Acceptance, Draw, McmcSettings};
 pub use posterior::BayesianTrees;
 pub use prior::{ChipmanPrior, TreePrior};
 pub use regressor::{BayesianTreeRegressor, Students};
+pub use smc::island::Stage;
 pub use smc::proposals::Proposal;
 pub use smc::resampling::Resampling;
-pub use smc::{CandidateOrder, Expansion, IslandWeights, SmcSettings, Stage};
+pub use smc::settings::{CandidateOrder, Expansion, IslandWeights, SmcSettings};
 pub use weighted_trees::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};

@@ -148,8 +148,8 @@ mod tests {
     use crate::bayes::classifier::BayesianTreeClassifier;
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::mcmc::McmcSettings;
-    use crate::bayes::smc::SmcSettings;
     use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::smc::settings::SmcSettings;
     use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::Control;

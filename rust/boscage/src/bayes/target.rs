@@ -8,6 +8,20 @@ use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::keyed::Stream;
 
+/// Where trees grow from: rows, ascending, and how many cuts are above them.
+#[derive(Debug, Clone)]
+pub(crate) struct SubtreeRoot {
+    pub(crate) rows: Vec<u32>,
+    pub(crate) depth: u32,
+}
+
+impl SubtreeRoot {
+    /// All rows of a table.
+    pub(crate) fn of_all(table: &SortedColumns) -> Self {
+        Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
+    }
+}
+
 /// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
 #[derive(Debug)]
 pub(crate) struct Target<'a, L> {

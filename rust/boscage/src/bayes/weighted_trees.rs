@@ -5,7 +5,8 @@ use crate::bayes::log_posterior::log_posteriors;
 use crate::bayes::mcmc;
 use crate::bayes::mcmc::{Acceptance, Draw, McmcSettings};
 use crate::bayes::smc;
-use crate::bayes::smc::{IslandWeights, SmcSettings, Stage};
+use crate::bayes::smc::island::Stage;
+use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::Target;
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Run, Threads, try_for_each_mut};
@@ -177,7 +178,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
 
 /// Trees, weights and reports of islands.
 fn of_islands<S>(
-    islands: Vec<smc::Island<S>>,
+    islands: Vec<smc::island::Island<S>>,
     settings: &SmcSettings,
 ) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
     let says = match settings.island_weights {
@@ -250,7 +251,7 @@ mod tests {
     /// Two islands of two trees, the second with three times the evidence.
     fn weights(island_weights: IslandWeights) -> Vec<f64> {
         let tree = || PreorderTree { nodes: vec![PreorderNode { split: None, stats: Arc::new(()) }] };
-        let island = |log_evidence, first| smc::Island {
+        let island = |log_evidence, first| smc::island::Island {
             trees: vec![tree(), tree()],
             weights: vec![first, 1.0 - first],
             log_evidence,

@@ -8,9 +8,8 @@ use crate::bart::kernels::table::{BartStep, StepCounts};
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::MAX_BY_FEATURE;
 use crate::bart::state::tree::{NodeKind, TreeState};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::RankCut;
 use crate::error::Result;
 use crate::model_file::codec::{Reader, STEP_COUNTS, Writer, read_label, write_label, wrong};
 

@@ -8,7 +8,7 @@ use crate::bayes::leaf::normal::{NormalPrior, NormalSums};
 use crate::bayes::mcmc::{Acceptance, Draw};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::regressor::BayesianTreeRegressor;
-use crate::bayes::smc::Stage;
+use crate::bayes::smc::island::Stage;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::error::Result;

@@ -9,9 +9,10 @@
 //! What counts of a cut is the gap between rows that it falls into: given all else thresholds are uniform in their gaps,
 //! under the posterior and in what is proposed alike.
 
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::mcmc::state::{NodeWithRows, Rule, TreeWithRows};
-use crate::bayes::smc::nodes::{RankCut, SubtreeRoot};
+use crate::bayes::mcmc::state::{NodeWithRows, TreeWithRows};
+use crate::bayes::target::SubtreeRoot;
 use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;

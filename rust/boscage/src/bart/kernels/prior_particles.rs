@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use crate::bart::kernels::context::Context;
 use crate::bart::state::tree::{MAX_NODES, NodeKind, NodeLabel, TreeState};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::mcmc::state::Rule;
 use crate::bayes::prior::TreePrior;
-use crate::bayes::smc::nodes::RankCut;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::error::Result;
 use crate::math::logs::normalised;

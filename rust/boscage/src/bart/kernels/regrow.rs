@@ -11,7 +11,7 @@ use crate::bart::state::subtree::{fits, same_cuts, without_statistics};
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::proposals::Proposal;
-use crate::bayes::smc::{Expansion, SmcSettings};
+use crate::bayes::smc::settings::{Expansion, SmcSettings};
 use crate::bayes::target::Target;
 use crate::bayes::tree::PreorderTree;
 use crate::control::Control;

@@ -6,9 +6,8 @@ use crate::bart::kernels::grow_prune::{Work, cell, pick};
 use crate::bart::kernels::shift_inner;
 use crate::bart::leaves::statistics::LeafStatistics;
 use crate::bart::state::tree::{Node, NodeKind, NodeLabel, TreeState, vary};
-use crate::bayes::mcmc::state::Rule;
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::TreePrior;
-use crate::bayes::smc::nodes::RankCut;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 

@@ -6,7 +6,7 @@ use crate::bart::kernels::grow_prune::Work;
 use crate::bart::leaves::statistics::LeafStatistics;
 use crate::bart::state::tree::{Node, NodeKind, NodeLabel, Transfer, TreeState, vary};
 use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
-use crate::bayes::mcmc::state::Rule;
+use crate::bayes::cuts::Rule;
 use crate::bayes::prior::TreePrior;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;

@@ -103,8 +103,7 @@ mod tests {
     use super::*;
     use crate::bart::state::row_passes::{Sums, carry};
     use crate::bart::state::tree::NodeKind;
-    use crate::bayes::mcmc::state::Rule;
-    use crate::bayes::smc::nodes::RankCut;
+    use crate::bayes::cuts::{RankCut, Rule};
     use crate::control::{Control, Threads};
     use crate::data::Rows;
     use crate::data::sorted_columns::SortedColumns;

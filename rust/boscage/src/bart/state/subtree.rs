@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bart::state::tree::{MAX_NODES, TreeState};
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::smc::nodes::SubtreeRoot;
+use crate::bayes::target::SubtreeRoot;
 use crate::bayes::tree::{PreorderNode, PreorderTree};
 use crate::data::sorted_columns::SortedColumns;
 

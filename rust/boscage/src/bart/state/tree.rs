@@ -1,7 +1,6 @@
 //! A tree of the sum as a chain holds it: its nodes, and the leaf of every training row.
 
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::RankCut;
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;

@@ -3,21 +3,13 @@
 use crate::data::goes_right;
 use std::sync::Arc;
 
-use crate::bayes::cuts::{Extent, extents};
+use crate::bayes::cuts::{Extent, RankCut, Rule, extents};
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::smc::nodes::{RankCut, SubtreeRoot};
-use crate::bayes::target::Target;
+use crate::bayes::target::{SubtreeRoot, Target};
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
-
-/// The rule of an inner node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rule {
-    pub(crate) cut: RankCut,
-    pub(crate) threshold: f64,
-}
 
 /// A node of a [`TreeWithRows`].
 #[derive(Debug, Clone)]

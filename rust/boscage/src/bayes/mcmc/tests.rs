@@ -6,7 +6,7 @@ use crate::bayes::leaf::normal::{Normal, NormalPrior};
 use crate::bayes::mcmc::*;
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc;
-use crate::bayes::smc::SmcSettings;
+use crate::bayes::smc::settings::SmcSettings;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::tree::{PreorderNode, PreorderSplit};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::bayes::smc::nodes::SharedNodeId;
+use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 
 /// A node that a particle has to decide about, and its number in the particle's tree.

@@ -1,7 +1,9 @@
 //! How a particle decides at a node, and what its decision is worth (section 3.3).
 
+use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::smc::nodes::{RankCut, SharedNodeId, SharedNodes, Weighing, WeightedChoices};
+use crate::bayes::smc::nodes::{SharedNodes, Weighing};
+use crate::bayes::smc::shared_node::{SharedNodeId, WeightedChoices};
 use crate::bayes::target::Target;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;

@@ -1,11 +1,20 @@
+use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::dirichlet::Dirichlet;
 use crate::bayes::leaf::normal::{Normal, NormalPrior};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
+use crate::bayes::smc::nodes::{Keep, SharedNodes};
+use crate::bayes::smc::proposals::Proposal;
+use crate::bayes::smc::resampling::Resampling;
+use crate::bayes::smc::settings::{CandidateOrder, Expansion};
+use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
+use crate::random::distributions::multinomial;
+use crate::random::keyed::Stream;
+use std::sync::Arc;
 
 const PROPOSALS: [Proposal; 7] = [
     Proposal::Prior,
