@@ -6,7 +6,6 @@ use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
-use crate::bart::prior::noise::{normal_cdf, normal_quantile};
 use crate::bart::regressor::sample;
 use crate::bart::response::{ProbitResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
@@ -15,6 +14,7 @@ use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
+use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 

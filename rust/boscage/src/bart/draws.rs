@@ -118,6 +118,7 @@ impl Draws {
     }
 }
 
+/// The value of the leaf that a row comes to (eq. 4.1).
 fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
     let mut at = 0;
     loop {

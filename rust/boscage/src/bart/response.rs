@@ -1,7 +1,8 @@
 //! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
 
-use crate::bart::prior::noise::{VariancePrior, log_likelihood, normal_cdf};
+use crate::bart::prior::noise::{VariancePrior, log_likelihood};
 use crate::bart::state::row_passes::squares;
+use crate::math::special_functions::normal_cdf;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 

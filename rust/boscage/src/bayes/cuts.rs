@@ -28,7 +28,7 @@ pub(crate) struct Rule {
 }
 
 /// A feature along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
-/// eq. 3.3 and its extent.
+/// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) feature: u32,

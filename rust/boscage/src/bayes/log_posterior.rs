@@ -123,11 +123,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
     /// The features, of those given, along which rows vary.
     fn varying(&self, rows: Range<usize>, features: impl Iterator<Item = u32>) -> Vec<u32> {
         let rows = &self.rows[rows];
-        let varies = |&feature: &u32| {
-            let column = self.target.table.column(feature);
-            rows.iter().any(|&row| column.rank(row) != column.rank(rows[0]))
-        };
-        features.filter(varies).collect()
+        features.filter(|&feature| self.target.table.varies(feature, rows)).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Priors over the shape of trees.
+//! Priors over the shape of trees (section 3.2.3).
 
 use crate::error::{Error, Result};
 use crate::validate::check;
@@ -76,7 +76,7 @@ pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usiz
     }
 }
 
-/// The prior of Chipman et al. (1998): eq. 3.3,
+/// The prior of Chipman et al. (1998), eq. 3.3 (eq. 4.3 in sums of trees):
 /// `P(split) = alpha_s / (1 + depth)^beta_s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChipmanPrior {

@@ -58,9 +58,18 @@ impl<L: ConjugateLeaf> Target<'_, L> {
 
     /// One of a node's extents, from the prior.
     pub(crate) fn draw_extent(&self, extents: &[Extent], stream: &mut Stream) -> usize {
+        self.draw_feature(extents.iter().map(|extent| extent.feature), stream)
+    }
+
+    /// The place of one of these features, from the prior.
+    pub(crate) fn draw_feature(
+        &self,
+        features: impl ExactSizeIterator<Item = u32>,
+        stream: &mut Stream,
+    ) -> usize {
         if self.prior.log_weights().is_none() {
-            return stream.below(extents.len());
+            return stream.below(features.len());
         }
-        draw_by_weight(&self.log_shares(extents), 0.0, stream)
+        draw_by_weight(&self.log_shares_of(features), 0.0, stream)
     }
 }

@@ -1,6 +1,6 @@
 //! Columns in which rows have values in common.
 
-use crate::data::sorted_columns::SortedColumn;
+use crate::data::sorted_column::SortedColumn;
 
 /// Of all columns, by feature.
 #[derive(Debug)]

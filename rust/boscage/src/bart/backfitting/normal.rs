@@ -135,7 +135,7 @@ impl<'a> NormalForest<'a> {
         self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
 
-    /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
+    /// Brings residuals (eq. 4.7; Algorithm 4.1, line 6) up to date with the tree before, and sums them over the leaves of this one.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
         if m == 0 {
@@ -197,7 +197,7 @@ impl<'a> NormalForest<'a> {
         Ok(())
     }
 
-    /// Line 8 of Algorithm 4.1.
+    /// Draws the values of the leaves (Algorithm 4.1, line 8).
     fn draw_values(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         let tree = &mut self.trees[m];
         self.changes.clear();

@@ -1,4 +1,4 @@
-//! Chipman et al.'s kernel for one tree of the sum (section 4.2.5): a step of the chains of chapter 3.
+//! CGM: Chipman et al.'s kernel for one tree of the sum (section 4.3.2), a step of the chains of chapter 3.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::table::BartStep;

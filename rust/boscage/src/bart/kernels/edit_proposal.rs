@@ -62,7 +62,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
 
     /// Whether some feature varies.
     pub(crate) fn can_be_cut(&self) -> bool {
-        !self.nodes[0].node.extents.is_empty()
+        self.state.can_be_split(self.nodes[0].node)
     }
 
     fn split(&self, at: usize) -> Option<(Rule, [usize; 2])> {
@@ -77,10 +77,14 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         self.nodes.iter().map(factor).sum()
     }
 
-    /// The child on whose side all rows of a node are, if the cut does not part them.
-    fn skips_to(&self, at: usize, node: &NodeWithRows<L::Stats>) -> Option<usize> {
+    /// The child on whose side all rows of a node of another tree are, if the cut does not split them.
+    fn skips_to(
+        &self,
+        at: usize,
+        (new, node): (&TreeWithRows<'a, L>, &NodeWithRows<L::Stats>),
+    ) -> Option<usize> {
         let (rule, [left, right]) = self.split(at)?;
-        let extent = node.extent(rule.cut.feature);
+        let extent = new.extent(node, rule.cut.feature);
         let parts = extent.is_some_and(|extent| extent.low <= rule.cut.rank && rule.cut.rank < extent.high);
         let rank = self.state.target.table.column(rule.cut.feature).rank(node.rows[0]);
         (!parts).then_some(if goes_right(rank, rule.cut.rank) { right } else { left })
@@ -96,7 +100,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
 impl CutGap {
     fn new<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, node: &NodeWithRows<L::Stats>, rule: Rule) -> Self {
         let column = state.target.table.column(rule.cut.feature);
-        let extent = node.extent(rule.cut.feature).expect("a cut is along a feature that varies");
+        let extent = state.extent(node, rule.cut.feature).expect("a cut is along a feature that varies");
         let gap = gap(node, rule, state.target.table);
         let log_width = column.log_extent(gap.0, gap.1);
         let log_place = log_width - column.log_extent(extent.low, extent.high);
@@ -153,10 +157,10 @@ pub(crate) fn draw<'a, L: ConjugateLeaf>(
     let (mut rate, mut n_nodes, mut log_way) = (1.0, 1, 0.0);
     while let Some((id, mut at)) = stack.pop() {
         let node = state.get(id);
-        if node.extents.is_empty() {
+        if !state.can_be_split(node) {
             continue;
         }
-        while let Some(child) = guide.skips_to(at, node) {
+        while let Some(child) = guide.skips_to(at, (&state, node)) {
             at = child;
         }
         let split = guide.split(at);
@@ -170,7 +174,7 @@ pub(crate) fn draw<'a, L: ConjugateLeaf>(
             }
             (EditStep::Change, Some((_, below))) => (state.draw_rule(id, stream), below),
             (EditStep::Shift, Some((rule, below))) => {
-                let extent = node.extent(rule.cut.feature).expect("the guide's cut parts the rows");
+                let extent = state.extent(node, rule.cut.feature).expect("the guide's cut parts the rows");
                 (rule_in(table, rule, (extent.low, extent.high), stream), below)
             }
             (EditStep::Delete, Some((_, below))) => {
@@ -208,11 +212,11 @@ pub(crate) fn log_chance<L: ConjugateLeaf>(old: &Guide<'_, L>, new: &Guide<'_, L
     let (log_edit, log_follow) = (libm::log(old.rate()), libm::log1p(-old.rate()));
     for id in (0..new.nodes.len()).rev() {
         let node = new.nodes[id].node;
-        if node.extents.is_empty() {
+        if !new.state.can_be_split(node) {
             continue;
         }
         for at in (0..old.nodes.len()).rev() {
-            let log = match old.skips_to(at, node) {
+            let log = match old.skips_to(at, (new.state, node)) {
                 Some(child) => below.get(id, child),
                 None => log_sum_exp(&[log_follow + below.follows(id, at), log_edit + below.edits(id, at)]),
             };

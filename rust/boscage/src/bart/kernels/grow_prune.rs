@@ -1,4 +1,4 @@
-//! Grow and prune (Pratola et al. 2013), decided from sums over leaves.
+//! `GrowPrune` (Pratola et al. 2013; section 4.3.2): grow and prune, decided from sums over leaves.
 //!
 //! A rule that grows a leaf is drawn from the prior, so that its density cancels; what is left of the Hastings
 //! ratio are the probabilities of splitting and stopping, the likelihoods of eq. 4.9, and how many leaves and

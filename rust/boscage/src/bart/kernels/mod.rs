@@ -3,7 +3,7 @@
 //! Each kernel leaves the posterior of the tree given the partial residuals (eq. 4.8) invariant. [`table`] lists them.
 //! Two of them work [on the statistics of leaves](table::Function::OnLeaves) that a sweep has gathered anyway:
 //! `grow_prune` splits a leaf or joins two, and `shift` moves a threshold (`shift_inner` that of a node with cuts below
-//! it). The others look at rows and [build a new tree](new_tree): `cgm` by a step of Chipman et al. (section 4.2.5),
+//! it). The others look at rows and [build a new tree](new_tree): `cgm` by a step of Chipman et al. (section 4.3.2),
 //! `particle_gibbs` by conditional SMC (Algorithm 4.2), `regrow` by conditional importance sampling of subtrees, and
 //! `edit` by Metropolis-Hastings steps on subtrees, with the proposals of `edit_proposal`.
 //!

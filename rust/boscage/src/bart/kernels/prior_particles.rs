@@ -136,6 +136,7 @@ impl PriorParticle {
         Self { nodes: vec![0], next: 0, log_weight: 0.0 }
     }
 
+    /// Splits a node, and updates the weight (eq. 4.10).
     fn split<L: ConjugateLeaf>(&mut self, id: u32, rule: Rule, nodes: &mut PriorNodes<'_, L>) {
         let (left, gain) = nodes.split(id, rule);
         self.nodes.extend([left, left + 1]);
@@ -154,7 +155,7 @@ fn weights(particles: &[PriorParticle]) -> Vec<f64> {
     normalised(&particles.iter().map(|particle| particle.log_weight).collect::<Vec<_>>())
 }
 
-/// Draws all particles but the first by weight, unless all weigh the same.
+/// Draws all particles but the first by weight (Algorithm 4.2, lines 14 to 17), unless all weigh the same.
 fn resample(particles: &mut Vec<PriorParticle>, others: &mut Vec<PriorParticle>, stream: &mut Stream) {
     let first = particles[0].log_weight;
     if particles.iter().all(|particle| particle.log_weight == first) {

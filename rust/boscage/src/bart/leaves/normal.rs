@@ -5,7 +5,8 @@ use std::cell::Cell;
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::random::keyed::Stream;
 
-use crate::bart::state::row_passes::{LANES, total};
+use crate::bart::state::row_passes::total;
+use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
 /// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and

@@ -4,10 +4,8 @@ use crate::data::goes_right;
 use pulp::Arch;
 
 use crate::bart::state::row_passes_simd;
+use crate::bart::state::row_passes_simd::LANES;
 use crate::bart::state::tree::{NodeLabel, TreeState};
-
-/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
-pub(crate) const LANES: usize = 4;
 
 /// The sum of those that went on side by side.
 pub(crate) fn total(lanes: &[f64; LANES]) -> f64 {

@@ -3,8 +3,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::bart::state::row_passes::LANES;
 use crate::bart::state::tree::{NodeLabel, TreeState};
+
+/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
+pub(crate) const LANES: usize = 4;
 
 /// Leaves of a tree; beyond, looking them up is as fast.
 const FEW: usize = 3;

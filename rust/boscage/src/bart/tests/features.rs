@@ -10,7 +10,6 @@ use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
-use crate::bart::prior::noise::normal_quantile;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
@@ -29,6 +28,7 @@ use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Error;
+use crate::math::special_functions::normal_quantile;
 use crate::model_file::AnyModel;
 use crate::random::keyed::Stream;
 

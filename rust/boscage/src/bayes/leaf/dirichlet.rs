@@ -1,4 +1,4 @@
-//! Dirichlet-multinomial leaves: classes.
+//! Dirichlet-multinomial leaves: classes (eq. 3.2).
 
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;

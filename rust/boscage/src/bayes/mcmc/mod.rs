@@ -1,4 +1,7 @@
-//! Markov chain Monte Carlo over whole trees: the moves of Chipman et al. (1998).
+//! Markov chain Monte Carlo over whole trees (Chipman et al. 1998), which the thesis compares SMC with (section 3.4.2).
+//!
+//! `state` is a tree with the rows of its nodes, `moves` are the Metropolis-Hastings steps that change it: grow, prune,
+//! change and swap. A rule is proposed from the prior, so that its density cancels from the ratio.
 
 pub(crate) mod moves;
 pub(crate) mod state;

@@ -1,4 +1,4 @@
-//! The moves of Chipman et al. (1998), as Metropolis-Hastings steps (section 3.4.2).
+//! The moves of Chipman et al. (1998), as Metropolis-Hastings steps on the posterior of eqs. 3.1 and 3.4.
 
 use crate::bayes::cuts::Rule;
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -47,8 +47,8 @@ fn one_of(ids: &[usize], stream: &mut Stream) -> Option<usize> {
     (!ids.is_empty()).then(|| ids[stream.below(ids.len())])
 }
 
-fn is_splittable<S>(node: &NodeWithRows<S>) -> bool {
-    node.split.is_none() && !node.extents.is_empty()
+fn is_splittable<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, node: &NodeWithRows<L::Stats>) -> bool {
+    node.split.is_none() && state.can_be_split(node)
 }
 
 /// Splitting a leaf over leaving it, times `P(prune it) / P(grow it)`. The rule comes from the prior, so that
@@ -71,7 +71,7 @@ fn log_growth<L: ConjugateLeaf>(
 }
 
 fn grow<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], stream: &mut Stream) -> bool {
-    let splittable = state.select(is_splittable);
+    let splittable = state.select(|node| is_splittable(state, node));
     let Some(id) = one_of(&splittable, stream) else {
         return false;
     };
@@ -95,8 +95,8 @@ fn prune<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], st
     };
     let (_, children) = state.get(id).split.expect("a prunable node is an inner one");
     let children = children.map(|child| state.get(child));
-    let lost = children.iter().filter(|child| is_splittable(child)).count();
-    let n_splittable = state.select(is_splittable).len() + 1 - lost;
+    let lost = children.iter().filter(|child| is_splittable(state, child)).count();
+    let n_splittable = state.select(|node| is_splittable(state, node)).len() + 1 - lost;
     let made = accept(-log_growth(state, id, children, (n_splittable, prunable.len()), moves), stream);
     if made {
         state.prune(id);

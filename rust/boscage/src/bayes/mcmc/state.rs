@@ -1,6 +1,8 @@
 //! A whole tree with the rows of its nodes, which a chain changes step by step.
 
 use crate::data::goes_right;
+use std::cell::{OnceCell, RefCell};
+use std::iter::once;
 use std::sync::Arc;
 
 use crate::bayes::cuts::{Extent, RankCut, Rule, extents};
@@ -17,20 +19,15 @@ pub(crate) struct NodeWithRows<S> {
     pub(crate) parent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) rows: Vec<u32>,
-    /// Features that can be cut.
-    pub(crate) extents: Vec<Extent>,
+    /// Features that vary among the rows, once they are asked for: most nodes of a tree that changes are never split.
+    varying: OnceCell<Vec<u32>>,
+    /// Extents that were asked for, by feature; None of a feature that does not vary.
+    extents: RefCell<Vec<(u32, Option<Extent>)>>,
     pub(crate) stats: Arc<S>,
     /// Of the rows, as if the node were a leaf.
     pub(crate) log_likelihood: f64,
     /// The rule and the children, of an inner node.
     pub(crate) split: Option<(Rule, [usize; 2])>,
-}
-
-impl<S> NodeWithRows<S> {
-    /// The extent of a feature that can be cut.
-    pub(crate) fn extent(&self, feature: u32) -> Option<Extent> {
-        self.extents.iter().copied().find(|extent| extent.feature == feature)
-    }
 }
 
 /// A tree over the rows of a target.
@@ -57,7 +54,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// The root alone, which may be an inner node of a larger tree.
     pub(crate) fn at(target: &'a Target<'a, L>, root: SubtreeRoot) -> Self {
         let mut state = Self { target, nodes: Vec::new(), free: Vec::new() };
-        let root = state.node(None, root.depth, root.rows, 0..target.table.n_features() as u32);
+        let root = state.node(None, root.depth, root.rows);
         state.nodes.push(Some(root));
         state
     }
@@ -76,7 +73,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         while let Some(id) = stack.pop() {
             control.check()?;
             let node = state.get(id);
-            if !node.extents.is_empty() && stream.unit() < target.prior.split_probability(node.depth) {
+            if state.can_be_split(node) && stream.unit() < target.prior.split_probability(node.depth) {
                 let rule = state.draw_rule(id, stream);
                 let children = state.children(id, rule);
                 stack.extend(state.grow(id, rule, children));
@@ -123,8 +120,10 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
 
     /// A rule drawn from the prior at a node that can be split: a feature, and a place in its extent.
     pub(crate) fn draw_rule(&self, id: usize, stream: &mut Stream) -> Rule {
-        let extents = &self.get(id).extents;
-        let extent = extents[self.target.draw_extent(extents, stream)];
+        let node = self.get(id);
+        let varying = self.varying(node);
+        let feature = varying[self.target.draw_feature(varying.iter().copied(), stream)];
+        let extent = self.extent(node, feature).expect("a feature that varies has an extent");
         let column = self.target.table.column(extent.feature);
         let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
         Rule { cut: RankCut { feature: extent.feature, rank }, threshold }
@@ -135,7 +134,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         let node = self.get(id);
         let column = self.target.table.column(rule.cut.feature);
         let (left, right) = node.rows.iter().partition(|&&row| !goes_right(column.rank(row), rule.cut.rank));
-        [left, right].map(|rows| self.node(Some(id), node.depth + 1, rows, varying(node)))
+        [left, right].map(|rows| self.node(Some(id), node.depth + 1, rows))
     }
 
     /// Makes an inner node of a leaf.
@@ -189,7 +188,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
             if left.is_empty() || right.is_empty() {
                 return None;
             }
-            let below = [left, right].map(|rows| self.node(Some(*id), node.depth + 1, rows, varying(node)));
+            let below = [left, right].map(|rows| self.node(Some(*id), node.depth + 1, rows));
             for (child, mut new) in children.into_iter().zip(below) {
                 new.split = self.get(child).split;
                 rebuilt.push((child, new));
@@ -209,7 +208,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     pub(crate) fn log_prior(&self, node: &NodeWithRows<L::Stats>) -> f64 {
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
         match &node.split {
-            None if node.extents.is_empty() => 0.0,
+            None if !self.can_be_split(node) => 0.0,
             None => log_stop,
             Some((rule, _)) => log_split + self.log_rule(node, rule),
         }
@@ -254,40 +253,55 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         PreorderTree { nodes }
     }
 
-    /// A leaf of these rows, which vary along some of these features.
-    fn node(
-        &self,
-        parent: Option<usize>,
-        depth: u32,
-        rows: Vec<u32>,
-        features: impl Iterator<Item = u32>,
-    ) -> NodeWithRows<L::Stats> {
-        let Target { table, leaf, .. } = self.target;
-        let extents = extents(table, &rows, features);
-        let stats = leaf.of_rows(rows.iter().copied());
-        let log_likelihood = leaf.log_likelihood(&stats);
-        NodeWithRows { parent, depth, rows, extents, stats: Arc::new(stats), log_likelihood, split: None }
+    /// A leaf of these rows.
+    fn node(&self, parent: Option<usize>, depth: u32, rows: Vec<u32>) -> NodeWithRows<L::Stats> {
+        let stats = self.target.leaf.of_rows(rows.iter().copied());
+        let log_likelihood = self.target.leaf.log_likelihood(&stats);
+        let (varying, extents) = Default::default();
+        let stats = Arc::new(stats);
+        NodeWithRows { parent, depth, rows, varying, extents, stats, log_likelihood, split: None }
     }
 
-    /// A threshold as a rule at a node, if it parts the node's rows.
+    /// The features that vary among the rows of a node: `V_j` of eq. 3.4.
+    fn varying<'n>(&self, node: &'n NodeWithRows<L::Stats>) -> &'n [u32] {
+        let table = self.target.table;
+        let features = || (0..table.n_features() as u32).filter(|&d| table.varies(d, &node.rows)).collect();
+        node.varying.get_or_init(features)
+    }
+
+    /// Whether some feature varies among the rows of a node.
+    pub(crate) fn can_be_split(&self, node: &NodeWithRows<L::Stats>) -> bool {
+        let table = self.target.table;
+        let some_varies = || (0..table.n_features() as u32).any(|d| table.varies(d, &node.rows));
+        node.varying.get().map_or_else(some_varies, |varying| !varying.is_empty())
+    }
+
+    /// The extent of a feature among the rows of a node, if it varies.
+    pub(crate) fn extent(&self, node: &NodeWithRows<L::Stats>, feature: u32) -> Option<Extent> {
+        let known =
+            node.extents.borrow().iter().find(|(other, _)| *other == feature).map(|(_, extent)| *extent);
+        known.unwrap_or_else(|| {
+            let found = extents(self.target.table, &node.rows, once(feature)).pop();
+            node.extents.borrow_mut().push((feature, found));
+            found
+        })
+    }
+
+    /// A threshold as a rule at a node, if it splits the node's rows.
     fn rule(&self, id: usize, feature: u32, threshold: f64) -> Option<Rule> {
-        let extent = self.get(id).extent(feature)?;
+        let extent = self.extent(self.get(id), feature)?;
         let rank = self.target.table.column(feature).rank_at(threshold)?;
-        let parts = extent.low <= rank && rank < extent.high;
-        parts.then_some(Rule { cut: RankCut { feature, rank }, threshold })
+        let splits = extent.low <= rank && rank < extent.high;
+        splits.then_some(Rule { cut: RankCut { feature, rank }, threshold })
     }
 
     /// Logarithm of the prior density of a node's rule.
     pub(crate) fn log_rule(&self, node: &NodeWithRows<L::Stats>, rule: &Rule) -> f64 {
-        let at = node.extents.iter().position(|extent| extent.feature == rule.cut.feature);
-        let at = at.expect("a node is cut along a feature in which it varies");
-        let extent = node.extents[at];
-        let log_extent = self.target.table.column(extent.feature).log_extent(extent.low, extent.high);
-        self.target.log_shares(&node.extents)[at] - log_extent
+        let (feature, varying) = (rule.cut.feature, self.varying(node));
+        let at = varying.iter().position(|&other| other == feature);
+        let at = at.expect("a node is cut along a feature that varies");
+        let extent = self.extent(node, feature).expect("a feature that varies has an extent");
+        let log_extent = self.target.table.column(feature).log_extent(extent.low, extent.high);
+        self.target.log_shares_of(varying.iter().copied())[at] - log_extent
     }
-}
-
-/// What does not vary in a node does not vary below it.
-fn varying<S>(node: &NodeWithRows<S>) -> impl Iterator<Item = u32> + '_ {
-    node.extents.iter().map(|extent| extent.feature)
 }

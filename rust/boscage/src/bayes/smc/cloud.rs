@@ -1,4 +1,4 @@
-//! All particles of all islands, stage by stage: lines 5 to 15 of Algorithm 3.1.
+//! All particles of all islands, stage by stage: lines 2 to 17 of Algorithm 3.1.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

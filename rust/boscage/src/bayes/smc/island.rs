@@ -1,4 +1,5 @@
-//! An island: particles that are weighed and resampled together, independent of other islands (section 3.5).
+//! An island: particles that are weighed and resampled together, independent of other islands (section
+//! 3.4.1.3).
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ impl RunningIsland {
         }
     }
 
-    /// Lines 11 to 15 of Algorithm 3.1 (16 of Algorithm 4.2): resamples if weights have become too uneven.
+    /// Lines 11 to 15 of Algorithm 3.1 (14 to 17 of Algorithm 4.2): resamples if weights have become too uneven.
     pub(crate) fn end_stage(&mut self, settings: &SmcSettings, conditional: bool) {
         let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
         let (weights, log_evidence) = (normalised(&logs), log_mean_exp(&logs));

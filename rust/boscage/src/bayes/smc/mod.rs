@@ -1,10 +1,11 @@
 //! Sequential Monte Carlo over trees that grow from the root (thesis section 3.3).
 //!
-//! A particle is a partial tree (`particle`) with a weight. In each stage it decides about one node, or about a layer of
-//! them (section 3.3.3), whether to stop or how to split: by the prior, or by the one-step optimal proposal (eq. 3.5;
-//! `proposals`). Its weight is multiplied by prior times likelihood over proposal (eqs. 3.6 and 3.7), and particles are
-//! resampled when the weights are uneven (`resampling`). The mean weight after the last stage is an unbiased estimate of
-//! the marginal likelihood (eq. 3.8). An `island` is one such run; a `cloud` advances all islands together.
+//! A particle is a partial tree (`particle`) with a weight. In each stage it decides about one node, or about all that are
+//! eligible, whether to stop or how to split, independently for each node (eq. 3.8): by the prior, or by the one-step
+//! optimal proposal (eq. 3.5; `proposals`). Its weight is multiplied by prior times likelihood over proposal (eqs. 3.6 and
+//! 3.7), and particles are resampled when the weights are uneven (`resampling`). The mean weight after the last stage is an
+//! unbiased estimate of the marginal likelihood (Algorithm 3.1, line 18). An `island` is one such run (section 3.4.1.3); a
+//! `cloud` advances all islands together.
 //!
 //! Particles that came to a node by the same cuts share it (`shared_node`, `nodes`, `row_set`), so that its rows are
 //! looked at once. This makes the optimal proposal affordable, which needs the likelihood of every cut of a node.

@@ -1,4 +1,4 @@
-//! How a particle decides at a node, and what its decision is worth (section 3.3).
+//! How a particle decides at a node, and what its decision is worth: one factor of eqs. 3.7 and 3.8.
 
 use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
