@@ -102,8 +102,8 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
             }
         }
         let at = varying.iter().position(|&feature| feature == cut.feature);
-        let log_share =
-            self.target.log_shares_of(varying.iter().copied())[at.expect("a cut splits the rows of its node")];
+        let log_share = self.target.log_shares_of(varying.iter().copied())
+            [at.expect("a cut splits the rows of its node")];
         let log_place = column.log_extent(below, above) - column.log_extent(low, high);
         let log_cut = self.target.log_split_stop(depth).0 + log_share + log_place;
         for &(tree, _) in &same {
