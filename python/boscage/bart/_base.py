@@ -22,7 +22,6 @@ from boscage.trees.drawn import DrawnSums
 Self = TypeVar("Self", bound="Bart")
 
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow", "edit")
 # With fewer draws per chain R-hat is too uncertain for a warning.
 _MIN_DRAWS_TO_WARN = 100
 _MAX_R_HAT = 1.1
@@ -189,10 +188,12 @@ class Bart(PosteriorSampler):
     @property
     def acceptance_(self) -> dict[str, FloatArray]:
         """For each kind of step, the share that changed a tree, by chain; NaN if none was tried."""
-        chains = self._require_model().traces()
-        tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
-        shares = np.where(tried > 0, made / np.maximum(tried, 1), np.nan)
-        return {name: shares[:, i] for i, name in enumerate(_MOVES)}
+        chains = [chain["acceptance"] for chain in self._require_model().traces()]
+        shares = {}
+        for name in chains[0]:
+            tried, made = np.array([chain[name] for chain in chains], dtype=np.float64).T
+            shares[name] = np.where(tried > 0, made / np.maximum(tried, 1), np.nan)
+        return shares
 
     @property
     def trees_(self) -> DrawnSums:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from boscage import _validation
+from boscage import _boscage, _validation
 from boscage._settings import Settings
 
 __all__ = ["Kernels"]
 
-KERNELS = ("local", "growprune", "cgm", "pg", "regrow", "edit")
-"""The kernels' names, in the order of the compiled module."""
+KERNELS = tuple(_boscage.bart_kernels(1))
+"""The kernels' names, from the compiled module's table."""
 
 
 class Kernels(Settings):
@@ -80,21 +80,23 @@ def as_kernels(value: Any) -> Kernels:
     return value if isinstance(value, Kernels) else Kernels(value)
 
 
-def _probabilities(shares: Any) -> list[float] | None:
+def _probabilities(shares: Any) -> dict[str, float] | None:
     """The probability of each kernel; None where the number of trees decides."""
     if isinstance(shares, Mapping):
         if not shares or not set(shares) <= set(KERNELS):
             words = ", ".join(map(repr, KERNELS))
             raise ValueError(f"kernels must name some of {words}, found {dict(shares)!r}")
-        numbers = [
-            _validation.check_positive(f"kernels' share of {name!r}", share, zero=True)
-            for name, share in ((name, shares.get(name, 0.0)) for name in KERNELS)
-        ]
-        greatest = max(numbers)
+        numbers = {
+            name: _validation.check_positive(f"kernels' share of {name!r}", share, zero=True)
+            for name, share in shares.items()
+        }
+        greatest = max(numbers.values())
         if greatest == 0.0:
             raise ValueError("kernels' shares are all zero; expected a positive one")
-        # Divide by the greatest first, because the sum itself might overflow.
-        total = sum(share / greatest for share in numbers)
-        return [share / greatest / total for share in numbers]
+        # Divide by the greatest first, because the sum itself might overflow. The order of the
+        # table makes the sum, and so the draws, those of any order of the mapping.
+        ordered = {name: numbers.get(name, 0.0) / greatest for name in KERNELS}
+        total = sum(ordered.values())
+        return {name: share / total for name, share in ordered.items()}
     name = _validation.check_choice("kernels", shares, ("auto", *KERNELS))
-    return None if name == "auto" else [float(name == kernel) for kernel in KERNELS]
+    return None if name == "auto" else {name: 1.0}

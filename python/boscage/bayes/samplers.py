@@ -169,7 +169,7 @@ class MCMC(Sampler):
     def _compile(self, seed: int) -> _boscage.McmcSettings:
         return _boscage.McmcSettings(
             n_chains=_validation.check_count("n_chains", self.n_chains, 1),
-            n_burn_in=_validation.check_count("n_burn", self.n_burn, 0),
+            n_burn=_validation.check_count("n_burn", self.n_burn, 0),
             n_draws=_validation.check_count("n_draws", self.n_draws, 1),
             thin=_validation.check_count("thin", self.thin, 1),
             moves=_check_moves(self.moves),

@@ -1,12 +1,12 @@
 //! BART for numbers.
 
-use crate::bart::backfitting::normal::Forest;
-use crate::bart::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
-use crate::bart::response::{Numbers, Response};
-use crate::bart::sampler::NormalSampler;
+use crate::bart::response::{NormalResponse, Response, ScaledProblem};
+use crate::bart::sampler::NormalChainState;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
@@ -38,17 +38,17 @@ impl BartRegressor {
     /// Samples the posterior.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be; an interrupt.
+    /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
         Self::fit_from(None, None, (settings, rows, targets), run)
     }
 
-    /// Goes on with the chains of a fit of the same data and settings until there are `n_draws`, to the bits that one
-    /// fit would have given; `watch` is told of every sweep.
+    /// Continues the chains of a fit of the same data and settings until there are `n_draws`; the result is, bit for bit,
+    /// that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
-    /// As [`BartRegressor::fit`]; settings (but for `n_draws`) or data other than those of `from`, and fewer draws
-    /// than it has; what `watch` says.
+    /// As [`BartRegressor::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
+    /// `from` has; an error of `watch`.
     pub fn fit_from(
         from: Option<&Self>,
         watch: Option<&Watch<'_>>,
@@ -92,7 +92,7 @@ impl BartRegressor {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each dimension, one draw after the other.
+    /// How many cuts of each draw are along each feature, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
@@ -100,13 +100,13 @@ impl BartRegressor {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up, to [a centre](BartRegressor::centres).
+    /// The trees of a draw as arrays; their values are added to the [centre](BartRegressor::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What the sum of trees is added to, alone.
+    /// The constant to which the sum of trees is added, as a slice of one.
     #[must_use]
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
@@ -150,7 +150,7 @@ impl BartRegressor {
 
 /// Runs chains with normal leaves.
 pub(crate) fn sample<R: Response + Clone + Sync>(
-    problem: &Problem<R>,
+    problem: &ScaledProblem<R>,
     chains: &Chains<'_>,
     rows: Rows<'_>,
     run: &Run<'_>,
@@ -161,16 +161,20 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     let sampler = |number: usize, stream: &mut Stream| {
         let setting = (&table, chains.settings, &odds);
         let forest = match number {
-            0 => Forest::from_stumps(setting, &problem.targets, start),
-            _ => Forest::from_prior(setting, &problem.targets, start, stream, run.control)?,
+            0 => NormalForest::from_stumps(setting, &problem.targets, start),
+            _ => NormalForest::from_prior(setting, &problem.targets, start, stream, run.control)?,
         };
-        Ok(NormalSampler::new(forest, problem))
+        Ok(NormalChainState::new(forest, problem))
     };
     chains.run(&table, sampler, run)
 }
 
 /// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).
-fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<Problem<Numbers>> {
+fn problem(
+    settings: &BartSettings,
+    rows: Rows<'_>,
+    targets: &[f64],
+) -> Result<ScaledProblem<NormalResponse>> {
     let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Halved, so that differences of large numbers stay finite.
@@ -186,12 +190,12 @@ fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<P
     };
     let estimate = match settings.sigma_estimate {
         Some(estimate) => scaled("sigma_estimate", estimate)?,
-        // Targets that a plane fits exactly leave no scale.
+        // A plane that fits the targets exactly leaves no scale.
         None => over_estimate(rows, &targets).max(1e-6),
     };
     let (sigma, prior) = match settings.sigma {
         Some(sigma) => (scaled("sigma", sigma)?, None),
         None => (estimate, Some(VariancePrior::new(settings.nu, settings.q, estimate))),
     };
-    Ok(Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } })
+    Ok(ScaledProblem { targets, centre, scale, sigma, sigma_mu, response: NormalResponse { prior } })
 }

@@ -1,24 +1,37 @@
-//! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
+//! The observed targets given the sum of trees: numbers with normal noise (eq. 4.2), or two classes (probit).
 
-use crate::bart::prior::noise::{VariancePrior, log_likelihood, normal_cdf};
+use crate::bart::prior::noise::{VariancePrior, log_likelihood};
 use crate::bart::state::row_passes::squares;
+use crate::math::special_functions::normal_cdf;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 
-/// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
+/// Targets in units of the chain, `(y - centre) / scale`, with the scales of the priors.
+#[derive(Debug)]
+pub(crate) struct ScaledProblem<R> {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) centre: f64,
+    pub(crate) scale: f64,
+    /// The noise with which chains start.
+    pub(crate) sigma: f64,
+    pub(crate) sigma_mu: f64,
+    pub(crate) response: R,
+}
+
+/// All of a Gibbs sweep but the trees, for which targets are normal with standard deviation `sigma`.
 pub(crate) trait Response {
-    /// Draws `sigma`, and targets if these are not observed, given targets less the sum of trees.
+    /// Draws `sigma` (Algorithm 4.1, line 4), and latent targets, given targets less the sum of trees.
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64;
 
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64;
 
-    /// Targets that are drawn.
+    /// Latent targets.
     fn latent(&self) -> &[f64] {
         &[]
     }
 
-    /// Takes over as many.
+    /// Sets the latent targets, as many as there are.
     fn set_latent(&mut self, latent: &[f64]) {
         let _ = latent;
     }
@@ -26,11 +39,11 @@ pub(crate) trait Response {
 
 /// Numbers with noise that is known or has a prior.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct NormalResponse {
     pub(crate) prior: Option<VariancePrior>,
 }
 
-impl Response for Numbers {
+impl Response for NormalResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         self.prior.map_or(sigma, |prior| prior.draw(residuals.len(), squares(residuals), stream))
     }
@@ -42,14 +55,14 @@ impl Response for Numbers {
 
 /// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
 #[derive(Debug, Clone)]
-pub(crate) struct Signs {
+pub(crate) struct ProbitResponse {
     pub(crate) positive: Vec<bool>,
     pub(crate) offset: f64,
     /// The targets that the trees see at present: what has the sign, less `offset`.
     pub(crate) latent: Vec<f64>,
 }
 
-impl Response for Signs {
+impl Response for ProbitResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         for ((r, z), &positive) in residuals.iter_mut().zip(&mut self.latent).zip(&self.positive) {
             let f = *z - *r;

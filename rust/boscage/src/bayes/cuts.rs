@@ -1,9 +1,9 @@
-//! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
-//! weight, from one pass over sorted rows.
+//! The cuts of a node: the features that vary among its rows, and every distinct cut along a feature with its weight, from
+//! one pass over sorted rows (section 3.3.1).
 
 use std::ops::Range;
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::data::sorted_columns::SortedColumns;
 
 /// Cuts whose weight is this far (in logarithms) below the largest cannot change a sum of doubles, nor be
@@ -13,45 +13,59 @@ const NEGLIGIBLE: f64 = 45.0;
 /// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
 const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
 
-/// A dimension along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
-/// eq. 3.3 and its extent.
+/// Rows whose rank along the feature is not above `rank` go left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RankCut {
+    pub(crate) feature: u32,
+    pub(crate) rank: u32,
+}
+
+/// The rule of an inner node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) cut: RankCut,
+    pub(crate) threshold: f64,
+}
+
+/// A feature along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
+/// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    pub(crate) dimension: u32,
+    pub(crate) feature: u32,
     pub(crate) low: u32,
     pub(crate) high: u32,
 }
 
-/// The dimensions, of those given, along which rows vary.
+/// The features, of those given, along which rows vary.
 pub(crate) fn extents(
     table: &SortedColumns,
     rows: &[u32],
-    dimensions: impl Iterator<Item = u32>,
+    features: impl Iterator<Item = u32>,
 ) -> Vec<Extent> {
-    let extent = |dimension| {
-        let column = table.column(dimension);
+    let extent = |feature| {
+        let column = table.column(feature);
         let (low, high) = rows.iter().fold((u32::MAX, 0), |(low, high), &row| {
             let rank = column.rank(row);
             (low.min(rank), high.max(rank))
         });
-        (low < high).then_some(Extent { dimension, low, high })
+        (low < high).then_some(Extent { feature, low, high })
     };
-    dimensions.filter_map(extent).collect()
+    features.filter_map(extent).collect()
 }
 
-/// A gap between neighbouring ranks of a node: all thresholds in it part the rows alike.
+/// A gap between neighbouring ranks of a node: all thresholds in it split the rows alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gap {
     pub(crate) left: u32,
     pub(crate) right: u32,
-    /// Weights of this gap and those before it, of all.
+    /// Sum of the weights of this gap and those before it.
     cumulative: f64,
 }
 
-/// The gaps of a node along one dimension, with weights.
+/// The gaps of a node along one feature, with weights.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaps {
-    /// None once forgotten.
+    /// None once dropped, to save memory.
     gaps: Option<Vec<Gap>>,
     /// Logarithm of the sum of their weights.
     log_total: f64,
@@ -71,12 +85,12 @@ impl Gaps {
     /// The gap that `u` in [0, 1) falls on.
     pub(crate) fn at(&self, u: f64) -> Gap {
         let gaps = self.known();
-        let total = gaps.last().expect("a dimension that varies has a gap").cumulative;
+        let total = gaps.last().expect("a feature that varies has a gap").cumulative;
         let i = gaps.partition_point(|gap| gap.cumulative <= u * total);
         gaps[i.min(gaps.len() - 1)]
     }
 
-    /// The gap that parts rows as a cut after rank `rank` does.
+    /// The gap that a cut after rank `rank` lies in.
     pub(crate) fn around(&self, rank: u32) -> Gap {
         let gaps = self.known();
         gaps[gaps.partition_point(|gap| gap.left <= rank) - 1]
@@ -116,18 +130,18 @@ impl Gaps {
     }
 }
 
-/// Those of a column's rows in some places that are marked, each with its place.
+/// Picks the marked rows among some places of a column's order, each with its place.
 fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
     let mut n = 0;
     for (place, &row) in places.clone().zip(&order[places]) {
-        // Written whether marked or not, which is faster than to ask: half of the rows are, and none foretells the next.
+        // Written whether marked or not: a branch would be unpredictable.
         let Some(to) = picked.get_mut(n) else { break };
         *to = (place as u64) << 32 | u64::from(row);
         n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
     }
 }
 
-/// A node's rows sorted along one dimension after the other.
+/// A node's rows sorted along one feature after the other.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a SortedColumns,
@@ -136,17 +150,16 @@ pub(crate) struct Sorter<'a> {
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
-    /// Before each of these rows the logarithm of the likelihood of both sides.
+    /// By sorted row, the log likelihood of a cut before it.
     likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
-    /// Picking rows from the table's order takes about as long as sorting them when they are one in this
-    /// many.
+    /// Picking rows from the table's order is faster than sorting them unless they are fewer than one in so many.
     const SPARSE: usize = 8;
 
     pub(crate) fn new(table: &'a SortedColumns, rows: &'a [u32]) -> Self {
-        // Bits are marked as fast as rows are read if there are no more than a row for each word of them.
+        // Clearing the bits costs no more than reading the rows if there is a row for each word.
         let members = (rows.len() * 64 >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
             for &row in rows {
@@ -159,7 +172,7 @@ impl<'a> Sorter<'a> {
 
     /// Pairs of rank and row, ascending.
     fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let column = self.table.column(extent.dimension);
+        let column = self.table.column(extent.feature);
         let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
         let marked = self.members.as_ref().map(|bits| (bits, column.places(extent.low, extent.high)));
         match marked {
@@ -178,7 +191,7 @@ impl<'a> Sorter<'a> {
         self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
     }
 
-    /// All gaps along a dimension, weighted equally (the empirical proposal).
+    /// All gaps along a feature, weighted equally (the empirical proposal).
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let mut left = extent.low;
@@ -192,17 +205,17 @@ impl<'a> Sorter<'a> {
         Gaps { gaps: Some(gaps), log_total }
     }
 
-    /// Gaps along a dimension with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
+    /// Gaps along a feature with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
     /// negligible beside the heaviest, or beside a weight whose logarithm is `floor`, are left out.
-    pub(crate) fn likely_gaps<L: LeafModel>(
+    pub(crate) fn likely_gaps<L: ConjugateLeaf>(
         &mut self,
         extent: Extent,
         leaf: &L,
         all: &L::Stats,
         floor: f64,
     ) -> Gaps {
-        let share = self.table.column(extent.dimension).shares(extent.low, extent.high);
-        let mut sweep = leaf.sweep(all);
+        let share = self.table.column(extent.feature).shares(extent.low, extent.high);
+        let mut sweep = leaf.moving_cut(all);
         let mut likelihoods = std::mem::take(&mut self.likelihoods);
         likelihoods.clear();
         let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
@@ -210,7 +223,7 @@ impl<'a> Sorter<'a> {
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
                 likelihood = sweep.log_likelihood();
-                // A gap weighs its likelihood at the most, and not much less unless it is tiny.
+                // The weight of a gap is at most its likelihood, and not much less unless it is tiny.
                 let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
                 if least > bound && share(left, rank) > TINY_SHARE.0 {
                     bound = least;

@@ -1,18 +1,17 @@
 //! What stands in the file of BART: the drawn trees one after the other, the traces of the chains, and where these
 //! ended.
 
-use crate::bart::backfitting::normal::N_MOVES;
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
 use crate::bart::classifier::BartClassifier;
 use crate::bart::draws::{DrawnNode, Draws, LEAF};
+use crate::bart::kernels::table::{BartStep, StepCounts};
 use crate::bart::regressor::BartRegressor;
-use crate::bart::settings::MOST_BY_FEATURE;
-use crate::bart::state::tree::{Kind, TreeState};
+use crate::bart::settings::MAX_BY_FEATURE;
+use crate::bart::state::tree::{NodeKind, TreeState};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::Cut;
 use crate::error::Result;
-use crate::model_file::codec::{Reader, Writer, read_label, write_label, wrong};
+use crate::model_file::codec::{Reader, STEP_COUNTS, Writer, read_label, write_label, wrong};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
@@ -55,10 +54,12 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
         ] {
             writer.list(numbers, |writer, number| writer.f64(*number));
         }
-        for acceptance in trace.acceptance {
-            writer.u64(acceptance.tried);
-            writer.u64(acceptance.made);
-        }
+        let counts: Vec<_> = trace.acceptance.iter().collect();
+        writer.list(&counts, |writer, (step, counts)| {
+            writer.text(step.name());
+            writer.u64(counts.tried);
+            writer.u64(counts.made);
+        });
     });
     // In preorder: where a tree ends, and where right children are, follows from which nodes are leaves.
     writer.list(&posterior.draws.nodes, |writer, node| {
@@ -74,14 +75,14 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
     let (n_features, n_trees) = (size()?, size()?);
     let centres = reader.list(8, number)?;
-    let traces = reader.list(160, |reader| read_trace(reader, n_features))?;
+    let traces = reader.list(56, |reader| read_trace(reader, n_features))?;
     let draws = read_draws(reader, n_features)?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
     let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
     if n_trees == 0 || n_draws == 0 || centres.len() != n_sums || all_trees != Some(draws.starts.len()) {
         return Err(wrong("more or fewer trees than draws of them"));
     }
-    if n_draws.checked_mul(n_features).is_none_or(|n| n > MOST_BY_FEATURE.0) {
+    if n_draws.checked_mul(n_features).is_none_or(|n| n > MAX_BY_FEATURE.0) {
         return Err(wrong("more features than a fit can have"));
     }
     let (seed, fingerprint) = (reader.u64()?, reader.array()?);
@@ -103,11 +104,35 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     {
         return Err(wrong("traces of different lengths"));
     }
-    let mut acceptance = [Acceptance::default(); N_MOVES];
-    for of_move in &mut acceptance {
-        *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
-    }
+    let acceptance = read_counts(reader)?;
     Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
+}
+
+/// Counts by the names of steps, so that steps may be added. Files before [`STEP_COUNTS`] hold those of seven steps.
+fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
+    let mut all = StepCounts::default();
+    if reader.version() < STEP_COUNTS {
+        for step in BartStep::OF_FIRST_FILES {
+            all.set(step, read_acceptance(reader)?);
+        }
+        return Ok(all);
+    }
+    let mut found = Vec::new();
+    reader.list(24, |reader| {
+        let name = reader.text()?;
+        let step = BartStep::from_name(&name).ok_or_else(|| wrong("an unknown kind of step of a chain"))?;
+        if found.contains(&step) {
+            return Err(wrong("a kind of step of a chain that is counted twice"));
+        }
+        found.push(step);
+        all.set(step, read_acceptance(reader)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn read_acceptance(reader: &mut Reader<'_>) -> Result<Acceptance> {
+    Ok(Acceptance { tried: reader.u64()?, made: reader.u64()? })
 }
 
 fn write_end(writer: &mut Writer, end: &ChainEnd) {
@@ -115,14 +140,14 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
     writer.u64(end.position);
     writer.list(&end.trees, |writer, tree| {
         writer.list(&tree.nodes, |writer, node| match node.kind {
-            Kind::Free => writer.u8(0),
-            Kind::Leaf => {
+            NodeKind::Free => writer.u8(0),
+            NodeKind::Leaf => {
                 writer.u8(1);
                 writer.f64(node.mu);
             }
-            Kind::Inner(rule, children) => {
+            NodeKind::Inner(rule, children) => {
                 writer.u8(2);
-                writer.u32(rule.cut.dimension);
+                writer.u32(rule.cut.feature);
                 writer.u32(rule.cut.rank);
                 writer.f64(rule.threshold);
                 for child in children {
@@ -165,14 +190,14 @@ fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
     Ok(ChainEnd { sweeps, position, trees, numbers, weights })
 }
 
-fn read_node(reader: &mut Reader<'_>) -> Result<(Kind, f64)> {
+fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
     Ok(match reader.u8()? {
-        0 => (Kind::Free, 0.0),
-        1 => (Kind::Leaf, bounded(reader)?),
+        0 => (NodeKind::Free, 0.0),
+        1 => (NodeKind::Leaf, bounded(reader)?),
         2 => {
-            let cut = Cut { dimension: reader.u32()?, rank: reader.u32()? };
+            let cut = RankCut { feature: reader.u32()?, rank: reader.u32()? };
             let rule = Rule { cut, threshold: number(reader)? };
-            (Kind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
+            (NodeKind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
         }
         _ => return Err(wrong("an unknown kind of node")),
     })
@@ -223,12 +248,16 @@ fn number(reader: &mut Reader<'_>) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
+    use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
     use crate::bart::regressor::BartRegressor;
     use crate::bart::settings::BartSettings;
     use crate::control::Run;
     use crate::data::Rows;
     use crate::error::Error;
     use crate::model_file::AnyModel;
+    use crate::model_file::codec::{Reader, STEP_COUNTS, Writer};
+
+    use super::read_counts;
 
     /// Counts of cuts by feature would take more than all memory.
     #[test]
@@ -251,6 +280,89 @@ mod tests {
                     assert!(!is_read && matches!(error, Error::ModelFile(_)), "{n_features}: {error}");
                 }
             }
+        }
+    }
+
+    /// Written by the first version of files, which counts seven steps without their names.
+    const OLD: &[u8] = include_bytes!("../../tests/files/bart_regressor_v1.boscage");
+
+    fn read(bytes: &[u8]) -> BartRegressor {
+        match AnyModel::from_bytes(bytes, &Run::default()) {
+            Ok(AnyModel::BartRegressor(model)) => *model,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn counts(model: &BartRegressor, chain: usize) -> Vec<(&'static str, u64, u64)> {
+        let counts = model.traces()[chain].acceptance;
+        counts.iter().map(|(step, counts)| (step.name(), counts.tried, counts.made)).collect()
+    }
+
+    /// A file of the first version holds the same model, whose chains go on as those of a fit of today.
+    #[test]
+    fn files_of_the_first_version_are_read_and_go_on() {
+        let old = read(OLD);
+        let new = read(&old.to_bytes());
+        let first_chain = [
+            ("grow", 7, 3),
+            ("prune", 1, 0),
+            ("change_or_swap", 0, 0),
+            ("particle_gibbs", 3, 0),
+            ("shift", 8, 7),
+            ("regrow", 1, 1),
+            ("edit", 2, 2),
+        ];
+        assert_eq!(counts(&old, 0), first_chain);
+        assert_eq!(counts(&old, 1), counts(&new, 1));
+        let x: Vec<f64> = (0..24).map(|i| f64::from(i % 7)).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let y: Vec<f64> =
+            (0..12).map(|i| f64::from(u8::from(x[2 * i] > 3.0)) + 0.25 * f64::from(i as u32 % 3)).collect();
+        let kernels = Kernels::new(&[
+            (Kernel::Local, 0.3),
+            (Kernel::GrowPrune, 0.2),
+            (Kernel::Cgm, 0.2),
+            (Kernel::ParticleGibbs, 0.1),
+            (Kernel::Regrow, 0.1),
+            (Kernel::Edit, 0.1),
+        ]);
+        let settings = BartSettings {
+            n_trees: 2,
+            n_chains: 2,
+            n_burn: 3,
+            n_draws: 9,
+            kernels,
+            n_particles: 4,
+            seed: 3,
+            ..BartSettings::default()
+        };
+        let run = Run::default();
+        let all = BartRegressor::fit(&settings, rows, &y, &run).unwrap();
+        for from in [old, new] {
+            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y), &run).unwrap();
+            assert_eq!(more.to_bytes(), all.to_bytes());
+        }
+    }
+
+    /// A step that is unknown, or counted twice, is an error; one that is not there was not tried.
+    #[test]
+    fn steps_are_counted_by_name() {
+        let with = |names: &[&str]| {
+            let mut writer = Writer::default();
+            writer.u32(STEP_COUNTS);
+            writer.list(names, |writer, name| {
+                writer.text(name);
+                writer.u64(5);
+                writer.u64(3);
+            });
+            let bytes = writer.into_bytes();
+            read_counts(&mut Reader::new(&bytes).unwrap())
+        };
+        let counts = with(&["edit", "grow"]).unwrap();
+        assert_eq!((counts.of(BartStep::Edit).tried, counts.of(BartStep::Grow).made), (5, 3));
+        assert_eq!(counts.of(BartStep::Shift).tried, 0);
+        for names in [&["edit", "edit"][..], &["jump"]] {
+            assert!(matches!(with(names), Err(Error::ModelFile(_))), "{names:?}");
         }
     }
 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::bayes::classifier::{BayesianTreeClassifier, Classes};
+use crate::bayes::classifier::{BayesianTreeClassifier, ClassLeaves};
 use crate::bayes::leaf::dirichlet::{Counts, check_alpha};
-use crate::bayes::leaf::normal::{Moments, NormalPrior};
+use crate::bayes::leaf::normal::{NormalPrior, NormalSums};
 use crate::bayes::mcmc::{Acceptance, Draw};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::regressor::BayesianTreeRegressor;
-use crate::bayes::smc::Stage;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::smc::island::Stage;
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::error::Result;
 use crate::model_file::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
-use crate::validate::{MOST_KEPT, MOST_PARTICLES};
+use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, as they are checked.
 trait Stored {
@@ -34,7 +34,7 @@ impl Stored for Counts {
     }
 }
 
-impl Stored for Moments {
+impl Stored for NormalSums {
     fn n_rows(&self) -> u32 {
         self.n
     }
@@ -75,7 +75,7 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeCla
             None => Err(wrong("a node of more rows than there can be")),
         }
     })?;
-    Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
+    Ok(BayesianTreeClassifier { ensemble, prior, leaf: ClassLeaves { alpha, labels }, annotation })
 }
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
@@ -99,7 +99,7 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegr
     let prior = read_prior(reader)?;
     let annotation = reader.text()?;
     let ensemble = read_ensemble(reader, |reader| {
-        let moments = Moments { n: reader.u32()?, sum: reader.f64()?, squares: reader.f64()? };
+        let moments = NormalSums { n: reader.u32()?, sum: reader.f64()?, squares: reader.f64()? };
         let is_number = moments.sum.is_finite() && moments.squares.is_finite();
         if is_number { Ok(moments) } else { Err(wrong("sums that are not finite")) }
     })?;
@@ -131,13 +131,13 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
     write_report(writer, &ensemble.report);
 }
 
-fn write_tree<S>(writer: &mut Writer, tree: &Tree<S>, stats: &impl Fn(&mut Writer, &S)) {
+fn write_tree<S>(writer: &mut Writer, tree: &PreorderTree<S>, stats: &impl Fn(&mut Writer, &S)) {
     writer.list(&tree.nodes, |writer, node| {
         match node.split {
             None => writer.u8(0),
             Some(split) => {
                 writer.u8(1);
-                writer.u32(split.dimension);
+                writer.u32(split.feature);
                 writer.f64(split.threshold);
             }
         }
@@ -162,14 +162,14 @@ fn read_ensemble<S: Stored>(
     if log_posteriors.iter().any(|log| log.is_nan() || *log == f64::INFINITY) {
         return Err(wrong("a tree whose posterior probability is no number"));
     }
-    let trees: Vec<Tree<S>> = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
+    let trees: Vec<PreorderTree<S>> = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
     if trees.windows(2).any(|pair| pair[0].nodes[0].stats.n_rows() != pair[1].nodes[0].stats.n_rows()) {
         return Err(wrong("trees of unlike numbers of rows"));
     }
     if trees.len() != weights.len() || trees.len() != log_posteriors.len() {
         return Err(wrong("more or fewer weights or probabilities than trees"));
     }
-    let shapes: Vec<(u32, u32)> = trees.iter().map(Tree::leaves_and_depth).collect();
+    let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = read_report(reader, &shapes)?;
     Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
 }
@@ -178,21 +178,21 @@ fn read_tree<S: Stored>(
     reader: &mut Reader<'_>,
     ranges: &[(f64, f64)],
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
-) -> Result<Tree<S>> {
+) -> Result<PreorderTree<S>> {
     let mut nodes = reader.list(1, |reader| {
         let split = match reader.u8()? {
             0 => None,
-            1 => Some(Split { dimension: reader.u32()?, threshold: reader.f64()?, right: 0 }),
+            1 => Some(PreorderSplit { feature: reader.u32()?, threshold: reader.f64()?, right: 0 }),
             _ => return Err(wrong("a node that is neither leaf nor split")),
         };
-        let is_inside = |split: Split| {
-            let range = ranges.get(split.dimension as usize);
+        let is_inside = |split: PreorderSplit| {
+            let range = ranges.get(split.feature as usize);
             range.is_some_and(|(low, high)| (*low..*high).contains(&split.threshold))
         };
         if split.is_some_and(|split| !is_inside(split)) {
             return Err(wrong("a cut of a feature that does not exist, or outside of its range"));
         }
-        Ok(TreeNode { split, stats: Arc::new(stats(reader)?) })
+        Ok(PreorderNode { split, stats: Arc::new(stats(reader)?) })
     })?;
     // Nodes come in preorder: a right child is the first that no left subtree takes.
     let mut waiting: Vec<usize> = Vec::new();
@@ -217,7 +217,7 @@ fn read_tree<S: Stored>(
             return Err(wrong("a leaf of no rows, or a node whose rows are not those of its children"));
         }
     }
-    Ok(Tree { nodes })
+    Ok(PreorderTree { nodes })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {
@@ -279,8 +279,8 @@ fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report>
         if n_particles < shapes.len() as u64 || islands.iter().any(|island| island.n_particles == 0) {
             return Err(wrong("fewer particles than trees, or an island of none"));
         }
-        let too_many = |island: &IslandReport| island.n_particles as usize > MOST_PARTICLES.0;
-        if n_particles > MOST_KEPT.0 as u64 || islands.iter().any(too_many) {
+        let too_many = |island: &IslandReport| island.n_particles as usize > MAX_PARTICLES.0;
+        if n_particles > MAX_DRAWS.0 as u64 || islands.iter().any(too_many) {
             return Err(wrong("more particles than there can be"));
         }
         if islands
@@ -337,14 +337,15 @@ mod tests {
 
     #[test]
     fn nodes_have_the_rows_of_their_children() {
-        let split = || Some(Split { dimension: 0, threshold: 0.5, right: 0 });
+        let split = || Some(PreorderSplit { feature: 0, threshold: 0.5, right: 0 });
         let is_read = |stats: [Counts; 3]| {
             let mut writer = Writer::default();
             writer.u32(PLAIN);
             let [root, left, right] = stats;
             let nodes = [(split(), root), (None, left), (None, right)];
-            let tree =
-                Tree { nodes: nodes.map(|(split, stats)| TreeNode { split, stats: stats.into() }).into() };
+            let tree = PreorderTree {
+                nodes: nodes.map(|(split, stats)| PreorderNode { split, stats: stats.into() }).into(),
+            };
             write_tree(&mut writer, &tree, &|writer: &mut Writer, counts: &Counts| {
                 counts.by_class.iter().for_each(|&count| writer.u32(count));
             });
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn sums_agree_with_those_of_children_but_for_rounding() {
-        let moments = |n, sum, squares| Moments { n, sum, squares };
+        let moments = |n, sum, squares| NormalSums { n, sum, squares };
         let root = moments(5, 1e3, 1e6);
         let (left, right) = (moments(2, 1e3 - 1e-5, 1e6 - 1e-3), moments(3, 1e-5, -1e-9));
         assert!(root.is_sum([&left, &right], &root));

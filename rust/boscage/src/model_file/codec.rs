@@ -21,8 +21,10 @@ use crate::mondrian::tree::statistics::Statistics;
 pub(crate) const PLAIN: u32 = 1;
 /// Version 1, and the maps of the features after their weights.
 const MAPS: u32 = 2;
+/// Version 1 with the counts of BART's chains by the names of their steps.
+pub(crate) const STEP_COUNTS: u32 = 3;
 /// The newest version.
-pub(crate) const NEWEST: u32 = MAPS;
+pub(crate) const NEWEST: u32 = STEP_COUNTS;
 
 /// The version of a model's file: the oldest that can hold it.
 pub(crate) fn version_of(domain: &Domain) -> u32 {

@@ -7,7 +7,7 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 8 | `BOSCAGE` and a zero |
-//! | 4 | format version: 2 if features have maps, else 1 |
+//! | 4 | format version: 3 of BART; of others 2 if features have maps, else 1 |
 //! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor,
 //! 5 BART classifier, 6 BART regressor |
 //! | ... | settings, domain, rows in order of arrival with their ids, as written below |
@@ -206,8 +206,8 @@ in_files!(MondrianClassifier, Classifier, codec::write_classifier, |model| codec
 in_files!(MondrianRegressor, Regressor, codec::write_regressor, |model| codec::version_of(model.domain()));
 in_files!(BayesianTreeClassifier, BayesianTreeClassifier, bayes::write_classifier, |_| codec::PLAIN);
 in_files!(BayesianTreeRegressor, BayesianTreeRegressor, bayes::write_regressor, |_| codec::PLAIN);
-in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| codec::PLAIN);
-in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| codec::PLAIN);
+in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| codec::STEP_COUNTS);
+in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| codec::STEP_COUNTS);
 
 fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();

@@ -1,34 +1,37 @@
-//! Cuts inserted, changed and deleted, while those below stay as far as they still part rows.
+//! Inserts, changes and deletes cuts; the cuts below stay if they still split rows.
 //!
-//! A step proposes what [`guide`](crate::bart::kernels::edit_proposal) makes of the subtree of a random node. A cut that has become useless is
-//! deleted from above all that was made to suit it, one at a wrong place is moved, and rotations (Pratola 2016) are
-//! single insertions: steps between trees that fit well, which subtrees drawn anew hardly ever hit.
+//! Each Metropolis-Hastings step proposes an [edited](crate::bart::kernels::edit_proposal) subtree of a random node. So a
+//! cut above others can be deleted once it is useless, or moved, and a rotation (Pratola 2016) is a single insertion. A
+//! subtree that is drawn anew hardly ever finds these trees, which fit as well as the old one.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::edit_proposal::{Guide, LARGEST, draw, log_chance};
-use crate::bart::kernels::whole_tree::{bare, fits};
 use crate::bart::state::subtree;
+use crate::bart::state::subtree::{fits, without_statistics};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::mcmc::state::State;
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::mcmc::state::TreeWithRows;
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Nodes below which edits are tried, one after the other: each costs little beside a subtree drawn anew. Fewer rows
-/// make smaller trees.
+/// Number of Metropolis-Hastings steps of one call, at most one for each row: a step costs little beside a subtree that
+/// is drawn anew.
 const TOPS: usize = 60;
 
-/// The tree with edits, if any was made.
-pub(crate) fn edit<L: LeafModel>(
+/// The tree after some steps, if any of them was accepted.
+///
+/// # Errors
+/// An interrupt.
+pub(crate) fn edit<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
+) -> Result<Option<PreorderTree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
-    let mut tree = bare(tree, leaf);
+    let mut tree = without_statistics(tree, leaf);
     let mut made = false;
     for _ in 0..TOPS.min(context.table.n_rows()) {
         context.control.check()?;
@@ -41,18 +44,18 @@ pub(crate) fn edit<L: LeafModel>(
 }
 
 /// One Metropolis-Hastings step on the subtree of a node, drawn uniformly from all nodes.
-fn edit_below<L: LeafModel>(
+fn edit_below<L: ConjugateLeaf>(
     target: &Target<'_, L>,
-    (tree, top): (&Tree<L::Stats>, usize),
+    (tree, top): (&PreorderTree<L::Stats>, usize),
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Option<PreorderTree<L::Stats>> {
     let own = top..subtree::end(tree, top);
     let root = subtree::root(tree, top, target.table);
     if own.len() > LARGEST {
         return None;
     }
-    let start = State::at(target, root.clone());
-    let old = start.with_cuts(&subtree::cut_out(tree, &own)).expect("a chain's tree parts its rows");
+    let start = TreeWithRows::at(target, root.clone());
+    let old = start.with_cuts(&subtree::cut_out(tree, &own)).expect("a chain's tree splits its rows");
     let old = Guide::new(&old);
     if !old.can_be_cut() {
         return None;
@@ -63,12 +66,12 @@ fn edit_below<L: LeafModel>(
     let log_choose = |guide: &Guide<'_, L>| -libm::log((n_others + guide.n_nodes()) as f64);
     let gain = new_guide.log_posterior() + log_choose(&new_guide) - old.log_posterior() - log_choose(&old);
     let needed = libm::log(1.0 - stream.unit());
-    // Most proposals are so bad that there is no need to know all ways.
+    // The one way that was taken bounds the sum over all ways, which most proposals need not.
     if needed >= gain - log_way
         || needed >= gain + log_chance(&new_guide, &old) - log_chance(&old, &new_guide)
     {
         return None;
     }
-    // Reversible: to refuse what is too large keeps it so.
+    // A reversible kernel that rejects all larger trees stays reversible.
     Some(subtree::graft(tree, own, &new.tree())).filter(fits)
 }

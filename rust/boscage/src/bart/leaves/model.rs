@@ -1,31 +1,31 @@
-//! Leaves of any kind: what is observed need not be normal.
+//! Leaves of any kind: targets need not be normal.
 
+use crate::data::goes_right;
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bart::kernels::shift_inner::Transfer;
-use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::leaves::statistics::LeafStatistics;
+use crate::bart::state::tree::{NodeLabel, Transfer, TreeState};
 use crate::bayes;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// What is observed of a sum of trees. Given all trees but one, a row must say about the value of its leaf in that
-/// tree what can be added up over rows, and the sum must allow the value to be integrated out and to be drawn.
+/// A model of targets given a sum of trees. Given all trees but one, the likelihood of the value of a leaf must depend on
+/// the leaf's rows through statistics that add up over rows; the value can be integrated out and drawn given their sum.
 ///
 /// Normal numbers have their own faster implementation in [`BartRegressor`](crate::BartRegressor), with the same
 /// sampler; [`PoissonLeaves`](crate::PoissonLeaves) is an example of others.
 pub trait LeafModel: Clone + Send + Sync {
-    /// What rows say about the value of their leaf: sufficient statistics, which add up. Differences are taken of a
-    /// leaf and a part of it, and may be off by rounding.
+    /// Sufficient statistics of rows for the value of their leaf. The statistics of some rows are subtracted from those
+    /// of a leaf that has them, so they may be off by rounding.
     type Stats: Copy + Default + Debug + Send + Sync + Add<Output = Self::Stats> + Sub<Output = Self::Stats>;
 
     /// Number of rows.
     fn n_rows(&self) -> usize;
 
-    /// What a row says about the value of its leaf if the other trees add up to `others` there.
+    /// The statistics of a row if the other trees add up to `others` there.
     fn stats(&self, row: usize, others: f64) -> Self::Stats;
 
     /// Logarithm of the likelihood of the rows of a leaf, its value integrated out by the prior (`l` of eq. 3.1 and
@@ -36,21 +36,21 @@ pub trait LeafModel: Clone + Send + Sync {
     /// A draw of a leaf's value given its rows; from the prior if there are none.
     fn draw(&self, stats: Self::Stats, stream: &mut Stream) -> f64;
 
-    /// Draws all else that is not known, given the sum of trees at every row. Called before every sweep.
+    /// Draws all other unknowns, given the sum of trees at every row. Called before every sweep.
     fn update(&mut self, sums: &[f64], stream: &mut Stream) {
         let _ = (sums, stream);
     }
 
-    /// Logarithm of the likelihood of what is observed, given the sum of trees at every row.
+    /// Logarithm of the likelihood of the targets, given the sum of trees at every row.
     fn log_likelihood(&self, sums: &[f64]) -> f64;
 }
 
-/// What all rows say about one tree given the others: leaves for the kernels of Bayesian trees.
+/// The statistics of all rows for one tree given the others: leaves for the samplers of Bayesian trees.
 #[derive(Debug)]
 pub(crate) struct RowStats<'a, M: LeafModel> {
     pub(crate) model: &'a M,
     pub(crate) stats: &'a [M::Stats],
-    /// Whether the model has said of some rows what is no likelihood.
+    /// Whether some `log_marginal` was not finite.
     is_wrong: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
         Self { model, stats, is_wrong: AtomicBool::new(false) }
     }
 
-    /// The model's, or any number in the place of what is none.
+    /// The model's `log_marginal`; zero, and an error later, if it is not finite.
     fn log_marginal(&self, stats: M::Stats) -> f64 {
         let log = self.model.log_marginal(stats);
         if log.is_finite() {
@@ -69,7 +69,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
         0.0
     }
 
-    /// Whether all likelihoods asked for were likelihoods.
+    /// Checks that all marginal likelihoods so far were finite.
     ///
     /// # Errors
     /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
@@ -79,9 +79,9 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     }
 }
 
-impl<M: LeafModel> bayes::leaf::model::LeafModel for RowStats<'_, M> {
+impl<M: LeafModel> bayes::leaf::model::ConjugateLeaf for RowStats<'_, M> {
     type Stats = M::Stats;
-    type Sweep<'a>
+    type MovingCut<'a>
         = BothSides<'a, M>
     where
         Self: 'a;
@@ -102,7 +102,7 @@ impl<M: LeafModel> bayes::leaf::model::LeafModel for RowStats<'_, M> {
         self.log_marginal(*stats)
     }
 
-    fn sweep<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
+    fn moving_cut<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
         BothSides { rows: self, all: *all, left: M::Stats::default() }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) struct BothSides<'a, M: LeafModel> {
     left: M::Stats,
 }
 
-impl<M: LeafModel> bayes::leaf::model::Sweep for BothSides<'_, M> {
+impl<M: LeafModel> bayes::leaf::model::MovingCut for BothSides<'_, M> {
     fn shift(&mut self, row: u32) {
         self.left = self.left + self.rows.stats[row as usize];
     }
@@ -125,17 +125,17 @@ impl<M: LeafModel> bayes::leaf::model::Sweep for BothSides<'_, M> {
     }
 }
 
-/// The same for growing, pruning and shifting, with statistics by node.
+/// The same for growing, pruning and shifting, with the statistics of nodes.
 #[derive(Debug)]
 pub(crate) struct NodeStats<'a, M: LeafModel> {
     pub(crate) rows: &'a RowStats<'a, M>,
     pub(crate) by_node: &'a mut Vec<M::Stats>,
 }
 
-impl<M: LeafModel> Evidence for NodeStats<'_, M> {
+impl<M: LeafModel> LeafStatistics for NodeStats<'_, M> {
     type Sum = M::Stats;
 
-    fn sum(&self, id: Label) -> M::Stats {
+    fn sum(&self, id: NodeLabel) -> M::Stats {
         self.by_node[id as usize]
     }
 
@@ -147,11 +147,11 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         self.rows.log_marginal(sum)
     }
 
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {
+    fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {
         let (mut n_left, mut sides) = (0, [M::Stats::default(); 2]);
         for ((&at, &own), &stats) in tree.labels.iter().zip(ranks).zip(self.rows.stats) {
             if at == id {
-                let side = usize::from(own > rank);
+                let side = usize::from(goes_right(own, rank));
                 sides[side] = sides[side] + stats;
                 n_left += u32::from(side == 0);
             }
@@ -159,7 +159,7 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         (n_left, sides)
     }
 
-    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [M::Stats; 2]) {
+    fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [M::Stats; 2]) {
         let (mut n, mut inside) = (0, M::Stats::default());
         for &row in rows {
             if labels[row as usize] == id {
@@ -170,7 +170,13 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         (n, [inside, self.sum(id) - inside])
     }
 
-    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, M::Stats), to: (Label, M::Stats)) {
+    fn moved(
+        &mut self,
+        labels: &mut [NodeLabel],
+        rows: &[u32],
+        from: (NodeLabel, M::Stats),
+        to: (NodeLabel, M::Stats),
+    ) {
         for &row in rows {
             let at = &mut labels[row as usize];
             *at = if *at == from.0 { to.0 } else { *at };
@@ -193,14 +199,19 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         *self.by_node = sums;
     }
 
-    fn grown(&mut self, n_nodes: usize, _: Label, children: [(Label, M::Stats); 2]) {
+    fn grown(&mut self, n_nodes: usize, _: NodeLabel, children: [(NodeLabel, M::Stats); 2]) {
         self.by_node.resize(n_nodes, M::Stats::default());
         for (child, sum) in children {
             self.by_node[child as usize] = sum;
         }
     }
 
-    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], (parent, sum): (Label, M::Stats)) {
+    fn pruned(
+        &mut self,
+        labels: &mut [NodeLabel],
+        children: [NodeLabel; 2],
+        (parent, sum): (NodeLabel, M::Stats),
+    ) {
         for at in labels {
             *at = if children.contains(at) { parent } else { *at };
         }

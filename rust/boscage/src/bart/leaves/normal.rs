@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::random::keyed::Stream;
 
-use crate::bart::state::row_passes::{LANES, total};
+use crate::bart::state::row_passes::total;
+use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
 /// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
@@ -30,7 +31,7 @@ impl LeafPosterior {
         constant + factor * sum * sum
     }
 
-    /// What it is without residuals, and the factor of the square of their sum.
+    /// The log likelihood where the sum is zero, and the factor of the squared sum.
     fn terms(&self, n: u32) -> (f64, f64) {
         let v = self.noise + f64::from(n) * self.spread;
         (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
@@ -43,16 +44,16 @@ impl LeafPosterior {
     }
 }
 
-/// Its marginal likelihoods, of which a sweep asks for those of the same numbers of rows again and again.
+/// Marginal likelihoods of leaves, with a table by number of rows, since a sweep needs the same numbers again and again.
 #[derive(Debug, Default)]
 pub(crate) struct LeafLikelihoods {
     posterior: LeafPosterior,
-    /// By number of rows; NaN where they have not been asked for.
+    /// By number of rows; NaN until computed.
     terms: Vec<Cell<(f64, f64)>>,
 }
 
 impl LeafLikelihoods {
-    /// Begins anew, for leaves of at most so many rows.
+    /// Empties the table, for leaves of at most so many rows.
     pub(crate) fn reset(&mut self, posterior: LeafPosterior, n_rows: usize) {
         self.posterior = posterior;
         self.terms.clear();
@@ -84,9 +85,9 @@ pub(crate) struct Sum {
     sum: f64,
 }
 
-impl LeafModel for ResidualLeaf<'_> {
+impl ConjugateLeaf for ResidualLeaf<'_> {
     type Stats = Sum;
-    type Sweep<'a>
+    type MovingCut<'a>
         = SumSweep<'a>
     where
         Self: 'a;
@@ -100,7 +101,7 @@ impl LeafModel for ResidualLeaf<'_> {
         stats.sum += self.residuals[row as usize];
     }
 
-    /// Added up side by side, so that rows do not wait for each other.
+    /// Added up in lanes, so that additions do not wait for each other.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
         let mut rows = rows.into_iter();
         let (mut n, mut lanes) = (0, [0.0; LANES]);
@@ -122,7 +123,7 @@ impl LeafModel for ResidualLeaf<'_> {
         self.posterior.log_likelihood(stats.n, stats.sum)
     }
 
-    fn sweep<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
+    fn moving_cut<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
         SumSweep { model: self, all: *all, left: Sum::default() }
     }
 }
@@ -135,7 +136,7 @@ pub(crate) struct SumSweep<'a> {
     left: Sum,
 }
 
-impl Sweep for SumSweep<'_> {
+impl MovingCut for SumSweep<'_> {
     fn shift(&mut self, row: u32) {
         self.model.add(&mut self.left, row);
     }

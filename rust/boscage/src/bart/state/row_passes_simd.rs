@@ -1,20 +1,22 @@
-//! The pass over rows where two trees have few leaves: rows are compared with each leaf, four at a time, instead of
-//! looking leaves up.
+//! The pass over rows for trees of few leaves: four rows at a time are compared with each leaf, instead of looking up the
+//! leaf of each row.
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::bart::state::row_passes::LANES;
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::state::tree::{NodeLabel, TreeState};
 
-/// Leaves of a tree; beyond, looking them up is as fast.
+/// Number of partial sums (lanes) of a leaf, so that additions do not wait for each other.
+pub(crate) const LANES: usize = 4;
+
+/// Greatest number of leaves for which comparing is faster.
 const FEW: usize = 3;
 
-/// A label that no row has.
-const NONE: Label = Label::MAX;
+/// A number that no leaf has.
+const NONE: NodeLabel = NodeLabel::MAX;
 
-/// Adds to each residual what the leaves of the tree before have changed, and to `lanes` the sums of these by leaf, but
-/// for the last rows that are no whole chunk: the same bits as one after the other. The number of rows done: none where
-/// trees have more leaves or the processor no vectors of four numbers.
+/// Adds to each residual the change of its leaf in the tree before, and to `lanes` the sums of residuals by leaf, to the
+/// bits of the plain pass. Returns the number of rows done: all but the last that fill no chunk, or none if trees have more
+/// leaves or the processor has no vectors of four numbers.
 pub(crate) fn carry_and_gather(
     residuals: &mut [f64],
     (before, changes): (&TreeState, &[f64]),
@@ -50,11 +52,11 @@ fn pass<const K: usize>(
 struct Pass<'a, const K: usize> {
     residuals: &'a mut [f64],
     /// Rows' leaves in the tree before, and what these have changed.
-    before: &'a [Label],
-    changed: [(Label, f64); K],
+    before: &'a [NodeLabel],
+    changed: [(NodeLabel, f64); K],
     /// Rows' leaves now, and the leaves that are summed over.
-    labels: &'a [Label],
-    leaves: [Label; K],
+    labels: &'a [NodeLabel],
+    leaves: [NodeLabel; K],
 }
 
 impl<const K: usize> WithSimd for Pass<'_, K> {
@@ -102,9 +104,8 @@ impl<const K: usize> Pass<'_, K> {
 mod tests {
     use super::*;
     use crate::bart::state::row_passes::{Sums, carry};
-    use crate::bart::state::tree::Kind;
-    use crate::bayes::mcmc::state::Rule;
-    use crate::bayes::smc::nodes::Cut;
+    use crate::bart::state::tree::NodeKind;
+    use crate::bayes::cuts::{RankCut, Rule};
     use crate::control::{Control, Threads};
     use crate::data::Rows;
     use crate::data::sorted_columns::SortedColumns;
@@ -113,12 +114,12 @@ mod tests {
     /// A tree of so many leaves, whose rows are in any of them.
     fn tree(n_leaves: usize, table: &SortedColumns, stream: &mut Stream) -> TreeState {
         let mut tree = TreeState::new(table);
-        let rule = Rule { cut: Cut { dimension: 0, rank: 0 }, threshold: 0.0 };
+        let rule = Rule { cut: RankCut { feature: 0, rank: 0 }, threshold: 0.0 };
         for _ in 1..n_leaves {
             let leaves: Vec<_> = tree.leaves().collect();
             let id = leaves[stream.below(leaves.len())];
             let child = *tree.get(id);
-            assert_eq!(child.kind, Kind::Leaf);
+            assert_eq!(child.kind, NodeKind::Leaf);
             tree.grow(id, rule, [child; 2]);
         }
         let leaves: Vec<_> = tree.leaves().collect();

@@ -1,44 +1,52 @@
 //! A tree of the sum as a chain holds it: its nodes, and the leaf of every training row.
 
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::Cut;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::cuts::{RankCut, Rule};
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
+use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;
 
 /// The number of a node; rows carry that of their leaf.
-pub(crate) type Label = u16;
+pub(crate) type NodeLabel = u16;
 
-/// Numbers of nodes that a tree can have. The prior is held to trees of no more.
-pub(crate) const MOST_NODES: usize = Label::MAX as usize;
+/// Greatest number of nodes of a tree. The prior is restricted to such trees.
+pub(crate) const MAX_NODES: usize = NodeLabel::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
-    /// A number that no node has at present.
+pub(crate) enum NodeKind {
+    /// A number without a node.
     Free,
     Leaf,
-    Inner(Rule, [Label; 2]),
+    Inner(Rule, [NodeLabel; 2]),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) parent: Option<Label>,
+    pub(crate) parent: Option<NodeLabel>,
     pub(crate) depth: u32,
     pub(crate) n_rows: u32,
-    /// Whether some dimension varies among the node's rows.
+    /// Whether some feature varies among the node's rows.
     pub(crate) splittable: bool,
     /// A leaf's value.
     pub(crate) mu: f64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 impl Node {
     pub(crate) fn is_leaf(&self) -> bool {
-        self.kind == Kind::Leaf
+        self.kind == NodeKind::Leaf
     }
 
     pub(crate) fn is_inner(&self) -> bool {
-        matches!(self.kind, Kind::Inner(..))
+        matches!(self.kind, NodeKind::Inner(..))
     }
+}
+
+/// A row that goes from one leaf to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) row: u32,
+    pub(crate) from: NodeLabel,
+    pub(crate) to: NodeLabel,
 }
 
 /// A tree with its rows.
@@ -46,50 +54,50 @@ impl Node {
 pub(crate) struct TreeState {
     pub(crate) nodes: Vec<Node>,
     /// The leaf of each row.
-    pub(crate) labels: Vec<Label>,
-    free: Vec<Label>,
+    pub(crate) labels: Vec<NodeLabel>,
+    free: Vec<NodeLabel>,
 }
 
 impl TreeState {
-    pub(crate) const ROOT: Label = 0;
+    pub(crate) const ROOT: NodeLabel = 0;
 
     /// The root alone, with value zero.
     pub(crate) fn new(table: &SortedColumns) -> Self {
         let mut state = Self { nodes: Vec::new(), labels: Vec::new(), free: Vec::new() };
-        let root = TreeNode { split: None, stats: std::sync::Arc::new(()) };
-        state.replace(&Tree { nodes: vec![root] }, table);
+        let root = PreorderNode { split: None, stats: std::sync::Arc::new(()) };
+        state.replace(&PreorderTree { nodes: vec![root] }, table);
         state
     }
 
-    pub(crate) fn get(&self, id: Label) -> &Node {
+    pub(crate) fn get(&self, id: NodeLabel) -> &Node {
         &self.nodes[id as usize]
     }
 
     /// The cut and the children of an inner node.
-    pub(crate) fn cut(&self, id: Label) -> (Rule, [Label; 2]) {
+    pub(crate) fn cut(&self, id: NodeLabel) -> (Rule, [NodeLabel; 2]) {
         match self.get(id).kind {
-            Kind::Inner(rule, children) => (rule, children),
-            Kind::Leaf | Kind::Free => unreachable!("an inner node has a cut"),
+            NodeKind::Inner(rule, children) => (rule, children),
+            NodeKind::Leaf | NodeKind::Free => unreachable!("an inner node has a cut"),
         }
     }
 
     /// Numbers of nodes for which something holds.
-    pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = Label> {
-        self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as Label)
+    pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = NodeLabel> {
+        self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as NodeLabel)
     }
 
     /// Numbers of leaves.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = Label> {
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeLabel> {
         self.select(Node::is_leaf)
     }
 
-    /// Their number.
+    /// Number of leaves.
     pub(crate) fn n_leaves(&self) -> usize {
         // A binary tree has one more than it has splits.
         self.n_nodes().div_ceil(2)
     }
 
-    /// Numbers in use.
+    /// Number of nodes.
     fn n_nodes(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
@@ -97,18 +105,18 @@ impl TreeState {
     /// Whether a node's children are both leaves.
     pub(crate) fn is_prunable(&self, node: &Node) -> bool {
         match node.kind {
-            Kind::Inner(_, children) => children.iter().all(|&id| self.get(id).is_leaf()),
-            Kind::Free | Kind::Leaf => false,
+            NodeKind::Inner(_, children) => children.iter().all(|&id| self.get(id).is_leaf()),
+            NodeKind::Free | NodeKind::Leaf => false,
         }
     }
 
-    /// Whether a leaf could be split after so many nodes more were made.
+    /// Whether there are numbers for two children beside `extra` other new nodes.
     pub(crate) fn has_room(&self, extra: usize) -> bool {
-        self.n_nodes() + extra + 2 <= MOST_NODES
+        self.n_nodes() + extra + 2 <= MAX_NODES
     }
 
-    /// Splits a leaf, its rows left to the caller; the children's numbers are given back.
-    pub(crate) fn grow(&mut self, id: Label, rule: Rule, children: [Node; 2]) -> [Label; 2] {
+    /// Splits a leaf, and returns the numbers of its children; the caller updates the labels of rows.
+    pub(crate) fn grow(&mut self, id: NodeLabel, rule: Rule, children: [Node; 2]) -> [NodeLabel; 2] {
         let ids = children.map(|child| match self.free.pop() {
             Some(free) => {
                 self.nodes[free as usize] = child;
@@ -116,80 +124,81 @@ impl TreeState {
             }
             None => {
                 self.nodes.push(child);
-                (self.nodes.len() - 1) as Label
+                (self.nodes.len() - 1) as NodeLabel
             }
         });
-        self.nodes[id as usize].kind = Kind::Inner(rule, ids);
+        self.nodes[id as usize].kind = NodeKind::Inner(rule, ids);
         ids
     }
 
-    /// Makes a leaf of value zero of a node whose children are leaves; rows are left to the caller.
-    pub(crate) fn prune(&mut self, id: Label) {
-        if let Kind::Inner(_, children) = self.get(id).kind {
+    /// Turns a node whose children are leaves into a leaf of value zero; the caller updates the labels of rows.
+    pub(crate) fn prune(&mut self, id: NodeLabel) {
+        if let NodeKind::Inner(_, children) = self.get(id).kind {
             for child in children.into_iter().rev() {
-                self.nodes[child as usize].kind = Kind::Free;
+                self.nodes[child as usize].kind = NodeKind::Free;
                 self.free.push(child);
             }
         }
         let node = &mut self.nodes[id as usize];
-        (node.kind, node.mu) = (Kind::Leaf, 0.0);
+        (node.kind, node.mu) = (NodeKind::Leaf, 0.0);
     }
 
-    /// The tree as others hold it, with a value for every node (zero at inner ones).
-    pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> Tree<S> {
-        let mut nodes: Vec<TreeNode<S>> = Vec::new();
+    /// The tree in preorder; `stats` gives the statistics of a node from its value (zero at inner nodes).
+    pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> PreorderTree<S> {
+        let mut nodes: Vec<PreorderNode<S>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
         while let Some((id, parent)) = stack.pop() {
             let at = nodes.len();
             if let Some(parent) = parent {
-                let parent: &mut TreeNode<S> = &mut nodes[parent];
+                let parent: &mut PreorderNode<S> = &mut nodes[parent];
                 parent.split.as_mut().expect("only an inner node has children").right = at as u32;
             }
             let node = self.get(id);
             let split = match node.kind {
-                Kind::Inner(rule, [left, right]) => {
+                NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    Some(Split { dimension: rule.cut.dimension, threshold: rule.threshold, right: 0 })
+                    Some(PreorderSplit { feature: rule.cut.feature, threshold: rule.threshold, right: 0 })
                 }
-                Kind::Free | Kind::Leaf => None,
+                NodeKind::Free | NodeKind::Leaf => None,
             };
-            nodes.push(TreeNode { split, stats: stats(node) });
+            nodes.push(PreorderNode { split, stats: stats(node) });
         }
-        Tree { nodes }
+        PreorderTree { nodes }
     }
 
-    /// Takes over another tree, with leaves of value zero, and finds the leaves of all rows.
-    pub(crate) fn replace<S>(&mut self, tree: &Tree<S>, table: &SortedColumns) {
-        let root = Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: Kind::Leaf };
+    /// Replaces the tree by another, with leaves of value zero, and finds the leaves of all rows.
+    pub(crate) fn replace<S>(&mut self, tree: &PreorderTree<S>, table: &SortedColumns) {
+        let root =
+            Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: NodeKind::Leaf };
         self.free.clear();
         self.nodes.clear();
         self.nodes.resize(tree.nodes.len(), root);
         for (at, node) in tree.nodes.iter().enumerate() {
             let Some(split) = node.split else { continue };
-            let rank = table.column(split.dimension).last_rank_below(split.threshold);
-            let rule = Rule { cut: Cut { dimension: split.dimension, rank }, threshold: split.threshold };
-            let children = [at as Label + 1, split.right as Label];
-            self.nodes[at].kind = Kind::Inner(rule, children);
+            let rank = table.column(split.feature).last_rank_below(split.threshold);
+            let rule = Rule { cut: RankCut { feature: split.feature, rank }, threshold: split.threshold };
+            let children = [at as NodeLabel + 1, split.right as NodeLabel];
+            self.nodes[at].kind = NodeKind::Inner(rule, children);
             for child in children {
-                self.nodes[child as usize].parent = Some(at as Label);
+                self.nodes[child as usize].parent = Some(at as NodeLabel);
                 self.nodes[child as usize].depth = self.nodes[at].depth + 1;
             }
         }
         self.label_rows(table);
     }
 
-    /// The tree without its rows.
+    /// The tree without the leaves of rows, to be stored.
     pub(crate) fn bare(&self) -> Self {
         Self { nodes: self.nodes.clone(), labels: Vec::new(), free: self.free.clone() }
     }
 
-    /// A tree from [`Self::bare`] with its rows, if it parts these so that all its leaves have some.
+    /// A tree from [`Self::bare`] with the leaves of rows; None if a leaf has no rows.
     pub(crate) fn with_rows(mut self, table: &SortedColumns) -> Option<Self> {
         for node in &mut self.nodes {
             (node.n_rows, node.splittable) = (0, false);
-            if let Kind::Inner(rule, _) = node.kind {
-                let column = ((rule.cut.dimension as usize) < table.n_features())
-                    .then(|| table.column(rule.cut.dimension))?;
+            if let NodeKind::Inner(rule, _) = node.kind {
+                let column = ((rule.cut.feature as usize) < table.n_features())
+                    .then(|| table.column(rule.cut.feature))?;
                 (column.rank_at(rule.threshold) == Some(rule.cut.rank)).then_some(())?;
             }
         }
@@ -198,19 +207,19 @@ impl TreeState {
         all_have_rows.then_some(self)
     }
 
-    /// Of the nodes of a file and the numbers that are free; None if these are no tree.
-    pub(crate) fn from_parts(kinds: Vec<(Kind, f64)>, free: Vec<Label>) -> Option<Self> {
+    /// A tree from the nodes and the free numbers of a file; None if they are not a tree.
+    pub(crate) fn from_parts(kinds: Vec<(NodeKind, f64)>, free: Vec<NodeLabel>) -> Option<Self> {
         let node = |(kind, mu)| Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu, kind };
         let mut state = Self { nodes: kinds.into_iter().map(node).collect(), labels: Vec::new(), free };
         let n = state.nodes.len();
-        (0 < n && n <= MOST_NODES).then_some(())?;
+        (0 < n && n <= MAX_NODES).then_some(())?;
         let (mut stack, mut seen) = (vec![Self::ROOT], vec![false; n]);
         while let Some(id) = stack.pop() {
             (!std::mem::replace(seen.get_mut(id as usize)?, true)).then_some(())?;
             match state.get(id).kind {
-                Kind::Free => return None,
-                Kind::Leaf => {}
-                Kind::Inner(_, children) => {
+                NodeKind::Free => return None,
+                NodeKind::Leaf => {}
+                NodeKind::Inner(_, children) => {
                     let depth = state.get(id).depth + 1;
                     for child in children {
                         let child = state.nodes.get_mut(child as usize)?;
@@ -221,21 +230,25 @@ impl TreeState {
             }
         }
         for &id in &state.free {
-            let is_free = state.nodes.get(id as usize)?.kind == Kind::Free;
+            let is_free = state.nodes.get(id as usize)?.kind == NodeKind::Free;
             (is_free && !std::mem::replace(&mut seen[id as usize], true)).then_some(())?;
         }
         seen.iter().all(|&seen| seen).then_some(state)
     }
 
-    /// Numbers that no node has at present, the next to be used last.
-    pub(crate) fn free(&self) -> &[Label] {
+    /// Numbers without a node; the last is used next.
+    pub(crate) fn free(&self) -> &[NodeLabel] {
         &self.free
     }
 
-    /// The leaf of a row of those of a node.
-    pub(crate) fn leaf_below(&self, mut id: Label, row: u32, table: &SortedColumns) -> Label {
-        while let Kind::Inner(rule, [left, right]) = self.get(id).kind {
-            id = if table.column(rule.cut.dimension).rank(row) <= rule.cut.rank { left } else { right };
+    /// The leaf below a node that a row comes to.
+    pub(crate) fn leaf_below(&self, mut id: NodeLabel, row: u32, table: &SortedColumns) -> NodeLabel {
+        while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
+            id = if goes_right(table.column(rule.cut.feature).rank(row), rule.cut.rank) {
+                right
+            } else {
+                left
+            };
         }
         id
     }
@@ -245,10 +258,10 @@ impl TreeState {
         self.labels.clear();
         for row in 0..table.n_rows() as u32 {
             let mut id = Self::ROOT;
-            while let Kind::Inner(rule, [left, right]) = self.get(id).kind {
+            while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
                 self.nodes[id as usize].n_rows += 1;
-                let rank = table.column(rule.cut.dimension).rank(row);
-                id = if rank <= rule.cut.rank { left } else { right };
+                let rank = table.column(rule.cut.feature).rank(row);
+                id = if goes_right(rank, rule.cut.rank) { right } else { left };
             }
             let node = &mut self.nodes[id as usize];
             node.n_rows += 1;
@@ -261,7 +274,7 @@ impl TreeState {
         }
     }
 
-    /// That the tree is one, and that rows are where it sends them.
+    /// Checks that the nodes are a tree, and that rows are in the leaves to which it sends them.
     #[cfg(test)]
     pub(crate) fn check(&self, table: &SortedColumns) {
         let mut other = Self::new(table);
@@ -273,14 +286,14 @@ impl TreeState {
             assert_eq!(node.n_rows, twin.n_rows);
             assert_eq!(node.splittable, twin.splittable);
             match (node.kind, twin.kind) {
-                (Kind::Inner(a, own_children), Kind::Inner(b, twin_children)) => {
+                (NodeKind::Inner(a, own_children), NodeKind::Inner(b, twin_children)) => {
                     assert_eq!(a, b);
                     for (child, twin) in own_children.into_iter().zip(twin_children) {
                         assert_eq!(self.get(child).parent, Some(own));
                         pairs.push((child, twin));
                     }
                 }
-                (Kind::Leaf, Kind::Leaf) => {
+                (NodeKind::Leaf, NodeKind::Leaf) => {
                     let same_rows =
                         self.labels.iter().zip(&other.labels).all(|(&a, &b)| (a == own) == (b == same));
                     assert!(same_rows, "rows are in their leaves");
@@ -288,13 +301,13 @@ impl TreeState {
                 kinds => panic!("{kinds:?}"),
             }
         }
-        let used = self.select(|node| node.kind != Kind::Free).count();
+        let used = self.select(|node| node.kind != NodeKind::Free).count();
         assert_eq!(used + self.free.len(), self.nodes.len());
         assert_eq!(used, other.nodes.len());
     }
 }
 
-/// Whether `n` rows, those for which something holds, can be told apart.
+/// Whether some feature varies among the `n` rows for which `holds` is true.
 pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -> bool {
     if n < 2 || table.tells_rows_apart() {
         return n > 1;
@@ -303,7 +316,7 @@ pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -
     rows.next().is_some_and(|first| rows.any(|row| differ(table, first, row)))
 }
 
-/// Whether two rows can be told apart.
+/// Whether some feature differs between two rows.
 pub(crate) fn differ(table: &SortedColumns, a: u32, b: u32) -> bool {
     a != b && (0..table.n_features() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
 }
