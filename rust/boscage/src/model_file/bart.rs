@@ -12,7 +12,7 @@ use crate::bayes::mcmc::Acceptance;
 use crate::bayes::mcmc::state::Rule;
 use crate::bayes::smc::nodes::Cut;
 use crate::error::Result;
-use crate::model_file::codec::{Reader, Writer, read_label, write_label, wrong};
+use crate::model_file::format::{Reader, Writer, read_label, write_label, wrong};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);

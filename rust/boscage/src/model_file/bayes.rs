@@ -12,7 +12,7 @@ use crate::bayes::smc::Stage;
 use crate::bayes::tree::{Split, Tree, TreeNode};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::error::Result;
-use crate::model_file::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
+use crate::model_file::format::{Reader, Writer, as_file, read_label, write_label, wrong};
 use crate::validate::{MOST_KEPT, MOST_PARTICLES};
 
 /// Statistics of a node's rows, as they are checked.
@@ -326,7 +326,7 @@ fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_file::codec::PLAIN;
+    use crate::model_file::format::PLAIN;
 
     fn is_read(report: &Report, n_trees: usize) -> bool {
         let mut writer = Writer::default();

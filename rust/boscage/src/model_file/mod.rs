@@ -18,7 +18,7 @@
 
 mod bart;
 mod bayes;
-mod codec;
+mod format;
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use codec::{NEWEST, Reader, Writer};
+use format::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
 const HASH: usize = 32;
@@ -140,8 +140,8 @@ impl AnyModel {
         let kind = model_kind(bytes)?;
         reader.u8()?;
         let model = match kind {
-            ModelKind::Classifier => Self::Classifier(Box::new(codec::read_classifier(&mut reader, run)?)),
-            ModelKind::Regressor => Self::Regressor(Box::new(codec::read_regressor(&mut reader, run)?)),
+            ModelKind::Classifier => Self::Classifier(Box::new(format::read_classifier(&mut reader, run)?)),
+            ModelKind::Regressor => Self::Regressor(Box::new(format::read_regressor(&mut reader, run)?)),
             ModelKind::BayesianTreeClassifier => {
                 Self::BayesianTreeClassifier(Box::new(bayes::read_classifier(&mut reader)?))
             }
@@ -202,12 +202,14 @@ macro_rules! in_files {
     };
 }
 
-in_files!(MondrianClassifier, Classifier, codec::write_classifier, |model| codec::version_of(model.domain()));
-in_files!(MondrianRegressor, Regressor, codec::write_regressor, |model| codec::version_of(model.domain()));
-in_files!(BayesianTreeClassifier, BayesianTreeClassifier, bayes::write_classifier, |_| codec::PLAIN);
-in_files!(BayesianTreeRegressor, BayesianTreeRegressor, bayes::write_regressor, |_| codec::PLAIN);
-in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| codec::PLAIN);
-in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| codec::PLAIN);
+in_files!(MondrianClassifier, Classifier, format::write_classifier, |model| format::version_of(
+    model.domain()
+));
+in_files!(MondrianRegressor, Regressor, format::write_regressor, |model| format::version_of(model.domain()));
+in_files!(BayesianTreeClassifier, BayesianTreeClassifier, bayes::write_classifier, |_| format::PLAIN);
+in_files!(BayesianTreeRegressor, BayesianTreeRegressor, bayes::write_regressor, |_| format::PLAIN);
+in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| format::PLAIN);
+in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| format::PLAIN);
 
 fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();
