@@ -22,12 +22,12 @@ _AnyModel: TypeAlias = (
     | BARTRegressor
 )
 _CLASSES: dict[str, type[_AnyModel]] = {
-    "classifier": MondrianForestClassifier,
-    "regressor": MondrianForestRegressor,
-    "Bayesian tree classifier": BayesianTreeClassifier,
-    "Bayesian tree regressor": BayesianTreeRegressor,
-    "BART classifier": BARTClassifier,
-    "BART regressor": BARTRegressor,
+    "mondrian_classifier": MondrianForestClassifier,
+    "mondrian_regressor": MondrianForestRegressor,
+    "bayesian_tree_classifier": BayesianTreeClassifier,
+    "bayesian_tree_regressor": BayesianTreeRegressor,
+    "bart_classifier": BARTClassifier,
+    "bart_regressor": BARTRegressor,
 }
 
 

@@ -1,16 +1,13 @@
-//! Methods that several classes have alike. Python classes cannot be generic: these macros write further blocks
-//! of methods for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`.
-
-use boscage::{AnyModel, ModelKind};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+//! Methods that several classes share. Python classes cannot be generic: these macros write further blocks of methods
+//! for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`. A class has the name of
+//! its model and of its kind of model.
 
 /// `model` and `of` of a class that is a model and nothing else.
 macro_rules! only_a_model {
     ($class:ident) => {
         #[allow(clippy::unnecessary_wraps)]
         impl $class {
-            fn model(&self) -> PyResult<&boscage::$class> {
+            fn model(&self) -> pyo3::PyResult<&boscage::$class> {
                 Ok(&self.0)
             }
 
@@ -23,9 +20,15 @@ macro_rules! only_a_model {
 
 /// Bytes, files, and the text kept in them.
 macro_rules! file_methods {
-    ($class:ident, $kind:ident) => {
+    ($class:ident) => {
         #[pymethods]
         impl $class {
+            /// The name of the kind of model, as `model_kind` tells it of a file.
+            #[classattr]
+            fn kind() -> &'static str {
+                boscage::ModelKind::$class.name()
+            }
+
             #[pyo3(signature = (*, annotation=None))]
             fn to_bytes<'py>(
                 &self,
@@ -45,11 +48,8 @@ macro_rules! file_methods {
                 data: &[u8],
                 n_threads: usize,
             ) -> PyResult<Self> {
-                let read = |run: &boscage::Run<'_>| boscage::AnyModel::from_bytes(data, run);
-                match crate::gate::run(class.py(), n_threads, None, read)? {
-                    boscage::AnyModel::$kind(model) => Ok(Self::of(*model)),
-                    other => Err(crate::methods::of_another_kind(&other, boscage::ModelKind::$kind)),
-                }
+                let read = |run: &boscage::Run<'_>| boscage::$class::from_bytes(data, run);
+                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
             }
 
             #[pyo3(signature = (path, *, annotation=None))]
@@ -71,10 +71,6 @@ macro_rules! file_methods {
             }
         }
     };
-}
-
-pub(crate) fn of_another_kind(found: &AnyModel, expected: ModelKind) -> PyErr {
-    PyValueError::new_err(format!("the model is a {}, not a {}", found.name(), expected.name()))
 }
 
 /// What both Mondrian forests do with their rows and trees.

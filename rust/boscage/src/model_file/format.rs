@@ -1,35 +1,21 @@
-//! What stands in a model file, field by field: writing and reading side by side.
+//! The bytes of a model file: fields one after the other, and where each stands when it is read back.
+//!
+//! Everything is little-endian. A text or a list is its length (8 bytes) and what is in it. Names of fields are not
+//! in the file: they are given on reading, and an error names the byte and the field that it is about.
 
-use crate::control::Run;
-use crate::data::Scalar;
+use std::fmt::{Debug, Display, Write as _};
+
 use crate::data::labels::Label;
 use crate::error::{Error, Result};
-use crate::mondrian::classification::classifier::MondrianClassifier;
-use crate::mondrian::forest::Batch;
-use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::row_values::Values;
-use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
-use crate::mondrian::process::domain::Domain;
-use crate::mondrian::process::feature_map::FeatureMap;
-use crate::mondrian::regression::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::regressor::{
-    HyperparameterRule, MondrianRegressor, Noise, Posterior, RegressionSettings,
-};
-use crate::mondrian::tree::statistics::Statistics;
 
 /// The first version.
 pub(crate) const PLAIN: u32 = 1;
 /// Version 1, and the maps of the features after their weights.
-const MAPS: u32 = 2;
+pub(crate) const MAPS: u32 = 2;
 /// The newest version.
 pub(crate) const NEWEST: u32 = MAPS;
 
-/// The version of a model's file: the oldest that can hold it.
-pub(crate) fn version_of(domain: &Domain) -> u32 {
-    if domain.maps().is_some() { MAPS } else { PLAIN }
-}
-
-/// Bytes in the making.
+/// The bytes of a file that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
@@ -75,55 +61,142 @@ impl Writer {
             write(self, item);
         }
     }
+
+    pub(crate) fn label(&mut self, label: &Label) {
+        self.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
+    }
 }
 
-/// Bytes being read; whatever is missing or too much is an error.
+/// The name of an item of a list that is a single field: its index is name enough.
+pub(crate) const ITEM: &str = "";
+
+/// Where a field stands: its first byte, its name, and how many groups and lists it is in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    byte: usize,
+    name: &'static str,
+    depth: usize,
+}
+
+impl Place {
+    /// The same field, some bytes after its first.
+    pub(crate) fn plus(self, n_bytes: usize) -> Self {
+        Self { byte: self.byte + n_bytes, ..self }
+    }
+}
+
+/// A group or list that is being read, and the index of the list's item.
+#[derive(Debug)]
+struct Level {
+    name: &'static str,
+    index: Option<u64>,
+}
+
+/// Bytes that are being read. Each method that reads a field takes its name; [`Reader::expected`] then makes an error
+/// about the field that was read last, be it a number, a list or a group.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
-    /// Of the format.
-    version: u32,
+    bytes: &'a [u8],
+    position: usize,
+    levels: Vec<Level>,
+    last: Place,
+    /// Of the format: fields that later versions added are read only from these.
+    pub(crate) version: u32,
+    /// Every field that was read, with its path and its first byte.
+    #[cfg(test)]
+    pub(crate) fields: Vec<(String, usize)>,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the version, which comes first.
-    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
-        let mut reader = Self { rest: bytes, version: 0 };
-        reader.version = u32::from_le_bytes(reader.array()?);
-        Ok(reader)
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let last = Place { byte: 0, name: ITEM, depth: 0 };
+        Self {
+            bytes,
+            position: 0,
+            levels: Vec::new(),
+            last,
+            version: NEWEST,
+            #[cfg(test)]
+            fields: Vec::new(),
+        }
     }
 
-    pub(crate) fn version(&self) -> u32 {
-        self.version
+    pub(crate) fn u8(&mut self, name: &'static str) -> Result<u8> {
+        Ok(self.take(name, 1)?[0])
     }
 
-    pub(crate) fn end(&self) -> Result<()> {
-        if self.rest.is_empty() { Ok(()) } else { Err(wrong("bytes after the end of the model")) }
+    pub(crate) fn u32(&mut self, name: &'static str) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array(name)?))
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8> {
-        Ok(self.take(1)?[0])
+    pub(crate) fn u64(&mut self, name: &'static str) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array(name)?))
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
+    pub(crate) fn f64(&mut self, name: &'static str) -> Result<f64> {
+        Ok(f64::from_le_bytes(self.array(name)?))
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.array()?))
+    /// A number that is neither NaN nor infinite.
+    pub(crate) fn finite(&mut self, name: &'static str) -> Result<f64> {
+        let value = self.f64(name)?;
+        if value.is_finite() { Ok(value) } else { Err(self.expected("a finite number", value)) }
     }
 
-    pub(crate) fn f64(&mut self) -> Result<f64> {
-        Ok(f64::from_le_bytes(self.array()?))
+    /// A count, or another number that has to fit into the memory of this machine.
+    pub(crate) fn size(&mut self, name: &'static str) -> Result<usize> {
+        let value = self.u64(name)?;
+        usize::try_from(value).map_err(|_| self.expected(format!("at most {}", usize::MAX), value))
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        Ok(self.take(N)?.try_into().expect("as many bytes as were taken"))
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool> {
+        match self.u8(name)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.expected("a flag (0 or 1)", other)),
+        }
     }
 
-    fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(n).ok_or_else(|| wrong("it ends too early"))?;
-        self.rest = rest;
+    /// One of some options, by its number.
+    pub(crate) fn choice<T: Copy + Debug>(&mut self, name: &'static str, options: &[T]) -> Result<T> {
+        let found = self.u8(name)?;
+        options.get(usize::from(found)).copied().ok_or_else(|| {
+            let options: Vec<String> =
+                options.iter().enumerate().map(|(i, option)| format!("{i} ({option:?})")).collect();
+            self.expected(options.join(" or "), found)
+        })
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self, name: &'static str) -> Result<[u8; N]> {
+        Ok(self.take(name, N)?.try_into().expect("as many bytes as were taken"))
+    }
+
+    /// Bytes that are the same in every file.
+    pub(crate) fn begins_with(&mut self, name: &'static str, expected: &[u8]) -> Result<()> {
+        self.last = self.place(name);
+        let rest = &self.bytes[self.position..];
+        let found = &rest[..rest.len().min(expected.len())];
+        self.position += found.len();
+        if found == expected {
+            return Ok(());
+        }
+        let quoted = |bytes: &[u8]| format!("\"{}\"", bytes.escape_ascii());
+        Err(self.expected(quoted(expected), quoted(found)))
+    }
+
+    /// The next `n` bytes.
+    pub(crate) fn take(&mut self, name: &'static str, n: usize) -> Result<&'a [u8]> {
+        self.last = self.place(name);
+        let rest = &self.bytes[self.position..];
+        let taken = rest.get(..n).ok_or_else(|| {
+            self.expected(
+                format!("{} bytes", grouped(n)),
+                format!("the end of the file after {}", rest.len()),
+            )
+        })?;
+        #[cfg(test)]
+        self.fields.push((self.path(self.last), self.position));
+        self.position += n;
         Ok(taken)
     }
 
@@ -131,230 +204,169 @@ impl<'a> Reader<'a> {
     /// the file has.
     pub(crate) fn list<T>(
         &mut self,
+        name: &'static str,
         size: usize,
+        read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let n = self.length(name, size)?;
+        let place = self.last;
+        self.items(place, n as u64, read)
+    }
+
+    /// The length of a list whose items take at least `size` bytes each.
+    fn length(&mut self, name: &'static str, size: usize) -> Result<usize> {
+        let n = self.u64(name)?;
+        let most = (self.bytes.len() - self.position) / size;
+        if n <= most as u64 {
+            return Ok(n as usize);
+        }
+        let expected = format!("a length of at most {}, for which there are bytes left", grouped(most));
+        Err(self.expected(expected, n))
+    }
+
+    /// A list without a length of its own: other fields tell that it has `n` items.
+    pub(crate) fn list_of<T>(
+        &mut self,
+        name: &'static str,
+        n: usize,
+        read: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.items(self.place(name), n as u64, read)
+    }
+
+    fn items<T>(
+        &mut self,
+        place: Place,
+        n: u64,
         mut read: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let n = self.u64()?;
-        if n > (self.rest.len() / size) as u64 {
-            return Err(wrong("a list that is longer than the file"));
+        let mut items = Vec::new();
+        self.levels.push(Level { name: place.name, index: None });
+        for i in 0..n {
+            self.levels[place.depth].index = Some(i);
+            items.push(read(self)?);
         }
-        (0..n).map(|_| read(self)).collect()
+        self.levels.pop();
+        self.last = place;
+        Ok(items)
     }
 
-    pub(crate) fn text(&mut self) -> Result<String> {
-        let n = usize::try_from(self.u64()?).map_err(|_| wrong("a text that is longer than the file"))?;
-        let text = str::from_utf8(self.take(n)?).map_err(|_| wrong("a text that is not UTF-8"))?;
-        Ok(text.to_owned())
+    /// Fields that belong together, under one name.
+    pub(crate) fn group<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let place = self.place(name);
+        self.levels.push(Level { name, index: None });
+        let value = read(self)?;
+        self.levels.pop();
+        self.last = place;
+        Ok(value)
     }
 
-    pub(crate) fn choice<T: Copy>(&mut self, options: &[T]) -> Result<T> {
-        let i = usize::from(self.u8()?);
-        options.get(i).copied().ok_or_else(|| wrong("an option that does not exist"))
+    pub(crate) fn f64s(&mut self, name: &'static str) -> Result<Vec<f64>> {
+        self.list(name, 8, |reader| reader.f64(ITEM))
     }
-}
 
-pub(crate) fn wrong(what: &str) -> Error {
-    Error::ModelFile(what.into())
-}
-
-/// Values that are read back as a model would be made from them are refused as such.
-pub(crate) fn as_file<T>(result: Result<T>) -> Result<T> {
-    result.map_err(|error| match error {
-        Error::Interrupted => error,
-        error => Error::ModelFile(error.to_string()),
-    })
-}
-
-pub(crate) fn write_label(writer: &mut Writer, label: &Label) {
-    writer.list(&label.to_bytes(), |writer, byte| writer.u8(*byte));
-}
-
-pub(crate) fn read_label(reader: &mut Reader<'_>) -> Result<Label> {
-    let bytes = reader.list(1, Reader::u8)?;
-    Label::from_bytes(&bytes).ok_or_else(|| wrong("a label that is none"))
-}
-
-pub(crate) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
-    writer.f64(model.discount);
-    // Labels of rows that left are forgotten, too.
-    let codes = model.classes.renumbered(0..);
-    writer.list(&model.classes(), write_label);
-    writer.list(&model.classes.declared(), write_label);
-    write_forest(writer, &model.forest, annotation);
-    for class in targets(&model.forest) {
-        writer.u32(codes[class as usize]);
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<String> {
+        let n = self.length(name, 1)?;
+        let place = self.last;
+        let bytes = self.take(name, n)?;
+        let text = str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
+            let valid = error.valid_up_to();
+            self.expected_at(self.last.plus(valid), "UTF-8", format!("a byte {}", bytes[valid]))
+        });
+        self.last = place;
+        text
     }
-}
 
-pub(crate) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
-    let discount = reader.f64()?;
-    let labels = reader.list(8, read_label)?;
-    let declared = reader.list(8, read_label)?;
-    let stored = read_forest(reader)?;
-    let codes = (0..stored.ids.len()).map(|_| reader.u32()).collect::<Result<Vec<u32>>>()?;
-    as_file(stored.with_rows(|settings, domain, batch| {
-        MondrianClassifier::fit(settings, discount, domain, batch, (&codes, &labels), &declared, run)
-    }))
-}
-
-pub(crate) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
-    let settings = &model.settings;
-    writer.u8(settings.posterior as u8);
-    writer.u8(settings.rule as u8);
-    writer.u8(settings.noise as u8);
-    let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
-    writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
-    writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
-    write_forest(writer, &model.forest, annotation);
-    let targets: Vec<f64> = targets(&model.forest);
-    for y in targets {
-        writer.f64(y);
+    pub(crate) fn label(&mut self, name: &'static str) -> Result<Label> {
+        let bytes = self.list(name, 1, |reader| reader.u8(ITEM))?;
+        let expected =
+            "a label: 0 and a flag, 1 and an integer of 8 bytes, 2 and a float of 8 bytes, or 3 and a text";
+        Label::from_bytes(&bytes)
+            .ok_or_else(|| self.expected(expected, format!("the bytes {:?}", &bytes[..bytes.len().min(12)])))
     }
-}
 
-pub(crate) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
-    let posterior = reader.choice(&[Posterior::Exact, Posterior::Fast, Posterior::Joint])?;
-    let rule = reader.choice(&[
-        HyperparameterRule::MarginalLikelihood,
-        HyperparameterRule::Heuristic,
-        HyperparameterRule::LeaveOneOut,
-    ])?;
-    let noise = reader.choice(&[Noise::Global, Noise::Local])?;
-    let hyperparameters = match reader.list(8, Reader::f64)?[..] {
-        [] => None,
-        [mu, gamma1, gamma2, noise_variance] => Some(Hyperparameters { mu, gamma1, gamma2, noise_variance }),
-        _ => return Err(wrong("hyperparameters that are not four")),
-    };
-    let noise_variance = match reader.list(8, Reader::f64)?[..] {
-        [] => None,
-        [variance] => Some(variance),
-        _ => return Err(wrong("more than one noise variance")),
-    };
-    let regression = RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance };
-    let stored = read_forest(reader)?;
-    let targets = (0..stored.ids.len()).map(|_| reader.f64()).collect::<Result<Vec<f64>>>()?;
-    as_file(stored.with_rows(|settings, domain, batch| {
-        MondrianRegressor::fit(settings, regression, domain, batch, &targets, run)
-    }))
-}
-
-/// Targets in order of arrival.
-fn targets<P: Statistics>(forest: &Forest<P>) -> Vec<P::Target> {
-    forest.roster.rows().map(|row| forest.targets[row as usize]).collect()
-}
-
-fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
-    let settings = &forest.settings;
-    writer.u64(settings.n_estimators as u64);
-    writer.f64(settings.lifetime);
-    writer.u64(settings.min_samples_split as u64);
-    writer.u8(settings.predictive as u8);
-    writer.u64(settings.seed);
-    writer.text(annotation);
-    let domain = &forest.domain;
-    for values in [domain.low(), domain.high(), domain.weights()] {
-        writer.list(values, |writer, value| writer.f64(*value));
-    }
-    for map in domain.maps().unwrap_or_default() {
-        for values in [map.knots(), map.shares()] {
-            writer.list(values, |writer, value| writer.f64(*value));
+    /// The end of the model.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let rest = self.bytes.len() - self.position;
+        self.last = self.place("end");
+        if rest == 0 {
+            Ok(())
+        } else {
+            Err(self.expected("the end of the model", format!("{rest} more bytes")))
         }
     }
-    writer.u64(forest.roster.next_id());
-    let rows: Vec<u32> = forest.roster.rows().collect();
-    writer.list(&rows, |writer, row| writer.u64(forest.roster.id(*row)));
-    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
-    // Not the width that the forest has: rows that left may have needed it.
-    let narrow = values().all(|value| f32::exact(value).is_some());
-    writer.u8(if narrow { 4 } else { 8 });
-    for value in values() {
-        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
+
+    /// Where the field that was read last stands.
+    pub(crate) fn last(&self) -> Place {
+        self.last
+    }
+
+    fn place(&self, name: &'static str) -> Place {
+        Place { byte: self.position, name, depth: self.levels.len() }
+    }
+
+    /// An error about the field that was read last.
+    pub(crate) fn expected(&self, expected: impl Display, found: impl Display) -> Error {
+        self.expected_at(self.last, expected, found)
+    }
+
+    /// An error about a field of the same group or list item, or of one around it.
+    pub(crate) fn expected_at(&self, place: Place, expected: impl Display, found: impl Display) -> Error {
+        self.wrong_at(place, format!("expected {expected}, found {found}"))
+    }
+
+    /// An error about the field that was read last, in other words than expected and found.
+    pub(crate) fn wrong(&self, what: impl Display) -> Error {
+        self.wrong_at(self.last, what)
+    }
+
+    pub(crate) fn wrong_at(&self, place: Place, what: impl Display) -> Error {
+        Error::ModelFile(format!("byte {}, {}: {what}", grouped(place.byte), self.path(place)))
+    }
+
+    /// The name of a field after those of the groups and lists that it is in.
+    fn path(&self, place: Place) -> String {
+        let mut path = String::new();
+        let mut add = |name: &str, index: Option<u64>| {
+            let point = if path.is_empty() || name.is_empty() { "" } else { "." };
+            let index = index.map(|index| format!("[{index}]")).unwrap_or_default();
+            write!(path, "{point}{name}{index}").expect("a text takes any text");
+        };
+        self.levels[..place.depth].iter().for_each(|level| add(level.name, level.index));
+        add(place.name, None);
+        path
+    }
+
+    /// What was made of the field that was read last; an error names that field.
+    pub(crate) fn checked<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| self.refused_at(self.last, error))
+    }
+
+    /// An error of the model that was to be made, as one about a field. An interrupt stays one.
+    pub(crate) fn refused_at(&self, place: Place, error: Error) -> Error {
+        match error {
+            Error::Interrupted | Error::Memory { .. } => error,
+            Error::InvalidSetting { name, expected, found } if name == place.name => {
+                self.expected_at(place, expected, found)
+            }
+            error => self.wrong_at(place, error),
+        }
     }
 }
 
-/// What a file says of a forest, targets apart.
-struct StoredForest {
-    settings: MondrianSettings,
-    annotation: String,
-    domain: Domain,
-    next_id: u64,
-    ids: Vec<u64>,
-    values: Values,
-}
-
-fn read_forest(reader: &mut Reader<'_>) -> Result<StoredForest> {
-    let to_usize = |value: u64| usize::try_from(value).map_err(|_| wrong("a number that is too large"));
-    let settings = MondrianSettings {
-        n_estimators: to_usize(reader.u64()?)?,
-        lifetime: reader.f64()?,
-        min_samples_split: to_usize(reader.u64()?)?,
-        predictive: reader.choice(&[Predictive::Averaged, Predictive::Realised])?,
-        seed: reader.u64()?,
-    };
-    let annotation = reader.text()?;
-    let low = reader.list(8, Reader::f64)?;
-    let high = reader.list(8, Reader::f64)?;
-    let weights = reader.list(8, Reader::f64)?;
-    let mut domain = as_file(Domain::new(low, high, Some(weights)))?;
-    if reader.version >= MAPS {
-        let maps = read_maps(reader, domain.n_features())?;
-        domain = as_file(domain.with_maps(maps))?;
+/// A number with its thousands set apart: 1,204.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
     }
-    let next_id = reader.u64()?;
-    let ids = reader.list(8, Reader::u64)?;
-    let width = usize::from(reader.u8()?);
-    let size = (ids.len() as u64)
-        .checked_mul(domain.n_features() as u64)
-        .and_then(|n| n.checked_mul(width as u64))
-        .ok_or_else(|| wrong("a table that is too large"))?;
-    let bytes = reader.take(to_usize(size)?)?;
-    let values = match width {
-        4 => Values::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
-        8 => Values::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
-        _ => return Err(wrong("values that have neither 4 nor 8 bytes")),
-    };
-    Ok(StoredForest { settings, annotation, domain, next_id, ids, values })
-}
-
-fn read_maps(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<FeatureMap>> {
-    (0..n_features)
-        .map(|_| {
-            let knots = reader.list(8, Reader::f64)?;
-            let shares = reader.list(8, Reader::f64)?;
-            as_file(FeatureMap::new(knots, shares))
-        })
-        .collect()
-}
-
-impl StoredForest {
-    /// Makes a model again from its rows.
-    fn with_rows<M: Restored>(
-        self,
-        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
-    ) -> Result<M> {
-        let d = self.domain.n_features();
-        let rows = self.values.rows(d)?;
-        let mut model = fit(self.settings, self.domain, Batch { rows, ids: Some(&self.ids) })?;
-        model.restore(self.next_id, self.annotation);
-        Ok(model)
-    }
-}
-
-/// A model that is to go on as if it had never been saved.
-trait Restored {
-    fn restore(&mut self, next_id: u64, annotation: String);
-}
-
-impl Restored for MondrianClassifier {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
-        self.forest.annotation = annotation;
-    }
-}
-
-impl Restored for MondrianRegressor {
-    fn restore(&mut self, next_id: u64, annotation: String) {
-        self.forest.roster.set_next_id(next_id);
-        self.forest.annotation = annotation;
-    }
+    grouped
 }
