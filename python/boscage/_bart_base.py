@@ -16,9 +16,7 @@ from boscage._mixing import effective_size, r_hat
 from boscage._sampled import SampledModel
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 
-_KERNELS = ("local", "growprune", "cgm", "pg", "regrow", "edit")
 _TRACED = ("sigma", "log_likelihood", "n_leaves")
-_MOVES = ("grow", "prune", "change_or_swap", "particle_gibbs", "shift", "regrow", "edit")
 # Chains of draws fewer than this say too little about each other for a warning.
 _FEW_DRAWS = 100
 _DISAGREE = 1.1
@@ -143,10 +141,12 @@ class Bart(SampledModel):
     @property
     def acceptance_(self) -> dict[str, FloatArray]:
         """The share of steps of each kind that changed a tree, by chain; NaN if none was tried."""
-        chains = self._require_model().traces()
-        tried, made = (np.stack([chain[name] for chain in chains]) for name in ("tried", "made"))
-        shares = np.where(tried > 0, made / np.maximum(tried, 1), np.nan)
-        return {name: shares[:, i] for i, name in enumerate(_MOVES)}
+        chains = [chain["acceptance"] for chain in self._require_model().traces()]
+        shares = {}
+        for name in chains[0]:
+            tried, made = np.array([chain[name] for chain in chains], dtype=np.float64).T
+            shares[name] = np.where(tried > 0, made / np.maximum(tried, 1), np.nan)
+        return shares
 
     @property
     def trees_(self) -> DrawnSums:
@@ -313,23 +313,22 @@ class Bart(SampledModel):
         return {"n_trees": model.n_trees}
 
 
-def _kernels(sampler: Any) -> list[float] | None:
+def _kernels(sampler: Any) -> dict[str, float] | None:
     """Probabilities of the kernels; None where the number of trees decides."""
+    names = tuple(_boscage.bart_kernels(1))
     if isinstance(sampler, Mapping):
-        if not sampler or not set(sampler) <= set(_KERNELS):
-            words = ", ".join(map(repr, _KERNELS))
+        if not sampler or not set(sampler) <= set(names):
+            words = ", ".join(map(repr, names))
             raise ValueError(f"sampler must name some of {words}, found {dict(sampler)!r}")
-        shares = [
-            _inputs.check_positive(f"sampler's {name!r}", sampler.get(name, 0.0), zero=True)
-            for name in _KERNELS
-        ]
-        most = max(shares)
+        shares = {
+            name: _inputs.check_positive(f"sampler's {name!r}", sampler.get(name, 0.0), zero=True)
+            for name in names
+        }
+        most = max(shares.values())
         if most == 0.0:
             raise ValueError("sampler's probabilities are all zero; expected a positive one")
         # Relative to the greatest, since the sum itself might not be finite.
-        total = sum(share / most for share in shares)
-        return [share / most / total for share in shares]
-    name = _inputs.check_choice("sampler", sampler, ("auto", *_KERNELS))
-    if name == "auto":
-        return None
-    return [float(name == kernel) for kernel in _KERNELS]
+        total = sum(share / most for share in shares.values())
+        return {name: share / most / total for name, share in shares.items()}
+    name = _inputs.check_choice("sampler", sampler, ("auto", *names))
+    return None if name == "auto" else {name: 1.0}

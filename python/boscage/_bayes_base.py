@@ -71,7 +71,7 @@ class BayesianTree(SampledModel):
         if kind == "mcmc":
             return _boscage.McmcSettings(
                 **counts,
-                n_burn_in=_inputs.check_count("n_burn_in", self.n_burn_in, 0),
+                n_burn=_inputs.check_count("n_burn_in", self.n_burn_in, 0),
                 moves=_check_moves(self.moves),
                 seed=seed,
             )

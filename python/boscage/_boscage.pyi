@@ -18,6 +18,7 @@ __all__ = [
     "MondrianRegressor",
     "SmcSettings",
     "__version__",
+    "bart_kernels",
     "learn_axes",
     "model_kind",
     "model_kinds",
@@ -117,7 +118,7 @@ class BartSettings:
         n_burn: int = 500,
         n_draws: int = 500,
         thin: int = 1,
-        kernels: list[float] | None = ...,
+        kernels: dict[str, float] | None = ...,
         n_particles: int = 10,
         proposal: str = "prior",
         alpha_s: float = 0.95,
@@ -191,7 +192,7 @@ class McmcSettings:
         n_chains: int = 4,
         n_draws: int = 250,
         thin: int = 20,
-        n_burn_in: int = 5000,
+        n_burn: int = 5000,
         moves: list[float] = ...,
         seed: int = 0,
     ) -> Self: ...
@@ -374,6 +375,7 @@ def learn_axes(
     seed: int = 0,
     n_threads: int = 1,
 ) -> dict[str, tuple[NDArray[np.float64], _Maps]]: ...
+def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...
 def model_kinds() -> dict[str, tuple[str, type[Any]]]: ...
 def pilot_rates(

@@ -1,8 +1,10 @@
 //! Settings of BART as a Python class, and what its chains report.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 
-use boscage::{BartTrace, ChipmanPrior, DrawnTree, Error, Kernels, Proposal, Sparsity, Sweep, Watch};
+use boscage::{BartTrace, ChipmanPrior, DrawnTree, Error, Kernel, Kernels, Proposal, Sparsity, Sweep, Watch};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -21,9 +23,8 @@ const PROPOSAL: [(&str, Proposal); 3] =
 
 #[pymethods]
 impl BartSettings {
-    /// `kernels` are the probabilities of local steps, of grow and prune, of CGM, of Particle Gibbs, of regrowing, and of editing;
-    /// None: those that suit the number of trees. `concentration` is that of sparse split probabilities if it is not
-    /// sampled.
+    /// `kernels` are probabilities by the names of [`bart_kernels`], zero where there is none; None: those that suit the
+    /// number of trees. `concentration` is that of sparse split probabilities if it is not sampled.
     #[new]
     #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, learn_k=false, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
     fn new(
@@ -32,7 +33,7 @@ impl BartSettings {
         n_burn: usize,
         n_draws: usize,
         thin: usize,
-        kernels: Option<[f64; 6]>,
+        kernels: Option<HashMap<String, f64>>,
         n_particles: usize,
         proposal: &str,
         alpha_s: f64,
@@ -47,15 +48,7 @@ impl BartSettings {
         sigma_estimate: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let given = |[local, growprune, cgm, pg, regrow, edit]: [f64; 6]| Kernels {
-            local,
-            growprune,
-            cgm,
-            pg,
-            regrow,
-            edit,
-        };
-        let kernels = kernels.map_or_else(|| Kernels::for_trees(n_trees), given);
+        let kernels = kernels.map_or_else(|| Ok(Kernels::for_trees(n_trees)), |shares| by_name(&shares))?;
         let settings = boscage::BartSettings {
             n_trees,
             n_chains,
@@ -78,6 +71,25 @@ impl BartSettings {
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }
+}
+
+fn by_name(shares: &HashMap<String, f64>) -> PyResult<Kernels> {
+    let pair = |(name, &share): (&String, &f64)| {
+        let kernel = Kernel::from_name(name);
+        let kernel = kernel.ok_or_else(|| PyValueError::new_err(format!("unknown kernel {name:?}")))?;
+        Ok((kernel, share))
+    };
+    Ok(Kernels::new(&shares.iter().map(pair).collect::<PyResult<Vec<_>>>()?))
+}
+
+/// Names of all kernels in the order of the table, with their default probabilities for a number of trees.
+#[pyfunction]
+pub(crate) fn bart_kernels(py: Python<'_>, n_trees: usize) -> PyResult<Bound<'_, PyDict>> {
+    let (dict, defaults) = (PyDict::new(py), Kernels::for_trees(n_trees));
+    for kernel in Kernel::ALL {
+        dict.set_item(kernel.name(), defaults.share(kernel))?;
+    }
+    Ok(dict)
 }
 
 /// Work whose sweeps are told to a Python callable, by keywords; what it raises ends the work, and is raised then.
@@ -108,7 +120,7 @@ pub(crate) fn watched<R>(
     }
 }
 
-/// Traces as a dictionary of arrays for each chain.
+/// Traces as a dictionary of arrays for each chain, with steps tried and made by the names of steps.
 pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for trace in traces {
@@ -119,9 +131,11 @@ pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bou
         dict.set_item("k", vector(py, trace.k.clone()))?;
         dict.set_item("alpha", vector(py, trace.alpha.clone()))?;
         dict.set_item("split_probabilities", vector(py, trace.split_probabilities.clone()))?;
-        let counts = trace.acceptance.iter();
-        dict.set_item("tried", vector(py, counts.clone().map(|of_move| of_move.tried).collect()))?;
-        dict.set_item("made", vector(py, counts.map(|of_move| of_move.made).collect()))?;
+        let acceptance = PyDict::new(py);
+        for (step, counts) in trace.acceptance.iter() {
+            acceptance.set_item(step.name(), (counts.tried, counts.made))?;
+        }
+        dict.set_item("acceptance", acceptance)?;
         list.append(dict)?;
     }
     Ok(list)

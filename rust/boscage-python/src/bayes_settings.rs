@@ -88,16 +88,16 @@ pub(crate) struct McmcSettings(boscage::McmcSettings);
 #[pymethods]
 impl McmcSettings {
     #[new]
-    #[pyo3(signature = (*, n_chains=4, n_draws=250, thin=20, n_burn_in=5000, moves=[0.25, 0.25, 0.25, 0.25], seed=0))]
+    #[pyo3(signature = (*, n_chains=4, n_draws=250, thin=20, n_burn=5000, moves=[0.25, 0.25, 0.25, 0.25], seed=0))]
     fn new(
         n_chains: usize,
         n_draws: usize,
         thin: usize,
-        n_burn_in: usize,
+        n_burn: usize,
         moves: [f64; 4],
         seed: u64,
     ) -> PyResult<Self> {
-        let settings = boscage::McmcSettings { n_chains, n_draws, thin, n_burn_in, moves, seed };
+        let settings = boscage::McmcSettings { n_chains, n_draws, thin, n_burn, moves, seed };
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }

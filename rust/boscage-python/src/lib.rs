@@ -56,6 +56,7 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayes_settings::McmcSettings>()?;
     module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
     module.add_function(wrap_pyfunction!(axes::learn_axes, module)?)?;
+    module.add_function(wrap_pyfunction!(bart_settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     module.add_function(wrap_pyfunction!(model_kinds, module)?)?;
     Ok(())

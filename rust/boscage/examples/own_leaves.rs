@@ -4,7 +4,7 @@
 
 use std::ops::{Add, Sub};
 
-use boscage::{BartSettings, Kernels, LeafModel, Result, Rows, Run, Stream, SumOfTrees};
+use boscage::{BartSettings, Kernel, Kernels, LeafModel, Result, Rows, Run, Stream, SumOfTrees};
 
 /// `t ~ Exponential(exp(f(x)))`. With the other trees' sum `r`, a leaf of value `mu` has the likelihood
 /// `prod exp(mu + r - t exp(mu + r))`: enough to know are the rows and the sum of `t exp(r)`.
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     let times = x.chunks(2).map(|x| -(1.0 - stream.unit()).ln() / rate(x)).collect();
 
     // Any sampler will do: here local steps, and now and then a whole tree by Particle Gibbs.
-    let kernels = Kernels { local: 0.9, growprune: 0.0, cgm: 0.0, pg: 0.1, regrow: 0.0, edit: 0.0 };
+    let kernels = Kernels::new(&[(Kernel::Local, 0.9), (Kernel::ParticleGibbs, 0.1)]);
     let settings = BartSettings { n_trees: 20, n_chains: 2, kernels, ..BartSettings::default() };
     let model = WaitingTimes { times, shape: 20 };
     let rows = Rows::from_f64(&x, 2)?;

@@ -19,8 +19,8 @@ mod random;
 mod validate;
 
 pub use bart::{
-    BartClassifier, BartRegressor, BartSettings, BartTrace, DrawnTree, Events, Kernels, LeafModel,
-    PoissonLeaves, Sparsity, SumOfTrees, Sweep, Watch,
+    BartClassifier, BartRegressor, BartSettings, BartStep, BartTrace, DrawnTree, Events, Kernel, Kernels,
+    LeafModel, PoissonLeaves, Sparsity, StepCounts, SumOfTrees, Sweep, Watch,
 };
 pub use bayes::{
     Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, BayesianTrees, CandidateOrder, ChainReport,

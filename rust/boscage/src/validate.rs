@@ -1,34 +1,34 @@
-//! Bounds within which settings and targets are taken.
+//! Interval within which settings and targets are taken.
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Particles of an island: streams are numbered by 32 bits.
-pub(crate) const MOST_PARTICLES: (usize, &str) = (1_000_000, "from 1 to 1000000");
-/// Islands or chains.
-pub(crate) const MOST_RUNS: (usize, &str) = (100_000, "from 1 to 100000");
-/// What is kept, such as trees.
-pub(crate) const MOST_KEPT: (usize, &str) = (10_000_000, "from 1 to 10000000");
-/// Steps that only take time.
-pub(crate) const MOST_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
+/// Greatest number of particles of an island: streams are numbered by 32 bits.
+pub(crate) const MAX_PARTICLES: (usize, &str) = (1_000_000, "from 1 to 1000000");
+/// Greatest number of islands or chains.
+pub(crate) const MAX_CHAINS: (usize, &str) = (100_000, "from 1 to 100000");
+/// Greatest number of draws or trees that are kept.
+pub(crate) const MAX_DRAWS: (usize, &str) = (10_000_000, "from 1 to 10000000");
+/// Greatest number of steps, which only take time.
+pub(crate) const MAX_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
 
 /// The greatest target, or mean of targets, by magnitude: sums of squares stay finite.
-const LARGEST_TARGET: f64 = 1e140;
-/// What the greatest by magnitude must reach, unless it is zero: sums of squares are not lost.
-const SMALLEST_TARGET: f64 = 1e-140;
+const MAX_TARGET: f64 = 1e140;
+/// What the greatest by magnitude must reach, unless it is zero, so that squares do not underflow.
+const MIN_LARGEST_TARGET: f64 = 1e-140;
 
-/// Bounds of a setting that is a number, within which likelihoods are computed to many digits.
-pub(crate) type Bounds = (f64, f64, &'static str);
-/// Priors that are worth so many rows: less or more is as good as these.
-pub(crate) const WORTH: Bounds = (1e-100, 1e100, "from 1e-100 to 1e100");
-/// Shapes of gamma distributions and shares of variances: beyond, gamma functions lose what targets say.
-pub(crate) const SHAPES: Bounds = (1e-9, 1e9, "from 1e-9 to 1e9");
+/// Interval of a setting that is a number, within which likelihoods are computed to many digits.
+pub(crate) type Interval = (f64, f64, &'static str);
+/// Numbers of rows that a prior counts as: beyond, results stay the same.
+pub(crate) const PSEUDO_COUNTS: Interval = (1e-100, 1e100, "from 1e-100 to 1e100");
+/// Shapes of gamma distributions and shares of variances: beyond, rounding of gamma functions hides the targets.
+pub(crate) const GAMMA_SHAPES: Interval = (1e-9, 1e9, "from 1e-9 to 1e9");
 /// Sums of squares.
-pub(crate) const SQUARES: Bounds = (1e-290, 1e290, "from 1e-290 to 1e290");
+pub(crate) const SUMS_OF_SQUARES: Interval = (1e-290, 1e290, "from 1e-290 to 1e290");
 
 /// # Errors
 /// [`Error::InvalidSetting`] for a number outside of its bounds.
-pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expected): Bounds) -> Result<()> {
+pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expected): Interval) -> Result<()> {
     check(name, (least..=most).contains(&value), expected, &format!("{value:?}"))
 }
 
@@ -53,8 +53,10 @@ pub(crate) fn check_product(
     check(name, product <= most as u128, expected, &product)
 }
 
+/// Checks a condition on a setting.
+///
 /// # Errors
-/// [`Error::InvalidSetting`] with these words where a setting is not as it should be.
+/// [`Error::InvalidSetting`] with these words if it does not hold.
 pub(crate) fn check(
     name: &'static str,
     is_valid: bool,
@@ -64,6 +66,8 @@ pub(crate) fn check(
     if is_valid { Ok(()) } else { Err(Error::InvalidSetting { name, expected, found: found.to_string() }) }
 }
 
+/// Checks that targets are finite, and their squares too.
+///
 /// # Errors
 /// [`Error::NonFiniteTarget`]; [`Error::InvalidSetting`] for a target that is too large.
 pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
@@ -77,32 +81,71 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
     }
 }
 
+/// Checks that sums of squares of targets neither overflow nor underflow.
+///
 /// # Errors
 /// As [`check_targets`]; [`Error::InvalidSetting`] for targets that are all too small, but not all zero.
 pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check_targets(targets)?;
     let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
     let expected = "at least 1e-140 by magnitude somewhere, so that squares are not lost, or zero everywhere";
-    check("y", largest == 0.0 || largest >= SMALLEST_TARGET, expected, &format!("{largest:e} at the most"))
+    check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &format!("{largest:e} at the most"))
 }
 
-/// Whether a number is at most the largest target by magnitude.
+/// Whether a number is allowed as a target or a mean of targets.
 pub(crate) fn is_small(y: f64) -> bool {
-    y.abs() <= LARGEST_TARGET
+    y.abs() <= MAX_TARGET
 }
 
-/// Checks that there is a row, and a target for each.
+/// Checks the sizes of the arrays of a fit: at least one row, no more than row numbers, and a target for each.
+///
+/// # Errors
+/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`].
 pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
     if rows.n_rows() == 0 {
         return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
     }
-    if rows.n_rows() != n_targets {
-        let why = "one a row of X";
-        return Err(Error::Length { what: "y", found: n_targets, expected: rows.n_rows(), why });
-    }
+    check_n_targets(rows.n_rows(), n_targets)?;
     let max = u32::MAX as usize;
     if rows.n_rows() > max {
         return Err(Error::TooManyRows { max, found: rows.n_rows() });
     }
     Ok(())
+}
+
+/// Checks that there is a target for each row.
+///
+/// # Errors
+/// [`Error::Length`].
+pub(crate) fn check_n_targets(n_rows: usize, n_targets: usize) -> Result<()> {
+    if n_targets == n_rows {
+        return Ok(());
+    }
+    Err(Error::Length { what: "y", found: n_targets, expected: n_rows, why: "one a row of X" })
+}
+
+/// Checks that rows have as many features as those that the model was fitted with.
+///
+/// # Errors
+/// [`Error::Length`].
+pub(crate) fn check_n_features(rows: Rows<'_>, expected: usize) -> Result<()> {
+    let (what, found) = ("a row of X", rows.n_features());
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Length { what, found, expected, why: "the features that the model was fitted with" })
+}
+
+/// Checks that class codes are indices into the labels.
+///
+/// # Errors
+/// [`Error::InvalidSetting`].
+pub(crate) fn check_codes(codes: &[u32], n_labels: usize) -> Result<()> {
+    let name = "class codes";
+    match codes.iter().find(|&&code| code as usize >= n_labels) {
+        Some(code) => {
+            check(name, false, "an index into the labels", &format!("{code} for {n_labels} labels"))
+        }
+        None => Ok(()),
+    }
 }

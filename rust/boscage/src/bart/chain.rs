@@ -2,13 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::bart::backfitting::normal::N_MOVES;
 use crate::bart::draws::Draws;
+use crate::bart::kernels::table::StepCounts;
 use crate::bart::prior::sparse::SplitWeights;
-use crate::bart::sampler::Sampler;
+use crate::bart::sampler::ChainState;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -29,10 +28,10 @@ pub struct BartTrace {
     pub k: Vec<f64>,
     /// Concentration of the split probabilities; empty if these are not learnt.
     pub alpha: Vec<f64>,
-    /// Split probabilities of all dimensions, one draw after the other; empty if these are not learnt.
+    /// Split probabilities of all features, one draw after the other; empty if these are not learnt.
     pub split_probabilities: Vec<f64>,
-    /// Of growing, pruning, changing or swapping, Particle Gibbs, shifting, regrowing and editing, over all sweeps.
-    pub acceptance: [Acceptance; N_MOVES],
+    /// How often each kind of step was tried, and changed a tree, over all sweeps.
+    pub acceptance: StepCounts,
 }
 
 /// Where a chain is after a sweep.
@@ -83,18 +82,6 @@ pub(crate) struct ChainEnd {
     pub(crate) weights: Option<(f64, Vec<f64>)>,
 }
 
-/// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
-#[derive(Debug)]
-pub(crate) struct Problem<R> {
-    pub(crate) targets: Vec<f64>,
-    pub(crate) centre: f64,
-    pub(crate) scale: f64,
-    /// Where chains start.
-    pub(crate) sigma: f64,
-    pub(crate) sigma_mu: f64,
-    pub(crate) response: R,
-}
-
 /// What chains are given.
 pub(crate) struct Chains<'a> {
     pub(crate) settings: &'a BartSettings,
@@ -126,7 +113,7 @@ pub(crate) fn fingerprint(
 impl Chains<'_> {
     /// Runs Algorithm 4.1 on every chain, with a sampler for its number: chains that agree though the first started
     /// from trees without cuts and others from draws of the prior have probably arrived.
-    pub(crate) fn run<S: Sampler>(
+    pub(crate) fn run<S: ChainState>(
         &self,
         table: &SortedColumns,
         sampler: impl Fn(usize, &mut Stream) -> Result<S> + Sync,
@@ -140,7 +127,7 @@ impl Chains<'_> {
             let sampler = sampler(number, &mut stream)?;
             let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
             let (draws, trace) = (Draws::default(), BartTrace::default());
-            let mut chain = Chain { number, sampler, stream, sweeps: 0, weights, draws, trace };
+            let mut chain = RunningChain { number, sampler, stream, sweeps: 0, weights, draws, trace };
             if let Some(from) = self.from {
                 chain.resume(from, (table, settings))?;
             }
@@ -181,7 +168,7 @@ impl Chains<'_> {
 }
 
 /// A chain on its way.
-struct Chain<S> {
+struct RunningChain<S> {
     number: usize,
     sampler: S,
     stream: Stream,
@@ -191,12 +178,12 @@ struct Chain<S> {
     trace: BartTrace,
 }
 
-impl<S: Sampler> Chain<S> {
+impl<S: ChainState> RunningChain<S> {
     fn advance(&mut self, table: &SortedColumns, chains: &Chains<'_>, run: &Run<'_>) -> Result<()> {
         let settings = chains.settings;
         self.sampler.sweep(&mut self.stream, run.control)?;
         self.sweeps += 1;
-        // At first trees find the dimensions that matter, all being alike: any burn-in will do.
+        // At first trees find the features that matter, all being alike: any burn-in will do.
         if let Some(weights) = self.weights.as_mut().filter(|_| self.sweeps > settings.n_burn / 2) {
             weights.draw(self.sampler.trees().into_iter(), table, &mut self.stream);
             self.sampler.set_log_weights(&weights.log_s);
@@ -274,7 +261,7 @@ impl<S: Sampler> Chain<S> {
 }
 
 /// What is predicted from sums: these, row after row for each sum, are replaced by it.
-pub(crate) type Link = fn(&mut [f64], usize);
+pub(crate) type LinkFunction = fn(&mut [f64], usize);
 
 impl SumsOfTrees {
     /// Numbers predicted for a row.
@@ -288,7 +275,13 @@ impl SumsOfTrees {
     }
 
     /// The sums of a draw at the rows of a block, through a link.
-    fn sums(&self, draw: usize, link: Link, add: &mut dyn FnMut(usize, &mut [f64]), sums: &mut [f64]) {
+    fn sums(
+        &self,
+        draw: usize,
+        link: LinkFunction,
+        add: &mut dyn FnMut(usize, &mut [f64]),
+        sums: &mut [f64],
+    ) {
         let n_rows = sums.len() / self.n_sums();
         for (i, (sums, &centre)) in sums.chunks_exact_mut(n_rows).zip(&self.centres).enumerate() {
             sums.fill(centre);
@@ -298,7 +291,7 @@ impl SumsOfTrees {
     }
 
     /// The mean over draws of what a link makes of the sums, row by row.
-    pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+    pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
             let (mut means, mut sums) = (vec![0.0; n_sums * n_rows], vec![0.0; n_sums * n_rows]);
@@ -312,7 +305,7 @@ impl SumsOfTrees {
     }
 
     /// What a link makes of the sums at every row, row by row, one draw after the other.
-    pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: Link) -> Result<Vec<f64>> {
+    pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
             let mut sums = vec![0.0; n_sums * n_rows];
@@ -331,7 +324,7 @@ impl SumsOfTrees {
         Ok(out)
     }
 
-    /// How many cuts of each draw are along each dimension, one draw after the other.
+    /// How many cuts of each draw are along each feature, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`].

@@ -1,20 +1,20 @@
 //! BART for classes: probit for two, a sum of trees for each of more.
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::chain::{BartTrace, Chains, Link, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
-use crate::bart::prior::noise::{normal_cdf, normal_quantile};
 use crate::bart::regressor::sample;
-use crate::bart::response::Signs;
+use crate::bart::response::{ProbitResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
+use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
@@ -108,7 +108,7 @@ impl BartClassifier {
         self.posterior.at(rows, run, self.link())
     }
 
-    fn link(&self) -> Link {
+    fn link(&self) -> LinkFunction {
         if self.posterior.n_sums() == 1 {
             |sums, _| sums.iter_mut().for_each(|f| *f = normal_cdf(*f))
         } else {
@@ -128,7 +128,7 @@ impl BartClassifier {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each dimension, one draw after the other.
+    /// How many cuts of each draw are along each feature, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
@@ -187,17 +187,17 @@ impl BartClassifier {
 }
 
 /// Latent numbers of unit noise; `f` is a priori within 3 for `k` standard deviations.
-fn problem(settings: &BartSettings, positive: Vec<bool>) -> Problem<Signs> {
+fn problem(settings: &BartSettings, positive: Vec<bool>) -> ScaledProblem<ProbitResponse> {
     let n = positive.len() as f64;
     let offset = normal_quantile(positive.iter().filter(|&&positive| positive).count() as f64 / n);
     let latent = vec![0.0; positive.len()];
-    Problem {
+    ScaledProblem {
         targets: latent.clone(),
         centre: offset,
         scale: 1.0,
         sigma: 1.0,
         sigma_mu: 3.0 / (settings.k * (settings.n_trees as f64).sqrt()),
-        response: Signs { positive, offset, latent },
+        response: ProbitResponse { positive, offset, latent },
     }
 }
 
@@ -230,7 +230,7 @@ fn sample_classes(
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
         let forest = |(class, &centre): (&OneClass, &f64)| {
-            ModelForest::start(number, (&table, settings, &odds), class, centre, stream, run.control)
+            GeneralForest::start(number, (&table, settings, &odds), class, centre, stream, run.control)
         };
         let forests = classes.iter().zip(&chains.centres).map(forest).collect::<Result<_>>()?;
         Ok(Multinomial { forests, classes })

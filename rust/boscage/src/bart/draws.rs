@@ -1,9 +1,10 @@
 //! Draws of sums of trees, kept compactly, and their predictions.
 
-use crate::bart::state::tree::{Kind, TreeState};
+use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
-use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::data::{Rows, goes_right};
+use crate::error::Result;
+use crate::validate::check_n_features;
 
 /// Marks a leaf.
 pub(crate) const LEAF: u32 = u32::MAX;
@@ -11,7 +12,7 @@ pub(crate) const LEAF: u32 = u32::MAX;
 /// A node in preorder: a left child follows its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DrawnNode {
-    /// The dimension that is cut, or [`LEAF`].
+    /// The feature that is cut, or [`LEAF`].
     pub(crate) feature: u32,
     /// How far on the right child is.
     pub(crate) right: u32,
@@ -46,12 +47,12 @@ impl Draws {
             }
             let node = tree.get(id);
             match node.kind {
-                Kind::Inner(rule, [left, right]) => {
+                NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    let (feature, value) = (rule.cut.dimension, rule.threshold);
+                    let (feature, value) = (rule.cut.feature, rule.threshold);
                     self.nodes.push(DrawnNode { feature, right: 0, value });
                 }
-                Kind::Free | Kind::Leaf => {
+                NodeKind::Free | NodeKind::Leaf => {
                     self.nodes.push(DrawnNode { feature: LEAF, right: 0, value: scale * node.mu });
                 }
             }
@@ -81,10 +82,10 @@ impl Draws {
     }
 
     /// Adds the values of `n_trees` trees of a draw to sums, one for each row of a block of columns.
-    fn add(&self, draw: usize, n_trees: usize, block: &Block, sums: &mut [f64], columns: &mut Columns) {
+    fn add(&self, draw: usize, n_trees: usize, block: &ColumnBlock, sums: &mut [f64], columns: &mut Columns) {
         for i in draw * n_trees..(draw + 1) * n_trees {
             let nodes = self.tree(i);
-            if nodes.len() <= Columns::MOST_NODES {
+            if nodes.len() <= Columns::MAX_NODES {
                 columns.add(nodes, block, sums);
             } else {
                 for (row, sum) in sums.iter_mut().enumerate() {
@@ -103,11 +104,11 @@ impl Draws {
         run: &Run<'_>,
         f: impl Fn(&mut dyn FnMut(usize, &mut [f64]), usize) -> R + Sync,
     ) -> Result<Vec<R>> {
-        check_features(rows, n_features)?;
+        check_n_features(rows, n_features)?;
         run.control.expect(rows.n_rows() as u64);
-        let blocks = map(run.n_threads, rows.n_rows().div_ceil(Block::ROWS), |i| {
+        let blocks = map(run.n_threads, rows.n_rows().div_ceil(ColumnBlock::ROWS), |i| {
             run.control.check()?;
-            let block = Block::new(rows, i * Block::ROWS);
+            let block = ColumnBlock::new(rows, i * ColumnBlock::ROWS);
             let mut columns = Columns::default();
             let out = f(&mut |draw, sums| self.add(draw, n_trees, &block, sums, &mut columns), block.n_rows);
             run.control.advance(block.n_rows as u64);
@@ -117,6 +118,7 @@ impl Draws {
     }
 }
 
+/// The value of the leaf that a row comes to (eq. 4.1).
 fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
     let mut at = 0;
     loop {
@@ -124,7 +126,7 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
         if node.is_leaf() {
             return node.value;
         }
-        at += if x(node.feature) <= node.value { 1 } else { node.right as usize };
+        at += if goes_right(x(node.feature), node.value) { node.right as usize } else { 1 };
     }
 }
 
@@ -144,9 +146,9 @@ enum Subtree {
 
 impl Columns {
     /// Where walking down is faster than looking at all nodes.
-    const MOST_NODES: usize = 31;
+    const MAX_NODES: usize = 31;
 
-    fn add(&mut self, nodes: &[DrawnNode], block: &Block, sums: &mut [f64]) {
+    fn add(&mut self, nodes: &[DrawnNode], block: &ColumnBlock, sums: &mut [f64]) {
         let (root, others) = nodes.split_first().expect("a tree has a root");
         // In reverse preorder, both subtrees come before their parent, the left one last.
         for node in others.iter().rev() {
@@ -169,9 +171,9 @@ impl Columns {
     }
 
     /// Puts the values of a node's subtrees, of which rows take one, to some use.
-    fn join(&mut self, node: &DrawnNode, block: &Block, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
+    fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
         let (left, right) = (self.pop(), self.pop());
-        let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| x <= node.value));
+        let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| !goes_right(x, node.value)));
         match (&left, &right) {
             (Subtree::Leaf(a), Subtree::Leaf(b)) => {
                 rows.for_each(|(to, left)| put(to, either(left, *a, *b)));
@@ -208,12 +210,12 @@ fn either(first: bool, a: f64, b: f64) -> f64 {
 }
 
 /// Some rows, column by column.
-struct Block {
+struct ColumnBlock {
     n_rows: usize,
     values: Vec<f64>,
 }
 
-impl Block {
+impl ColumnBlock {
     /// Few enough that all trees' columns stay in the cache.
     const ROWS: usize = 256;
 
@@ -228,18 +230,6 @@ impl Block {
         let start = feature as usize * self.n_rows;
         &self.values[start..start + self.n_rows]
     }
-}
-
-fn check_features(rows: Rows<'_>, n_features: usize) -> Result<()> {
-    if rows.n_features() == n_features {
-        return Ok(());
-    }
-    Err(Error::Length {
-        what: "a row of X",
-        found: rows.n_features(),
-        expected: n_features,
-        why: "the features that the model was fitted with",
-    })
 }
 
 #[cfg(test)]
@@ -264,7 +254,7 @@ mod tests {
     fn all_rows_at_once_are_as_one_by_one() {
         let mut stream = Stream::new(1, 0);
         let x: Vec<f64> = (0..3 * 100).map(|_| stream.unit()).collect();
-        let block = Block::new(Rows::from_f64(&x, 3).unwrap(), 0);
+        let block = ColumnBlock::new(Rows::from_f64(&x, 3).unwrap(), 0);
         let mut columns = Columns::default();
         for n_cuts in (0..16).chain([4; 20]) {
             let tree = random_tree(n_cuts, &mut stream);

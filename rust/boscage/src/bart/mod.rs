@@ -1,16 +1,16 @@
-//! Bayesian additive regression trees (thesis chapter 4): sums of trees, sampled one tree after the other.
+//! Bayesian additive regression trees (thesis chapter 4): a target is a sum of many small trees, and noise (eq. 4.2).
 //!
-//! `settings` and `noise` hold the priors of section 4.2.4. A chain (`chain`) has a forest of trees with their rows
-//! (`tree_state`), which a `sweep` changes (Algorithm 4.1): by `growprune`, on sums that `passes` over rows gather
-//! (`few_leaves` in vectors), or by the samplers of Bayesian trees given partial residuals (`whole_tree`; of a
-//! `subtree` alone `regrow` and `edit`), Particle Gibbs from the prior by its own (`particles`), which also draws the
-//! trees that chains start from. `response` is what lies between the sum and the data. What is kept of it are `draws`,
-//! from which `regressor` and `classifier` predict.
+//! The posterior (eq. 4.6) is sampled by Bayesian backfitting (Algorithm 4.1): a sweep draws the noise given all trees,
+//! and then each tree given what the other trees leave of the targets (eq. 4.7), its leaf values integrated out (eqs. 4.8
+//! and 4.9), and last its leaf values.
 //!
-//! Kernels ask `evidence` about leaves. Those that are not normal implement `leaf_model` (`log_linear`,
-//! `multinomial`, a user's), and are swept over by `model_forest`. `sampler` is what all of these are to a chain.
-//! `dimension_order` draws along which dimension a node is cut. `sparse` learns the weights of dimensions, for which
-//! `constant` finds those that do not vary in a node.
+//! From the bottom up: `settings` and `prior` hold the priors (section 4.2.4). `state` is a tree as a chain holds it, with
+//! the leaf of every row, and the passes over rows, where the time goes. `leaves` says how likely the rows of a leaf are:
+//! normal leaves have their own fast code; any other [`LeafModel`] is swept over by the same kernels. `kernels` are the
+//! ways to change a tree, listed in one table. `backfitting` sweeps over all trees. `response` is what lies between the sum
+//! of trees and the data: noise, or the sign of a latent number. A `sampler` joins these to the state of a chain, and a
+//! `chain` runs it, keeps draws and goes on later. `draws` holds drawn trees compactly and predicts from them; `regressor`,
+//! `classifier` and `sum_of_trees` are what users call.
 
 pub(crate) mod backfitting;
 pub(crate) mod chain;
@@ -33,8 +33,9 @@ pub(crate) mod tests;
 pub use chain::{BartTrace, Sweep, Watch};
 pub use classifier::BartClassifier;
 pub use export::DrawnTree;
+pub use kernels::table::{BartStep, Kernel, Kernels, StepCounts};
 pub use leaves::model::LeafModel;
 pub use leaves::poisson::{Events, PoissonLeaves};
 pub use regressor::BartRegressor;
-pub use settings::{BartSettings, Kernels, Sparsity};
+pub use settings::{BartSettings, Sparsity};
 pub use sum_of_trees::SumOfTrees;

@@ -1,12 +1,12 @@
 //! BART for numbers.
 
-use crate::bart::backfitting::normal::Forest;
-use crate::bart::chain::{BartTrace, Chains, Problem, SumsOfTrees, Watch, fingerprint};
+use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
-use crate::bart::response::{Numbers, Response};
-use crate::bart::sampler::NormalSampler;
+use crate::bart::response::{NormalResponse, Response, ScaledProblem};
+use crate::bart::sampler::NormalChainState;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
@@ -92,7 +92,7 @@ impl BartRegressor {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each dimension, one draw after the other.
+    /// How many cuts of each draw are along each feature, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
@@ -150,7 +150,7 @@ impl BartRegressor {
 
 /// Runs chains with normal leaves.
 pub(crate) fn sample<R: Response + Clone + Sync>(
-    problem: &Problem<R>,
+    problem: &ScaledProblem<R>,
     chains: &Chains<'_>,
     rows: Rows<'_>,
     run: &Run<'_>,
@@ -161,16 +161,20 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     let sampler = |number: usize, stream: &mut Stream| {
         let setting = (&table, chains.settings, &odds);
         let forest = match number {
-            0 => Forest::from_stumps(setting, &problem.targets, start),
-            _ => Forest::from_prior(setting, &problem.targets, start, stream, run.control)?,
+            0 => NormalForest::from_stumps(setting, &problem.targets, start),
+            _ => NormalForest::from_prior(setting, &problem.targets, start, stream, run.control)?,
         };
-        Ok(NormalSampler::new(forest, problem))
+        Ok(NormalChainState::new(forest, problem))
     };
     chains.run(&table, sampler, run)
 }
 
 /// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).
-fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<Problem<Numbers>> {
+fn problem(
+    settings: &BartSettings,
+    rows: Rows<'_>,
+    targets: &[f64],
+) -> Result<ScaledProblem<NormalResponse>> {
     let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Halved, so that differences of large numbers stay finite.
@@ -193,5 +197,5 @@ fn problem(settings: &BartSettings, rows: Rows<'_>, targets: &[f64]) -> Result<P
         Some(sigma) => (scaled("sigma", sigma)?, None),
         None => (estimate, Some(VariancePrior::new(settings.nu, settings.q, estimate))),
     };
-    Ok(Problem { targets, centre, scale, sigma, sigma_mu, response: Numbers { prior } })
+    Ok(ScaledProblem { targets, centre, scale, sigma, sigma_mu, response: NormalResponse { prior } })
 }

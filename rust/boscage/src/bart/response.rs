@@ -1,9 +1,22 @@
 //! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
 
-use crate::bart::prior::noise::{VariancePrior, log_likelihood, normal_cdf};
+use crate::bart::prior::noise::{VariancePrior, log_likelihood};
 use crate::bart::state::row_passes::squares;
+use crate::math::special_functions::normal_cdf;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
+
+/// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
+#[derive(Debug)]
+pub(crate) struct ScaledProblem<R> {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) centre: f64,
+    pub(crate) scale: f64,
+    /// Where chains start.
+    pub(crate) sigma: f64,
+    pub(crate) sigma_mu: f64,
+    pub(crate) response: R,
+}
 
 /// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
 pub(crate) trait Response {
@@ -26,11 +39,11 @@ pub(crate) trait Response {
 
 /// Numbers with noise that is known or has a prior.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct NormalResponse {
     pub(crate) prior: Option<VariancePrior>,
 }
 
-impl Response for Numbers {
+impl Response for NormalResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         self.prior.map_or(sigma, |prior| prior.draw(residuals.len(), squares(residuals), stream))
     }
@@ -42,14 +55,14 @@ impl Response for Numbers {
 
 /// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
 #[derive(Debug, Clone)]
-pub(crate) struct Signs {
+pub(crate) struct ProbitResponse {
     pub(crate) positive: Vec<bool>,
     pub(crate) offset: f64,
     /// The targets that the trees see at present: what has the sign, less `offset`.
     pub(crate) latent: Vec<f64>,
 }
 
-impl Response for Signs {
+impl Response for ProbitResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         for ((r, z), &positive) in residuals.iter_mut().zip(&mut self.latent).zip(&self.positive) {
             let f = *z - *r;

@@ -1,19 +1,18 @@
 //! What a chain changes: sums of trees with all else that is not known.
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::{Forest, N_MOVES};
-use crate::bart::chain::Problem;
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::normal::NormalForest;
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
-use crate::bart::response::Response;
+use crate::bart::response::{Response, ScaledProblem};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
 /// The state of a chain, and how it goes on.
-pub(crate) trait Sampler {
+pub(crate) trait ChainState {
     /// Draws everything once.
     ///
     /// # Errors
@@ -23,7 +22,7 @@ pub(crate) trait Sampler {
     /// All trees, those of the first sum first.
     fn trees(&self) -> Vec<&TreeState>;
 
-    /// Logarithms of the weights of dimensions for the sweeps to come.
+    /// Logarithms of the weights of features for the sweeps to come.
     fn set_log_weights(&mut self, log_weights: &[f64]);
 
     /// What a value of a leaf is worth in the user's units.
@@ -45,30 +44,30 @@ pub(crate) trait Sampler {
     fn log_likelihood(&self) -> f64;
 
     /// As in [`BartTrace`](crate::bart::chain::BartTrace).
-    fn acceptance(&self) -> [Acceptance; N_MOVES];
+    fn acceptance(&self) -> StepCounts;
 
     /// All else between two sweeps, to the bit.
     fn numbers(&self) -> Vec<f64>;
 
     /// Takes over trees and numbers of before; false if these are not as many as they should be.
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool;
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool;
 }
 
 /// Normal leaves, in units of the problem.
 #[derive(Debug)]
-pub(crate) struct NormalSampler<'a, R> {
-    pub(crate) forest: Forest<'a>,
+pub(crate) struct NormalChainState<'a, R> {
+    pub(crate) forest: NormalForest<'a>,
     pub(crate) response: R,
     pub(crate) scale: f64,
 }
 
-impl<'a, R: Response + Clone> NormalSampler<'a, R> {
-    pub(crate) fn new(forest: Forest<'a>, problem: &Problem<R>) -> Self {
+impl<'a, R: Response + Clone> NormalChainState<'a, R> {
+    pub(crate) fn new(forest: NormalForest<'a>, problem: &ScaledProblem<R>) -> Self {
         Self { forest, response: problem.response.clone(), scale: problem.scale }
     }
 }
 
-impl<R: Response> Sampler for NormalSampler<'_, R> {
+impl<R: Response> ChainState for NormalChainState<'_, R> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let forest = &mut self.forest;
         forest.sigma = self.response.draw(&mut forest.residuals, forest.sigma, stream);
@@ -101,7 +100,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         log_likelihood - residuals.len() as f64 * libm::log(self.scale)
     }
 
-    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+    fn acceptance(&self) -> StepCounts {
         self.forest.acceptance
     }
 
@@ -113,7 +112,7 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
         numbers
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let n = self.forest.residuals.len();
         let latent = n + 1..n + 1 + self.response.latent().len();
         let (spread, end) = match self.forest.learnt_sigma_mu() {
@@ -134,12 +133,12 @@ impl<R: Response> Sampler for NormalSampler<'_, R> {
 
 /// One sum of trees with leaves of any kind.
 #[derive(Debug)]
-pub(crate) struct ModelSampler<'a, M: LeafModel> {
-    pub(crate) forest: ModelForest<'a, M>,
+pub(crate) struct GeneralChainState<'a, M: LeafModel> {
+    pub(crate) forest: GeneralForest<'a, M>,
     pub(crate) model: M,
 }
 
-impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
+impl<M: LeafModel> ChainState for GeneralChainState<'_, M> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         self.model.update(&self.forest.sums, stream);
         self.forest.sweep(&self.model, stream, control)
@@ -157,7 +156,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.model.log_likelihood(&self.forest.sums)
     }
 
-    fn acceptance(&self) -> [Acceptance; N_MOVES] {
+    fn acceptance(&self) -> StepCounts {
         self.forest.acceptance
     }
 
@@ -165,7 +164,7 @@ impl<M: LeafModel> Sampler for ModelSampler<'_, M> {
         self.forest.sums.clone()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
         if fits {
             (self.forest.trees, self.forest.acceptance) = (trees, acceptance);

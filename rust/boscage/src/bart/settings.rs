@@ -1,81 +1,17 @@
 //! How BART is fitted.
 
+use crate::bart::kernels::table::{Kernel, Kernels};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc::proposals::Proposal;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::random::keyed::Stream;
 use crate::validate::{
-    Bounds, MOST_KEPT, MOST_PARTICLES, MOST_RUNS, MOST_STEPS, SHAPES, WORTH, check, check_count,
-    check_lengths, check_product, check_within,
+    GAMMA_SHAPES, Interval, MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, MAX_STEPS, PSEUDO_COUNTS, check,
+    check_count, check_lengths, check_product, check_within,
 };
 
-/// Ways to change a tree given the others, and how often each is taken: probabilities that sum to one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Kernels {
-    /// Grow or prune, then shift cuts a little.
-    pub local: f64,
-    /// Grow or prune (Pratola et al. 2013).
-    pub growprune: f64,
-    /// Grow, prune, change or swap (Chipman et al. 1998).
-    pub cgm: f64,
-    /// Particle Gibbs (Algorithm 4.2).
-    pub pg: f64,
-    /// Particle Gibbs below random nodes, without resampling, with proposals that see the targets.
-    pub regrow: f64,
-    /// Cuts inserted, changed and deleted at random nodes and below, the others staying as far as they still part rows.
-    pub edit: f64,
-}
-
-impl Kernels {
-    /// What reached and explored the posterior best in a given time: mostly to regrow or to edit where there is
-    /// one tree, in which local steps get stuck; with many trees local steps, and hardly ever the others, which cost
-    /// much more.
-    #[must_use]
-    pub fn for_trees(n_trees: usize) -> Self {
-        let whole = 5.0 / (5.0 + (n_trees as f64).powi(3));
-        let [regrow, edit] = [0.5 * whole; 2];
-        Self { local: 1.0 - whole, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow, edit }
-    }
-}
-
-/// One of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kernel {
-    Local,
-    GrowPrune,
-    Cgm,
-    ParticleGibbs,
-    Regrow,
-    Edit,
-}
-
-impl Kernels {
-    pub(crate) fn draw(self, stream: &mut Stream) -> Kernel {
-        // Grow and prune alone are worth no random number, of which they need few.
-        let mut u = if self.growprune < 1.0 { stream.unit() } else { 0.0 };
-        let shares = [
-            (self.growprune, Kernel::GrowPrune),
-            (self.local, Kernel::Local),
-            (self.cgm, Kernel::Cgm),
-            (self.pg, Kernel::ParticleGibbs),
-            (self.regrow, Kernel::Regrow),
-            (self.edit, Kernel::Edit),
-        ];
-        let mut drawn = Kernel::Local;
-        for (share, kernel) in shares.into_iter().filter(|(share, _)| *share > 0.0) {
-            drawn = kernel;
-            u -= share;
-            if u < 0.0 {
-                break;
-            }
-        }
-        drawn
-    }
-}
-
-/// Split probabilities of dimensions that are learnt, so that most of many dimensions are hardly ever cut
-/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` dimensions.
+/// Split probabilities of features that are learnt, so that most of many features are hardly ever cut
+/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` features.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sparsity {
     /// The concentration; None where it is sampled too, `alpha / (alpha + p) ~ Beta(1/2, 1)` a priori.
@@ -83,16 +19,16 @@ pub struct Sparsity {
 }
 
 /// Trees in a sum.
-const MOST_TREES: (usize, &str) = (100_000, "from 1 to 100000");
+const MAX_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
 /// Numbers kept or counted of each draw and feature: cuts, split probabilities.
-pub(crate) const MOST_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
+pub(crate) const MAX_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
 /// Degrees of freedom of the prior of the variance of leaves' values.
 pub(crate) const SPREAD_DF: f64 = 6.0;
 
 /// Spreads of leaves with which rounding does not take what targets say.
-const SHRINKAGE: Bounds = (1e-4, 1e4, "from 0.0001 to 10000");
+const SHRINKAGE: Interval = (1e-4, 1e4, "from 0.0001 to 10000");
 
 /// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +51,7 @@ pub struct BartSettings {
     pub proposal: Proposal,
     /// How readily trees split (eq. 4.3).
     pub prior: ChipmanPrior,
-    /// Whether split probabilities of dimensions are learnt; None: all dimensions are alike.
+    /// Whether split probabilities of features are learnt; None: all features are alike.
     pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
@@ -164,31 +100,31 @@ impl BartSettings {
     pub fn check(&self) -> Result<()> {
         let invalid = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
         let counts = [
-            ("n_trees", self.n_trees, MOST_TREES),
-            ("n_chains", self.n_chains, MOST_RUNS),
-            ("n_draws", self.n_draws, MOST_KEPT),
-            ("thin", self.thin, MOST_STEPS),
-            ("n_particles", self.n_particles, MOST_PARTICLES),
+            ("n_trees", self.n_trees, MAX_TREES),
+            ("n_chains", self.n_chains, MAX_CHAINS),
+            ("n_draws", self.n_draws, MAX_DRAWS),
+            ("thin", self.thin, MAX_STEPS),
+            ("n_particles", self.n_particles, MAX_PARTICLES),
         ];
         for (name, value, most) in counts {
             check_count(name, value, most)?;
         }
-        if self.n_burn > MOST_STEPS.0 {
+        if self.n_burn > MAX_STEPS.0 {
             return invalid("n_burn", "at most 1000000000", self.n_burn.to_string());
         }
-        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MOST_KEPT)?;
+        check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MAX_DRAWS)?;
         let kept = [self.n_chains, self.n_draws, self.n_trees];
-        check_product("n_chains * n_draws * n_trees", &kept, MOST_STEPS)?;
-        check_product("n_chains * n_draws * thin", &[self.n_chains, self.n_draws, self.thin], MOST_STEPS)?;
+        check_product("n_chains * n_draws * n_trees", &kept, MAX_STEPS)?;
+        check_product("n_chains * n_draws * thin", &[self.n_chains, self.n_draws, self.thin], MAX_STEPS)?;
         check_product(
             "n_chains * n_burn",
             &[self.n_chains, self.n_burn],
-            (MOST_STEPS.0, "at most 1000000000"),
+            (MAX_STEPS.0, "at most 1000000000"),
         )?;
         check_within("k", self.k, SHRINKAGE)?;
-        check_within("nu", self.nu, SHAPES)?;
+        check_within("nu", self.nu, GAMMA_SHAPES)?;
         if let Some(alpha) = self.sparse.and_then(|sparse| sparse.alpha) {
-            check_within("sparse, the concentration of split probabilities,", alpha, WORTH)?;
+            check_within("sparse, the concentration of split probabilities,", alpha, PSEUDO_COUNTS)?;
         }
         for (name, value) in [("sigma", self.sigma), ("sigma_estimate", self.sigma_estimate)] {
             if let Some(value) = value {
@@ -198,23 +134,24 @@ impl BartSettings {
         if !(self.q > 0.0 && self.q < 1.0) {
             return invalid("q", "between 0 and 1, both excluded", self.q.to_string());
         }
-        let Kernels { local, growprune, cgm, pg, regrow, edit } = self.kernels;
-        let all = [local, growprune, cgm, pg, regrow, edit];
-        if all.iter().any(|p| p.is_nan() || *p < 0.0) || (all.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
+        let shares = self.kernels.shares();
+        let are_probabilities = shares.iter().all(|p| *p >= 0.0);
+        if !are_probabilities || (shares.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
             let name = "the shares of the sampler's kernels";
-            return invalid(name, "six probabilities that sum to one", format!("{all:?}"));
+            return invalid(name, "probabilities that sum to one", format!("{shares:?}"));
         }
-        let draws_particles = pg > 0.0 || regrow > 0.0;
+        let draws_particles =
+            Kernel::ALL.iter().any(|&kernel| kernel.needs_particles() && self.kernels.share(kernel) > 0.0);
         let expected = "at least 2 where trees are drawn by pg or regrow, of which one is the old tree";
         check("n_particles", self.n_particles >= 2 || !draws_particles, expected, &self.n_particles)?;
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
-            return invalid("the number of dimensions that a proposal considers", "at least 1", "0".into());
+            return invalid("the number of features that a proposal considers", "at least 1", "0".into());
         }
         Ok(())
     }
 
-    /// All settings but for the number of draws, as those of a fit that goes on are compared; kept in files. One that is
-    /// added later changes nothing while it is as if it were not there.
+    /// All settings but for the number of draws, by which a fit that goes on is compared with the first one; files keep
+    /// their hash. A setting or a kernel that is added later adds nothing here while it is off, so that old files go on.
     pub(crate) fn hashed(&self) -> Vec<u64> {
         let Self {
             n_trees,
@@ -235,8 +172,8 @@ impl BartSettings {
             sigma_estimate,
             seed,
         } = *self;
-        let Kernels { local, growprune, cgm, pg, regrow, edit } = kernels;
-        let (which, n_dimensions) = match proposal {
+        let (shares, later_kernels) = kernels.hashed();
+        let (which, n_considered) = match proposal {
             Proposal::Prior => (0, 0),
             Proposal::Empirical => (1, 0),
             Proposal::Optimal => (2, 0),
@@ -246,11 +183,11 @@ impl BartSettings {
         // None is told from every number that is allowed.
         let alpha = sparse.map_or(-1.0, |sparse| sparse.alpha.unwrap_or(0.0));
         let [sigma, sigma_estimate] = [sigma, sigma_estimate].map(|sigma| sigma.unwrap_or(0.0));
-        let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_dimensions].map(|n| n as u64);
-        let numbers = [local, growprune, cgm, pg, regrow, edit, prior.alpha_s(), prior.beta_s()];
-        let more = [alpha, k, nu, q, sigma, sigma_estimate];
-        let numbers = numbers.into_iter().chain(more).map(f64::to_bits);
-        counts.into_iter().chain(numbers).chain([seed]).chain(learn_k.then_some(1)).collect()
+        let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_considered].map(|n| n as u64);
+        let more = [prior.alpha_s(), prior.beta_s(), alpha, k, nu, q, sigma, sigma_estimate];
+        let numbers = shares.into_iter().chain(more).map(f64::to_bits);
+        let first = counts.into_iter().chain(numbers).chain([seed]);
+        first.chain(learn_k.then_some(1)).chain(later_kernels).collect()
     }
 
     /// The settings, and whether rows and targets are as many as they should be.
@@ -261,7 +198,7 @@ impl BartSettings {
         self.check()?;
         check_lengths(rows, n_targets)?;
         let by_feature = [self.n_chains, self.n_draws, rows.n_features()];
-        check_product("n_chains * n_draws * the number of features", &by_feature, MOST_BY_FEATURE)
+        check_product("n_chains * n_draws * the number of features", &by_feature, MAX_BY_FEATURE)
     }
 }
 
@@ -295,23 +232,25 @@ mod tests {
     /// One particle is the old tree: there must be another where particles are all that changes trees.
     #[test]
     fn particles_are_at_least_two_where_they_are_used() {
-        let none = Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
         let with = |kernels| BartSettings { n_particles: 1, kernels, ..BartSettings::default() };
         for kernels in [
-            Kernels { pg: 1.0, ..none },
-            Kernels { local: 0.9, regrow: 0.1, ..none },
+            Kernels::only(Kernel::ParticleGibbs),
+            Kernels::new(&[(Kernel::Local, 0.9), (Kernel::Regrow, 0.1)]),
             Kernels::for_trees(200),
         ] {
             assert!(refused(&with(kernels)).starts_with("n_particles must be at least 2"));
             assert!(BartSettings { n_particles: 2, ..with(kernels) }.check().is_ok());
         }
-        assert!(with(Kernels { local: 0.5, edit: 0.5, ..none }).check().is_ok());
+        assert!(with(Kernels::new(&[(Kernel::Local, 0.5), (Kernel::Edit, 0.5)])).check().is_ok());
     }
 
     #[test]
-    fn kernels_are_named_as_the_sampler() {
-        let kernels = Kernels { local: f64::INFINITY, ..Kernels::for_trees(1) };
-        assert!(refused(&BartSettings { kernels, ..BartSettings::default() }).contains("sampler's kernels"));
+    fn shares_of_kernels_are_probabilities_that_sum_to_one() {
+        for (local, edit) in [(f64::INFINITY, 0.0), (0.5, 0.4), (1.5, -0.5), (f64::NAN, 1.0)] {
+            let kernels = Kernels::new(&[(Kernel::Local, local), (Kernel::Edit, edit)]);
+            let error = refused(&BartSettings { kernels, ..BartSettings::default() });
+            assert!(error.contains("sampler's kernels must be probabilities that sum to one"), "{error}");
+        }
     }
 
     #[test]

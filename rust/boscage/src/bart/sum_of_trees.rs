@@ -1,11 +1,11 @@
 //! Sums of trees for what a user says is observed.
 
-use crate::bart::backfitting::general::ModelForest;
+use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::LeafModel;
-use crate::bart::sampler::ModelSampler;
+use crate::bart::sampler::GeneralChainState;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
@@ -53,8 +53,8 @@ impl SumOfTrees {
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
         let sampler = |number: usize, stream: &mut Stream| {
             let setting = (&table, settings, &odds);
-            let forest = ModelForest::start(number, setting, model, 0.0, stream, run.control)?;
-            Ok(ModelSampler { forest, model: model.clone() })
+            let forest = GeneralForest::start(number, setting, model, 0.0, stream, run.control)?;
+            Ok(GeneralChainState { forest, model: model.clone() })
         };
         Ok(Self { posterior: chains.run(&table, sampler, run)? })
     }
@@ -81,7 +81,7 @@ impl SumOfTrees {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each dimension, one draw after the other.
+    /// How many cuts of each draw are along each feature, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory): of many features these are many.

@@ -1,15 +1,15 @@
 //! Bayesian decision trees for classes.
 
 use crate::bayes::leaf::dirichlet::{Counts, Dirichlet};
-use crate::bayes::posterior::{BayesianTrees, Leaf};
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
 use crate::bayes::prior::TreePrior;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
 use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::error::{Error, Result};
-use crate::validate::check_lengths;
+use crate::validate::{check_codes, check_lengths};
 
 /// A posterior over decision trees whose leaves have Dirichlet-multinomial classes (thesis chapter 3).
 ///
@@ -32,18 +32,18 @@ use crate::validate::check_lengths;
 /// assert!(proba[1] > 0.9);
 /// # Ok::<(), boscage::Error>(())
 /// ```
-pub type BayesianTreeClassifier = BayesianTrees<Classes>;
+pub type BayesianTreeClassifier = BayesianTrees<ClassLeaves>;
 
 /// Leaves of classes.
 #[derive(Debug, Clone)]
-pub struct Classes {
+pub struct ClassLeaves {
     /// The concentration of a leaf's Dirichlet prior.
     pub(crate) alpha: f64,
     /// Sorted.
     pub(crate) labels: Vec<Label>,
 }
 
-impl Leaf for Classes {
+impl FittedLeaf for ClassLeaves {
     type Stats = Counts;
 
     fn n_rows(counts: &Counts) -> u32 {
@@ -73,7 +73,7 @@ impl BayesianTreeClassifier {
         check_lengths(rows, codes.len())?;
         let (classes, labels) = sorted(codes, labels)?;
         let model = Dirichlet::new(&classes, labels.len(), alpha)?;
-        Self::sample(prior, Classes { alpha, labels }, &model, sampler, rows, run)
+        Self::sample(prior, ClassLeaves { alpha, labels }, &model, sampler, rows, run)
     }
 
     /// Class probabilities, `n_rows x n_classes` in order of [`BayesianTreeClassifier::classes`]: the mean over
@@ -109,20 +109,14 @@ impl BayesianTreeClassifier {
         self.leaf.alpha
     }
 
-    fn predictives(&self, tree: &Tree<Counts>) -> Vec<f64> {
+    fn predictives(&self, tree: &PreorderTree<Counts>) -> Vec<f64> {
         tree.nodes.iter().flat_map(|node| node.stats.predictive(self.leaf.alpha)).collect()
     }
 }
 
 /// Classes as numbers of the sorted labels.
 fn sorted(codes: &[u32], labels: &[Label]) -> Result<(Vec<u32>, Vec<Label>)> {
-    if let Some(code) = codes.iter().find(|&&code| code as usize >= labels.len()) {
-        return Err(Error::InvalidSetting {
-            name: "class codes",
-            expected: "an index into the labels",
-            found: format!("{code} for {} labels", labels.len()),
-        });
-    }
+    check_codes(codes, labels.len())?;
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.sort_by(|&a, &b| labels[a].cmp(&labels[b]));
     if let Some(pair) = order.windows(2).find(|pair| labels[pair[0]] == labels[pair[1]]) {

@@ -1,9 +1,9 @@
-//! What a node's rows allow: dimensions that can be cut, and every distinct cut of a dimension with its
+//! What a node's rows allow: features that can be cut, and every distinct cut of a feature with its
 //! weight, from one pass over sorted rows.
 
 use std::ops::Range;
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::data::sorted_columns::SortedColumns;
 
 /// Cuts whose weight is this far (in logarithms) below the largest cannot change a sum of doubles, nor be
@@ -13,30 +13,44 @@ const NEGLIGIBLE: f64 = 45.0;
 /// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
 const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
 
-/// A dimension along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
-/// eq. 3.3 and its extent.
+/// Rows whose rank along the feature is not above `rank` go left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RankCut {
+    pub(crate) feature: u32,
+    pub(crate) rank: u32,
+}
+
+/// The rule of an inner node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) cut: RankCut,
+    pub(crate) threshold: f64,
+}
+
+/// A feature along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
+/// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    pub(crate) dimension: u32,
+    pub(crate) feature: u32,
     pub(crate) low: u32,
     pub(crate) high: u32,
 }
 
-/// The dimensions, of those given, along which rows vary.
+/// The features, of those given, along which rows vary.
 pub(crate) fn extents(
     table: &SortedColumns,
     rows: &[u32],
-    dimensions: impl Iterator<Item = u32>,
+    features: impl Iterator<Item = u32>,
 ) -> Vec<Extent> {
-    let extent = |dimension| {
-        let column = table.column(dimension);
+    let extent = |feature| {
+        let column = table.column(feature);
         let (low, high) = rows.iter().fold((u32::MAX, 0), |(low, high), &row| {
             let rank = column.rank(row);
             (low.min(rank), high.max(rank))
         });
-        (low < high).then_some(Extent { dimension, low, high })
+        (low < high).then_some(Extent { feature, low, high })
     };
-    dimensions.filter_map(extent).collect()
+    features.filter_map(extent).collect()
 }
 
 /// A gap between neighbouring ranks of a node: all thresholds in it part the rows alike.
@@ -48,7 +62,7 @@ pub(crate) struct Gap {
     cumulative: f64,
 }
 
-/// The gaps of a node along one dimension, with weights.
+/// The gaps of a node along one feature, with weights.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaps {
     /// None once forgotten.
@@ -71,7 +85,7 @@ impl Gaps {
     /// The gap that `u` in [0, 1) falls on.
     pub(crate) fn at(&self, u: f64) -> Gap {
         let gaps = self.known();
-        let total = gaps.last().expect("a dimension that varies has a gap").cumulative;
+        let total = gaps.last().expect("a feature that varies has a gap").cumulative;
         let i = gaps.partition_point(|gap| gap.cumulative <= u * total);
         gaps[i.min(gaps.len() - 1)]
     }
@@ -127,7 +141,7 @@ fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) 
     }
 }
 
-/// A node's rows sorted along one dimension after the other.
+/// A node's rows sorted along one feature after the other.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a SortedColumns,
@@ -159,7 +173,7 @@ impl<'a> Sorter<'a> {
 
     /// Pairs of rank and row, ascending.
     fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let column = self.table.column(extent.dimension);
+        let column = self.table.column(extent.feature);
         let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
         let marked = self.members.as_ref().map(|bits| (bits, column.places(extent.low, extent.high)));
         match marked {
@@ -178,7 +192,7 @@ impl<'a> Sorter<'a> {
         self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
     }
 
-    /// All gaps along a dimension, weighted equally (the empirical proposal).
+    /// All gaps along a feature, weighted equally (the empirical proposal).
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let mut left = extent.low;
@@ -192,17 +206,17 @@ impl<'a> Sorter<'a> {
         Gaps { gaps: Some(gaps), log_total }
     }
 
-    /// Gaps along a dimension with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
+    /// Gaps along a feature with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
     /// negligible beside the heaviest, or beside a weight whose logarithm is `floor`, are left out.
-    pub(crate) fn likely_gaps<L: LeafModel>(
+    pub(crate) fn likely_gaps<L: ConjugateLeaf>(
         &mut self,
         extent: Extent,
         leaf: &L,
         all: &L::Stats,
         floor: f64,
     ) -> Gaps {
-        let share = self.table.column(extent.dimension).shares(extent.low, extent.high);
-        let mut sweep = leaf.sweep(all);
+        let share = self.table.column(extent.feature).shares(extent.low, extent.high);
+        let mut sweep = leaf.moving_cut(all);
         let mut likelihoods = std::mem::take(&mut self.likelihoods);
         likelihoods.clear();
         let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);

@@ -1,13 +1,14 @@
 //! How probable finished trees are under the posterior, each as what it makes of the training rows.
 
+use crate::data::goes_right;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::smc::nodes::Cut;
+use crate::bayes::cuts::RankCut;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
 
@@ -15,9 +16,9 @@ use crate::error::Result;
 type Same = Vec<(usize, usize)>;
 
 /// Trees, and their rows in an order in which those of a node are neighbours.
-struct Walk<'a, L: LeafModel> {
+struct SharedWalk<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
-    trees: &'a [Tree<L::Stats>],
+    trees: &'a [PreorderTree<L::Stats>],
     rows: Vec<u32>,
     /// So far, by tree.
     sums: Vec<f64>,
@@ -28,9 +29,9 @@ struct Walk<'a, L: LeafModel> {
 struct Part {
     rows: Range<usize>,
     depth: u32,
-    /// Dimensions that vary among the rows.
+    /// Features that vary among the rows.
     varying: Arc<Vec<u32>>,
-    cut: Cut,
+    cut: RankCut,
     same: Same,
 }
 
@@ -40,15 +41,15 @@ struct Part {
 ///
 /// # Errors
 /// An interrupt.
-pub(crate) fn log_posteriors<L: LeafModel>(
+pub(crate) fn log_posteriors<L: ConjugateLeaf>(
     target: &Target<'_, L>,
-    trees: &[Tree<L::Stats>],
+    trees: &[PreorderTree<L::Stats>],
     control: &Control,
 ) -> Result<Vec<f64>> {
     let table = target.table;
     let rows: Vec<u32> = (0..table.n_rows() as u32).collect();
     let (all, sums) = (0..rows.len(), vec![0.0; trees.len()]);
-    let mut walk = Walk { target, trees, rows, sums, waiting: Vec::new() };
+    let mut walk = SharedWalk { target, trees, rows, sums, waiting: Vec::new() };
     let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
     walk.meet(all, 0, 0..table.n_features() as u32, roots);
     // What waits is parted again whatever order its rows are left in by what comes before.
@@ -59,11 +60,11 @@ pub(crate) fn log_posteriors<L: LeafModel>(
     Ok(walk.sums)
 }
 
-impl<L: LeafModel> Walk<'_, L> {
-    /// Adds what nodes of these rows, which may vary along some dimensions, say where they are leaves, and lets those
+impl<L: ConjugateLeaf> SharedWalk<'_, L> {
+    /// Adds what nodes of these rows, which may vary along some features, say where they are leaves, and lets those
     /// that are not wait.
-    fn meet(&mut self, rows: Range<usize>, depth: u32, dimensions: impl Iterator<Item = u32>, same: Same) {
-        let varying = Arc::new(self.varying(rows.clone(), dimensions));
+    fn meet(&mut self, rows: Range<usize>, depth: u32, features: impl Iterator<Item = u32>, same: Same) {
+        let varying = Arc::new(self.varying(rows.clone(), features));
         let log_stop = if varying.is_empty() { 0.0 } else { self.target.log_split_stop(depth).1 };
         let mut place = BTreeMap::new();
         for (tree, at) in same {
@@ -73,12 +74,12 @@ impl<L: LeafModel> Walk<'_, L> {
                 continue;
             };
             // Trees that came to a child together share its statistics.
-            let key = (split.dimension, Arc::as_ptr(&nodes[at + 1].stats));
+            let key = (split.feature, Arc::as_ptr(&nodes[at + 1].stats));
             let next = self.waiting.len();
             let place = *place.entry(key).or_insert(next);
             if place == next {
-                let rank = self.target.table.column(split.dimension).last_rank_below(split.threshold);
-                let cut = Cut { dimension: split.dimension, rank };
+                let rank = self.target.table.column(split.feature).last_rank_below(split.threshold);
+                let cut = RankCut { feature: split.feature, rank };
                 let (rows, varying) = (rows.clone(), Arc::clone(&varying));
                 self.waiting.push(Part { rows, depth, varying, cut, same: Vec::new() });
             }
@@ -88,20 +89,20 @@ impl<L: LeafModel> Walk<'_, L> {
 
     /// Parts rows in place, adds what the cut says, and goes on with both sides.
     fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
-        let column = self.target.table.column(cut.dimension);
+        let column = self.target.table.column(cut.feature);
         let (mut low, mut below, mut above, mut high) = (u32::MAX, 0, u32::MAX, 0);
         let mut middle = rows.start;
         for i in rows.clone() {
             let rank = column.rank(self.rows[i]);
-            if rank <= cut.rank {
+            if goes_right(rank, cut.rank) {
+                (above, high) = (above.min(rank), high.max(rank));
+            } else {
                 (low, below) = (low.min(rank), below.max(rank));
                 self.rows.swap(middle, i);
                 middle += 1;
-            } else {
-                (above, high) = (above.min(rank), high.max(rank));
             }
         }
-        let at = varying.iter().position(|&dimension| dimension == cut.dimension);
+        let at = varying.iter().position(|&feature| feature == cut.feature);
         let log_share =
             self.target.log_shares_of(varying.iter().copied())[at.expect("a cut parts the rows of its node")];
         let log_place = column.log_extent(below, above) - column.log_extent(low, high);
@@ -119,14 +120,10 @@ impl<L: LeafModel> Walk<'_, L> {
         self.meet(middle..rows.end, depth + 1, varying.iter().copied(), right);
     }
 
-    /// The dimensions, of those given, along which rows vary.
-    fn varying(&self, rows: Range<usize>, dimensions: impl Iterator<Item = u32>) -> Vec<u32> {
+    /// The features, of those given, along which rows vary.
+    fn varying(&self, rows: Range<usize>, features: impl Iterator<Item = u32>) -> Vec<u32> {
         let rows = &self.rows[rows];
-        let varies = |&dimension: &u32| {
-            let column = self.target.table.column(dimension);
-            rows.iter().any(|&row| column.rank(row) != column.rank(rows[0]))
-        };
-        dimensions.filter(varies).collect()
+        features.filter(|&feature| self.target.table.varies(feature, rows)).collect()
     }
 }
 
@@ -141,8 +138,8 @@ mod tests {
     use crate::bayes::mcmc::McmcSettings;
     use crate::bayes::prior::{ChipmanPrior, TreePrior};
     use crate::bayes::smc;
-    use crate::bayes::smc::SmcSettings;
     use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::smc::settings::SmcSettings;
     use crate::bayes::testing::enumerate::{Exact, name_of};
     use crate::control::Threads;
     use crate::data::Rows;
@@ -159,7 +156,7 @@ mod tests {
     const CLASSES: [u32; 5] = [0, 1, 1, 0, 1];
     const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
 
-    /// Dimensions that are not alike.
+    /// Features that are not alike.
     #[derive(Debug)]
     struct Uneven([f64; 4]);
 
@@ -173,7 +170,7 @@ mod tests {
         }
     }
 
-    fn check<L: LeafModel>(leaf: &L) {
+    fn check<L: ConjugateLeaf>(leaf: &L) {
         let (threads, control) = (Threads::new(1), Control::new());
         let table = SortedColumns::new(Rows::from_f64(&X, 4).unwrap(), &threads, &control).unwrap();
         let even = ChipmanPrior::new(0.8, 0.7).unwrap();

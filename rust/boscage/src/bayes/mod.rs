@@ -1,8 +1,13 @@
-//! Bayesian decision trees (thesis chapter 3): a prior over trees, conjugate leaves, and samplers.
+//! Bayesian decision trees (thesis chapter 3): a prior over trees, conjugate leaves, and samplers of the posterior.
 //!
-//! `prior` and `leaf` say what is believed, `table` (with `ties`) and `candidates` what rows allow, `target` is the
-//! posterior of these. `smc` grows weighted trees from the root (`proposals`, `weights`, `nodes`, `particle`);
-//! `mcmc` changes whole trees (`state`). `log_posterior` says how probable the trees of both are.
+//! The joint density of targets and tree is the prior of the tree (eq. 3.4) times the marginal likelihoods of its leaves
+//! (eq. 3.1). `prior` says how readily nodes split (eq. 3.3), `leaf` how likely the rows of a leaf are (eq. 3.2 for
+//! classes), `cuts` which cuts the rows of a node allow, and `target` joins them.
+//!
+//! `smc` grows weighted trees from the root (Algorithm 3.1), plainly or with one tree retained (Algorithm 4.2); `mcmc`
+//! changes whole trees (Chipman et al. 1998). Both give `weighted_trees` in preorder (`tree`), of which `log_posterior` says
+//! how probable each is. `posterior` predicts from them whatever their leaves are, `classifier` and `regressor` for classes
+//! and for numbers. `testing` has the exact posterior on small data, by a recursion over sets of rows.
 
 pub(crate) mod classifier;
 pub(crate) mod cuts;
@@ -22,11 +27,13 @@ pub(crate) mod testing;
 
 pub use classifier::BayesianTreeClassifier;
 pub use leaf::normal::NormalPrior;
-pub use mcmc::{Acceptance, Draw, McmcSettings, Move};
+pub use mcmc::moves::Move;
+pub use mcmc::{Acceptance, Draw, McmcSettings};
 pub use posterior::BayesianTrees;
 pub use prior::{ChipmanPrior, TreePrior};
 pub use regressor::{BayesianTreeRegressor, Students};
+pub use smc::island::Stage;
 pub use smc::proposals::Proposal;
 pub use smc::resampling::Resampling;
-pub use smc::{CandidateOrder, Expansion, IslandWeights, SmcSettings, Stage};
+pub use smc::settings::{CandidateOrder, Expansion, IslandWeights, SmcSettings};
 pub use weighted_trees::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};

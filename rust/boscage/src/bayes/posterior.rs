@@ -2,10 +2,10 @@
 
 use std::any::Any;
 
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::{ChipmanPrior, TreePrior, check_prior};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, export};
 use crate::control::{Run, Threads};
 use crate::data::Rows;
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::math::greatest;
 
 /// What a fitted leaf tells of itself; the leaf models of the crate are classes and numbers.
-pub trait Leaf: std::fmt::Debug + Clone + Sync {
+pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     /// Sufficient statistics of a node's rows.
     type Stats: std::fmt::Debug + Clone + Send + Sync;
 
@@ -27,7 +27,7 @@ pub trait Leaf: std::fmt::Debug + Clone + Sync {
 
 /// A posterior over decision trees (thesis chapter 3): weighted trees, and what the sampler reports.
 #[derive(Debug, Clone)]
-pub struct BayesianTrees<L: Leaf> {
+pub struct BayesianTrees<L: FittedLeaf> {
     pub(crate) ensemble: Ensemble<L::Stats>,
     /// None if it is a prior of the user's own.
     pub(crate) prior: Option<ChipmanPrior>,
@@ -35,12 +35,12 @@ pub struct BayesianTrees<L: Leaf> {
     pub(crate) annotation: String,
 }
 
-impl<L: Leaf> BayesianTrees<L> {
+impl<L: FittedLeaf> BayesianTrees<L> {
     /// Samples the posterior; `model` knows the targets of the rows.
     pub(crate) fn sample(
         prior: &(impl TreePrior + 'static),
         leaf: L,
-        model: &impl LeafModel<Stats = L::Stats>,
+        model: &impl ConjugateLeaf<Stats = L::Stats>,
         sampler: &Sampler,
         rows: Rows<'_>,
         run: &Run<'_>,
@@ -95,7 +95,7 @@ impl<L: Leaf> BayesianTrees<L> {
         let mut counts = vec![0; self.ensemble.trees.len() * self.n_features()];
         for (tree, counts) in self.ensemble.trees.iter().zip(counts.chunks_exact_mut(self.n_features())) {
             for split in tree.nodes.iter().filter_map(|node| node.split) {
-                counts[split.dimension as usize] += 1;
+                counts[split.feature as usize] += 1;
             }
         }
         counts
@@ -107,7 +107,7 @@ impl<L: Leaf> BayesianTrees<L> {
         &self.ensemble.weights
     }
 
-    fn export(&self, tree: &Tree<L::Stats>) -> PosteriorTree {
+    fn export(&self, tree: &PreorderTree<L::Stats>) -> PosteriorTree {
         let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
         export(tree, |stats| u64::from(L::n_rows(stats)), values)
     }
@@ -148,14 +148,14 @@ mod tests {
     use crate::bayes::classifier::BayesianTreeClassifier;
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::mcmc::McmcSettings;
-    use crate::bayes::smc::SmcSettings;
     use crate::bayes::smc::proposals::Proposal;
+    use crate::bayes::smc::settings::SmcSettings;
     use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::Control;
     use crate::data::labels::Label;
 
-    /// The same at all depths but the last, and dimensions that are not alike.
+    /// The same at all depths but the last, and features that are not alike.
     #[derive(Debug)]
     struct Own {
         split: f64,

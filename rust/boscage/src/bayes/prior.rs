@@ -1,9 +1,9 @@
-//! Priors over the shape of trees.
+//! Priors over the shape of trees (section 3.2.3).
 
 use crate::error::{Error, Result};
 use crate::validate::check;
 
-/// How readily the nodes of a tree split, and along which dimensions. Where along one is uniform over what the
+/// How readily the nodes of a tree split, and along which features. Where along one is uniform over what the
 /// node's rows allow (thesis section 3.2.3).
 ///
 /// All samplers take any such prior. One of trees that are not deep, but else readily split:
@@ -46,7 +46,7 @@ pub trait TreePrior: std::fmt::Debug + Sync {
         (libm::log(p), libm::log1p(-p))
     }
 
-    /// Logarithms of the weights of all dimensions, finite, up to a constant: a node that splits does so along one of those
+    /// Logarithms of the weights of all features, finite, up to a constant: a node that splits does so along one of those
     /// that vary among its rows, in proportion to these; all alike if None is given.
     fn log_weights(&self) -> Option<&[f64]> {
         None
@@ -57,7 +57,7 @@ pub trait TreePrior: std::fmt::Debug + Sync {
 ///
 /// # Errors
 /// [`Error::InvalidSetting`] for probabilities or weights that are none; [`Error::Length`] for weights that are not one
-/// for each dimension.
+/// for each feature.
 pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
     let probabilities = (0..n_rows as u32).map(|depth| prior.split_probability(depth));
     for p in probabilities {
@@ -71,12 +71,12 @@ pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usiz
         return Err(Error::Length { what, found: logs.len(), expected: n_features, why });
     }
     match logs.iter().find(|log| !log.is_finite()) {
-        Some(log) => check("a logarithm of a dimension's weight", false, "finite", log),
+        Some(log) => check("a logarithm of a feature's weight", false, "finite", log),
         None => Ok(()),
     }
 }
 
-/// The prior of Chipman et al. (1998): eq. 3.3,
+/// The prior of Chipman et al. (1998), eq. 3.3 (eq. 4.3 in sums of trees):
 /// `P(split) = alpha_s / (1 + depth)^beta_s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChipmanPrior {

@@ -1,9 +1,9 @@
 //! Bayesian decision trees for numbers.
 
-use crate::bayes::leaf::normal::{Moments, Normal, NormalPrior};
-use crate::bayes::posterior::{BayesianTrees, Leaf};
+use crate::bayes::leaf::normal::{Normal, NormalPrior, NormalSums};
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
 use crate::bayes::prior::TreePrior;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
 use crate::data::Rows;
@@ -32,15 +32,15 @@ use crate::validate::check_squares;
 /// ```
 pub type BayesianTreeRegressor = BayesianTrees<NormalPrior>;
 
-impl Leaf for NormalPrior {
-    type Stats = Moments;
+impl FittedLeaf for NormalPrior {
+    type Stats = NormalSums;
 
-    fn n_rows(moments: &Moments) -> u32 {
+    fn n_rows(moments: &NormalSums) -> u32 {
         moments.n
     }
 
     /// Degrees of freedom, location and scale of the predictive; mean and variance of the rows' targets.
-    fn values(&self, moments: &Moments, values: &mut Vec<f64>) {
+    fn values(&self, moments: &NormalSums, values: &mut Vec<f64>) {
         let (df, location, scale) = moments.predictive(self);
         let (mean, variance) = moments.of_targets(self);
         values.extend([df, location, scale, mean, variance]);
@@ -140,8 +140,9 @@ impl BayesianTreeRegressor {
 
     /// Degrees of freedom, location and scale of what each node of each tree predicts.
     fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
-        let of_tree =
-            |tree: &Tree<Moments>| tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect();
+        let of_tree = |tree: &PreorderTree<NormalSums>| {
+            tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect()
+        };
         self.ensemble.trees.iter().map(of_tree).collect()
     }
 }

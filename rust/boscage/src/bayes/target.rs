@@ -1,12 +1,26 @@
 //! The posterior that the samplers aim at.
 
 use crate::bayes::cuts::Extent;
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::TreePrior;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::keyed::Stream;
+
+/// Where trees grow from: rows, ascending, and how many cuts are above them.
+#[derive(Debug, Clone)]
+pub(crate) struct SubtreeRoot {
+    pub(crate) rows: Vec<u32>,
+    pub(crate) depth: u32,
+}
+
+impl SubtreeRoot {
+    /// All rows of a table.
+    pub(crate) fn of_all(table: &SortedColumns) -> Self {
+        Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
+    }
+}
 
 /// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
 #[derive(Debug)]
@@ -16,23 +30,23 @@ pub(crate) struct Target<'a, L> {
     pub(crate) leaf: &'a L,
 }
 
-impl<L: LeafModel> Target<'_, L> {
+impl<L: ConjugateLeaf> Target<'_, L> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(crate) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
         self.prior.log_split_stop(depth)
     }
 
-    /// Logarithms of the probabilities of the dimensions of a node that splits, by extent.
+    /// Logarithms of the probabilities of the features of a node that splits, by extent.
     pub(crate) fn log_shares(&self, extents: &[Extent]) -> Vec<f64> {
-        self.log_shares_of(extents.iter().map(|extent| extent.dimension))
+        self.log_shares_of(extents.iter().map(|extent| extent.feature))
     }
 
-    /// The same of these dimensions.
-    pub(crate) fn log_shares_of(&self, dimensions: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
+    /// The same of these features.
+    pub(crate) fn log_shares_of(&self, features: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
         match self.prior.log_weights() {
-            None => vec![-libm::log(dimensions.len() as f64); dimensions.len()],
+            None => vec![-libm::log(features.len() as f64); features.len()],
             Some(all) => {
-                let mut own: Vec<f64> = dimensions.map(|dimension| all[dimension as usize]).collect();
+                let mut own: Vec<f64> = features.map(|feature| all[feature as usize]).collect();
                 let total = log_sum_exp(&own);
                 for log in &mut own {
                     *log -= total;
@@ -44,9 +58,18 @@ impl<L: LeafModel> Target<'_, L> {
 
     /// One of a node's extents, from the prior.
     pub(crate) fn draw_extent(&self, extents: &[Extent], stream: &mut Stream) -> usize {
+        self.draw_feature(extents.iter().map(|extent| extent.feature), stream)
+    }
+
+    /// The place of one of these features, from the prior.
+    pub(crate) fn draw_feature(
+        &self,
+        features: impl ExactSizeIterator<Item = u32>,
+        stream: &mut Stream,
+    ) -> usize {
         if self.prior.log_weights().is_none() {
-            return stream.below(extents.len());
+            return stream.below(features.len());
         }
-        draw_by_weight(&self.log_shares(extents), 0.0, stream)
+        draw_by_weight(&self.log_shares_of(features), 0.0, stream)
     }
 }

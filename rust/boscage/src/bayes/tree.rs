@@ -1,29 +1,30 @@
 //! Trees as they come out of the samplers.
 
+use crate::data::goes_right;
 use std::sync::Arc;
 
 /// A finished tree; nodes in preorder, the root is node 0 and a left child follows its parent.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree<S> {
-    pub(crate) nodes: Vec<TreeNode<S>>,
+pub(crate) struct PreorderTree<S> {
+    pub(crate) nodes: Vec<PreorderNode<S>>,
 }
 
 /// A node, with the statistics of its training rows.
 #[derive(Debug, Clone)]
-pub(crate) struct TreeNode<S> {
-    pub(crate) split: Option<Split>,
+pub(crate) struct PreorderNode<S> {
+    pub(crate) split: Option<PreorderSplit>,
     pub(crate) stats: Arc<S>,
 }
 
-/// Rows with `x[dimension] <= threshold` go left, to the next node, others to node `right`.
+/// Rows with `x[feature] <= threshold` go left, to the next node, others to node `right`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Split {
-    pub(crate) dimension: u32,
+pub(crate) struct PreorderSplit {
+    pub(crate) feature: u32,
     pub(crate) threshold: f64,
     pub(crate) right: u32,
 }
 
-impl<S> Tree<S> {
+impl<S> PreorderTree<S> {
     /// Number of leaves, and of cuts above the deepest.
     pub(crate) fn leaves_and_depth(&self) -> (u32, u32) {
         let (mut n_leaves, mut deepest) = (0, 0);
@@ -48,7 +49,8 @@ impl<S> Tree<S> {
     pub(crate) fn leaf(&self, value: impl Fn(u32) -> f64) -> usize {
         let mut at = 0;
         while let Some(split) = &self.nodes[at].split {
-            at = if value(split.dimension) <= split.threshold { at + 1 } else { split.right as usize };
+            at =
+                if goes_right(value(split.feature), split.threshold) { split.right as usize } else { at + 1 };
         }
         at
     }

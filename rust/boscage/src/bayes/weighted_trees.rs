@@ -1,18 +1,20 @@
 //! Weighted trees, however they were sampled: prediction, and what the sampler reports.
 
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::log_posterior::log_posteriors;
 use crate::bayes::mcmc;
 use crate::bayes::mcmc::{Acceptance, Draw, McmcSettings};
 use crate::bayes::smc;
-use crate::bayes::smc::{IslandWeights, SmcSettings, Stage};
+use crate::bayes::smc::island::Stage;
+use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Run, Threads, try_for_each_mut};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
+use crate::validate::check_n_features;
 
 /// How the posterior is sampled.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +111,7 @@ pub struct PosteriorTree {
 /// Trees with weights that sum to one.
 #[derive(Debug, Clone)]
 pub(crate) struct Ensemble<S> {
-    pub(crate) trees: Vec<Tree<S>>,
+    pub(crate) trees: Vec<PreorderTree<S>>,
     pub(crate) weights: Vec<f64>,
     /// Logarithm of each tree's posterior probability, but for the evidence.
     pub(crate) log_posteriors: Vec<f64>,
@@ -120,7 +122,7 @@ pub(crate) struct Ensemble<S> {
 
 impl<S: Clone + Send + Sync> Ensemble<S> {
     /// Samples trees.
-    pub(crate) fn sample<L: LeafModel<Stats = S>>(
+    pub(crate) fn sample<L: ConjugateLeaf<Stats = S>>(
         target: &Target<'_, L>,
         sampler: &Sampler,
         threads: &Threads,
@@ -147,7 +149,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     ) -> Result<[Vec<T>; K]> {
         /// Rows between two looks at the stop flag.
         const CHUNK: usize = 256;
-        self.check_features(rows)?;
+        check_n_features(rows, self.ranges.len())?;
         run.control.expect(rows.n_rows() as u64);
         let mut results: [Vec<T>; K] = std::array::from_fn(|_| vec![T::default(); rows.n_rows() * width]);
         let mut pieces = results.each_mut().map(|result| result.chunks_mut(CHUNK * width));
@@ -163,7 +165,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             let n = CHUNK.min(rows.n_rows() - first);
             for row in 0..n {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
-                    *leaf = tree.leaf(|dimension| rows.at(first + row, dimension as usize));
+                    *leaf = tree.leaf(|feature| rows.at(first + row, feature as usize));
                 }
                 f(leaves, parts.each_mut().map(|part| &mut part[row * width..][..width]));
             }
@@ -172,22 +174,13 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         })?;
         Ok(results)
     }
-
-    fn check_features(&self, rows: Rows<'_>) -> Result<()> {
-        if rows.n_features() == self.ranges.len() {
-            return Ok(());
-        }
-        Err(Error::Length {
-            what: "a row of X",
-            found: rows.n_features(),
-            expected: self.ranges.len(),
-            why: "the features that the model was fitted with",
-        })
-    }
 }
 
 /// Trees, weights and reports of islands.
-fn of_islands<S>(islands: Vec<smc::Island<S>>, settings: &SmcSettings) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+fn of_islands<S>(
+    islands: Vec<smc::island::Island<S>>,
+    settings: &SmcSettings,
+) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
     let says = match settings.island_weights {
         IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
         IslandWeights::Evidence => {
@@ -214,7 +207,7 @@ fn of_islands<S>(islands: Vec<smc::Island<S>>, settings: &SmcSettings) -> (Vec<T
 }
 
 /// The same of chains.
-fn of_chains<S>(chains: Vec<mcmc::Chain<S>>) -> (Vec<Tree<S>>, Vec<f64>, Report) {
+fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
     let (mut trees, mut reports) = (Vec::new(), Vec::new());
     for chain in chains {
         trees.extend(chain.trees);
@@ -226,7 +219,7 @@ fn of_chains<S>(chains: Vec<mcmc::Chain<S>>) -> (Vec<Tree<S>>, Vec<f64>, Report)
 
 /// A tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
 pub(crate) fn export<S>(
-    tree: &Tree<S>,
+    tree: &PreorderTree<S>,
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
 ) -> PosteriorTree {
@@ -240,7 +233,7 @@ pub(crate) fn export<S>(
             out.parent[i + 1] = i as i32;
             out.parent[split.right as usize] = i as i32;
         }
-        out.feature.push(node.split.map_or(-1, |split| split.dimension as i32));
+        out.feature.push(node.split.map_or(-1, |split| split.feature as i32));
         out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
         out.n_rows.push(n_rows(&node.stats));
         values(&node.stats, &mut out.values);
@@ -253,12 +246,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::bayes::tree::TreeNode;
+    use crate::bayes::tree::PreorderNode;
 
     /// Two islands of two trees, the second with three times the evidence.
     fn weights(island_weights: IslandWeights) -> Vec<f64> {
-        let tree = || Tree { nodes: vec![TreeNode { split: None, stats: Arc::new(()) }] };
-        let island = |log_evidence, first| smc::Island {
+        let tree = || PreorderTree { nodes: vec![PreorderNode { split: None, stats: Arc::new(()) }] };
+        let island = |log_evidence, first| smc::island::Island {
             trees: vec![tree(), tree()],
             weights: vec![first, 1.0 - first],
             log_evidence,

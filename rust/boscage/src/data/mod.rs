@@ -2,6 +2,7 @@
 
 pub(crate) mod labels;
 pub(crate) mod rows;
+pub(crate) mod sorted_column;
 pub(crate) mod sorted_columns;
 pub(crate) mod table;
 pub(crate) mod ties;

@@ -1,42 +1,22 @@
 //! The training features, sorted once for all trees.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::control::{Control, Threads};
+use crate::data::Rows;
+use crate::data::sorted_column::SortedColumn;
 use crate::data::ties::Ties;
-use crate::data::{Rows, Scalar};
 use crate::error::Result;
-use crate::math::order::{from_ordered, to_ordered};
 
 /// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
 /// order. Trees work on ranks; thresholds are in the user's units.
 #[derive(Debug)]
 pub(crate) struct SortedColumns {
     n_rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<SortedColumn>,
     tells_rows_apart: bool,
     /// Found when they are first asked for.
     ties: OnceLock<Ties>,
-}
-
-/// One feature.
-#[derive(Debug)]
-pub(crate) struct Column {
-    values: Values,
-    /// Each row's rank.
-    ranks: Vec<u32>,
-    /// Rows by rank.
-    order: Vec<u32>,
-    /// Where in this the rows are that have the most frequent value.
-    commonest: Range<usize>,
-}
-
-/// The distinct values of a column, ascending; in single precision where that is exact.
-#[derive(Debug)]
-enum Values {
-    Single(Box<[f32]>),
-    Double(Box<[f64]>),
 }
 
 impl SortedColumns {
@@ -46,8 +26,8 @@ impl SortedColumns {
     /// An interrupt.
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let n_rows = rows.n_rows();
-        let column = |d| Column::new((0..n_rows).map(|i| rows.at(i, d)), control);
-        let columns: Vec<Column> =
+        let column = |d| SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control);
+        let columns: Vec<SortedColumn> =
             threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
         let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
         Ok(Self { n_rows, columns, tells_rows_apart, ties: OnceLock::new() })
@@ -69,212 +49,19 @@ impl SortedColumns {
     }
 
     /// A feature.
-    pub(crate) fn column(&self, dimension: u32) -> &Column {
-        &self.columns[dimension as usize]
+    pub(crate) fn column(&self, feature: u32) -> &SortedColumn {
+        &self.columns[feature as usize]
+    }
+
+    /// Whether a feature varies among some rows, of which there is one at least.
+    pub(crate) fn varies(&self, feature: u32, rows: &[u32]) -> bool {
+        let column = self.column(feature);
+        let first = column.rank(rows[0]);
+        rows.iter().any(|&row| column.rank(row) != first)
     }
 
     /// What is known of columns in which rows have values in common.
     pub(crate) fn ties(&self) -> &Ties {
         self.ties.get_or_init(|| Ties::new(&self.columns))
-    }
-}
-
-impl Column {
-    fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
-        /// Rows that are sorted between two looks at the stop flag.
-        const PIECE: usize = 1 << 20;
-        // Negative zero is zero.
-        let mut sorted: Vec<(i64, u32)> =
-            column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
-        for piece in sorted.chunks_mut(PIECE) {
-            control.check()?;
-            piece.sort_unstable();
-        }
-        if sorted.len() > PIECE {
-            // The stable sort finds pieces that are sorted, and merges them.
-            sorted.sort_by(Ord::cmp);
-        }
-        let mut ranks = vec![0; sorted.len()];
-        let mut rank = 0;
-        for (i, &(value, row)) in sorted.iter().enumerate() {
-            rank += u32::from(i > 0 && sorted[i - 1].0 != value);
-            ranks[row as usize] = rank;
-        }
-        let same = sorted.chunk_by(|a, b| a.0 == b.0);
-        let values = Values::new(same.clone().map(|same| from_ordered(same[0].0)));
-        let (mut commonest, mut end) = (0..0, 0);
-        for same in same {
-            end += same.len();
-            if same.len() > commonest.len() {
-                commonest = end - same.len()..end;
-            }
-        }
-        let order = sorted.iter().map(|&(_, row)| row).collect();
-        Ok(Self { values, ranks, order, commonest })
-    }
-
-    /// The value of a rank.
-    fn value(&self, rank: u32) -> f64 {
-        self.values.at(rank as usize)
-    }
-
-    /// A row's rank.
-    pub(crate) fn rank(&self, row: u32) -> u32 {
-        self.ranks[row as usize]
-    }
-
-    /// The rank of every row.
-    pub(crate) fn ranks(&self) -> &[u32] {
-        &self.ranks
-    }
-
-    /// Number of distinct values.
-    pub(crate) fn n_values(&self) -> u32 {
-        self.values.len() as u32
-    }
-
-    /// Whether some rows have a value in common.
-    pub(crate) fn has_ties(&self) -> bool {
-        self.values.len() < self.ranks.len()
-    }
-
-    /// The lowest and the highest value.
-    pub(crate) fn ends(&self) -> (f64, f64) {
-        (self.value(0), self.value(self.n_values() - 1))
-    }
-
-    /// The rows whose rank is above `low` and not above `high`.
-    pub(crate) fn between(&self, low: u32, high: u32) -> &[u32] {
-        &self.order[self.end(low)..self.end(high)]
-    }
-
-    /// Where in [`Self::order`] ranks from `low` to `high` are; without ties places are ranks.
-    pub(crate) fn places(&self, low: u32, high: u32) -> Range<usize> {
-        low.checked_sub(1).map_or(0, |below| self.end(below))..self.end(high)
-    }
-
-    /// How many rows are not above a rank.
-    fn end(&self, rank: u32) -> usize {
-        if self.has_ties() {
-            self.order.partition_point(|&row| self.rank(row) <= rank)
-        } else {
-            rank as usize + 1
-        }
-    }
-
-    /// All rows in order of rank.
-    pub(crate) fn order(&self) -> &[u32] {
-        &self.order
-    }
-
-    /// The rows that have not the most frequent value, those below it and those above.
-    pub(crate) fn uncommon(&self) -> [&[u32]; 2] {
-        [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
-    }
-
-    /// The highest rank whose value is not above a threshold, if there is one.
-    pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
-        (self.values.n_up_to(threshold, 0..self.values.len()) as u32).checked_sub(1)
-    }
-
-    /// The same for a threshold that is not below the lowest value.
-    pub(crate) fn last_rank_below(&self, threshold: f64) -> u32 {
-        self.rank_at(threshold).expect("a threshold in the column's range")
-    }
-
-    /// The share of the way from rank `low` to rank `high` that lies between two ranks.
-    pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
-        self.shares(low, high)(left, right)
-    }
-
-    /// The same of many pairs of ranks.
-    pub(crate) fn shares(&self, low: u32, high: u32) -> impl Fn(u32, u32) -> f64 + '_ {
-        let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
-        // Halved only where the difference is too large for a number: half of the least number is zero.
-        let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
-        let whole = way(low, high, scale);
-        move |left, right| way(left, right, scale) / whole
-    }
-
-    /// Logarithm of the way from rank `low` to rank `high`.
-    pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
-        let (low, high) = (self.value(low), self.value(high));
-        match high - low {
-            way if way.is_finite() => libm::log(way),
-            _ => libm::log(0.5 * high - 0.5 * low) + std::f64::consts::LN_2,
-        }
-    }
-
-    /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
-    /// above it, rows of rank `right` are.
-    pub(crate) fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
-        let (low, high) = (self.value(left), self.value(right));
-        let at = (1.0 - u) * low + u * high;
-        if at >= high || at < low { low } else { at }
-    }
-
-    /// Such a threshold with the highest rank that is not above it.
-    pub(crate) fn cut(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
-        let threshold = self.threshold((left, right), u);
-        let above = self.values.n_up_to(threshold, left as usize + 1..right as usize);
-        (left + above as u32, threshold)
-    }
-}
-
-impl Values {
-    fn new(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let narrow: Option<Box<[f32]>> = values.clone().map(f32::exact).collect();
-        narrow.map_or_else(|| Self::Double(values.collect()), Self::Single)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Single(values) => values.len(),
-            Self::Double(values) => values.len(),
-        }
-    }
-
-    fn at(&self, i: usize) -> f64 {
-        match self {
-            Self::Single(values) => values[i].into(),
-            Self::Double(values) => values[i],
-        }
-    }
-
-    /// How many of some are not above a threshold.
-    fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
-        match self {
-            Self::Single(values) => values[among].partition_point(|&value| f64::from(value) <= threshold),
-            Self::Double(values) => values[among].partition_point(|&value| value <= threshold),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_least_and_the_greatest_differences_have_shares() {
-        let column = |values: &[f64]| Column::new(values.iter().copied(), &Control::new()).unwrap();
-        let least = column(&[0.0, 5e-324]);
-        assert_eq!(least.share((0, 1), (0, 1)), 1.0);
-        assert_eq!(least.log_extent(0, 1), libm::log(5e-324));
-        assert_eq!(least.threshold((0, 1), 0.7), 0.0);
-        let greatest = column(&[-f64::MAX, 0.0, f64::MAX]);
-        assert_eq!(greatest.share((0, 1), (0, 2)), 0.5);
-        assert!(greatest.log_extent(0, 2).is_finite());
-    }
-
-    #[test]
-    fn long_columns_are_sorted_in_pieces() {
-        let n = (1 << 20) + 1000;
-        let value = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12);
-        let column = Column::new((0..n).map(value), &Control::new()).unwrap();
-        assert!(column.order.windows(2).all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1])));
-        assert!((0..n).all(|row| column.value(column.rank(row)) == value(row)));
-        let stopped = Control::new();
-        stopped.stop();
-        assert!(Column::new((0..n).map(value), &stopped).is_err());
     }
 }

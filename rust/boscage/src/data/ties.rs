@@ -1,21 +1,21 @@
 //! Columns in which rows have values in common.
 
-use crate::data::sorted_columns::Column;
+use crate::data::sorted_column::SortedColumn;
 
-/// Of all columns, by dimension.
+/// Of all columns, by feature.
 #[derive(Debug)]
 pub(crate) struct Ties {
-    /// Dimensions of a single value.
+    /// Features of a single value.
     pub(crate) constant: Vec<u32>,
     /// Others in which rows have values in common.
     pub(crate) varying: Vec<u32>,
-    /// Where the rows of a dimension begin, and after all where the last end.
+    /// Where the rows of a feature begin, and after all where the last end.
     starts: Vec<usize>,
     rows: Vec<u32>,
 }
 
 impl Ties {
-    pub(crate) fn new(columns: &[Column]) -> Self {
+    pub(crate) fn new(columns: &[SortedColumn]) -> Self {
         /// Of so many rows at most one may be uncommon: lists are then short beside the table.
         const RARE: usize = 8;
         let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
@@ -32,9 +32,9 @@ impl Ties {
         ties
     }
 
-    /// The rows that have not the most frequent value of a dimension that varies, where these are few.
-    pub(crate) fn uncommon(&self, dimension: u32) -> Option<&[u32]> {
-        let d = dimension as usize;
+    /// The rows that have not the most frequent value of a feature that varies, where these are few.
+    pub(crate) fn uncommon(&self, feature: u32) -> Option<&[u32]> {
+        let d = feature as usize;
         let rows = &self.rows[self.starts[d]..self.starts[d + 1]];
         (!rows.is_empty()).then_some(rows)
     }

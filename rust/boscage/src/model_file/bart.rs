@@ -1,19 +1,18 @@
 //! The fields of BART: the drawn trees one after the other, the traces of the chains, and the states in which these
 //! ended.
 
-use crate::bart::backfitting::normal::N_MOVES;
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
 use crate::bart::classifier::BartClassifier;
 use crate::bart::draws::{DrawnNode, Draws, LEAF};
+use crate::bart::kernels::table::{BartStep, StepCounts};
 use crate::bart::regressor::BartRegressor;
-use crate::bart::settings::MOST_BY_FEATURE;
-use crate::bart::state::tree::{Kind, TreeState};
+use crate::bart::settings::MAX_BY_FEATURE;
+use crate::bart::state::tree::{NodeKind, TreeState};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::Cut;
 use crate::control::Run;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, Reader, Writer};
+use crate::model_file::format::{ITEM, Reader, STEP_COUNTS, Writer};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
@@ -56,10 +55,12 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
         ] {
             writer.list(numbers, |writer, number| writer.f64(*number));
         }
-        for acceptance in trace.acceptance {
-            writer.u64(acceptance.tried);
-            writer.u64(acceptance.made);
-        }
+        let counts: Vec<_> = trace.acceptance.iter().collect();
+        writer.list(&counts, |writer, (step, counts)| {
+            writer.text(step.name());
+            writer.u64(counts.tried);
+            writer.u64(counts.made);
+        });
     });
     // In preorder: where a tree ends, and where right children are, follows from which nodes are leaves.
     writer.list(&posterior.draws.nodes, |writer, node| {
@@ -82,15 +83,15 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     if centres.len() != n_sums {
         return Err(reader.expected(format!("{n_sums} numbers, one for each sum of trees"), centres.len()));
     }
-    let traces = reader.list("traces", 160, |reader| read_trace(reader, n_features))?;
+    let traces = reader.list("traces", 56, |reader| read_trace(reader, n_features))?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
     if n_draws == 0 || traces.iter().any(|trace| trace.sigma.len() != traces[0].sigma.len()) {
         let lengths: Vec<usize> = traces.iter().map(|trace| trace.sigma.len()).collect();
         let found = format!("chains of {lengths:?} draws");
         return Err(reader.expected("chains of as many draws each, at least one", found));
     }
-    if n_draws.checked_mul(n_features).is_none_or(|n| n > MOST_BY_FEATURE.0) {
-        let expected = format!("at most {} features for {n_draws} draws", MOST_BY_FEATURE.0 / n_draws);
+    if n_draws.checked_mul(n_features).is_none_or(|n| n > MAX_BY_FEATURE.0) {
+        let expected = format!("at most {} features for {n_draws} draws", MAX_BY_FEATURE.0 / n_draws);
         return Err(reader.expected_at(n_features_at, expected, n_features));
     }
     let draws = read_draws(reader, n_features)?;
@@ -126,11 +127,36 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
         let expected = format!("{n_features} numbers for each of {} draws of alpha", alpha.len());
         return Err(reader.expected(expected, split_probabilities.len()));
     }
-    let acceptance = reader.list_of("moves", N_MOVES, |reader| {
-        Ok(Acceptance { tried: reader.u64("tried")?, made: reader.u64("accepted")? })
-    })?;
-    let acceptance = acceptance.try_into().expect("as many as were asked for");
+    let acceptance = read_counts(reader)?;
     Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
+}
+
+/// Counts by the names of steps, so that steps may be added. Files before [`STEP_COUNTS`] hold those of seven steps.
+fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
+    let mut all = StepCounts::default();
+    if reader.version < STEP_COUNTS {
+        let steps = BartStep::OF_FIRST_FILES;
+        let counts = reader.list_of("steps", steps.len(), read_acceptance)?;
+        steps.into_iter().zip(counts).for_each(|(step, counts)| all.set(step, counts));
+        return Ok(all);
+    }
+    let mut found = Vec::new();
+    reader.list("steps", 24, |reader| {
+        let name = reader.text("name")?;
+        let step = BartStep::from_name(&name)
+            .ok_or_else(|| reader.expected("the name of a step of a chain", format!("{name:?}")))?;
+        if found.contains(&step) {
+            return Err(reader.expected("each step once", format!("{name:?} twice")));
+        }
+        found.push(step);
+        all.set(step, read_acceptance(reader)?);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn read_acceptance(reader: &mut Reader<'_>) -> Result<Acceptance> {
+    Ok(Acceptance { tried: reader.u64("tried")?, made: reader.u64("accepted")? })
 }
 
 fn write_end(writer: &mut Writer, end: &ChainEnd) {
@@ -138,14 +164,14 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
     writer.u64(end.position);
     writer.list(&end.trees, |writer, tree| {
         writer.list(&tree.nodes, |writer, node| match node.kind {
-            Kind::Free => writer.u8(0),
-            Kind::Leaf => {
+            NodeKind::Free => writer.u8(0),
+            NodeKind::Leaf => {
                 writer.u8(1);
                 writer.f64(node.mu);
             }
-            Kind::Inner(rule, children) => {
+            NodeKind::Inner(rule, children) => {
                 writer.u8(2);
-                writer.u32(rule.cut.dimension);
+                writer.u32(rule.cut.feature);
                 writer.u32(rule.cut.rank);
                 writer.f64(rule.threshold);
                 for child in children {
@@ -187,15 +213,15 @@ fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
     Ok(ChainEnd { sweeps, position, trees, numbers, weights })
 }
 
-fn read_node(reader: &mut Reader<'_>) -> Result<(Kind, f64)> {
+fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
     Ok(match reader.u8("kind")? {
-        0 => (Kind::Free, 0.0),
-        1 => (Kind::Leaf, bounded(reader, "mu")?),
+        0 => (NodeKind::Free, 0.0),
+        1 => (NodeKind::Leaf, bounded(reader, "mu")?),
         2 => {
-            let cut = Cut { dimension: reader.u32("feature")?, rank: reader.u32("rank")? };
+            let cut = RankCut { feature: reader.u32("feature")?, rank: reader.u32("rank")? };
             let rule = Rule { cut, threshold: reader.finite("threshold")? };
             let children = [node_number(reader, "left")?, node_number(reader, "right")?];
-            (Kind::Inner(rule, children), 0.0)
+            (NodeKind::Inner(rule, children), 0.0)
         }
         other => return Err(reader.expected("0 (free), 1 (leaf) or 2 (split)", other)),
     })

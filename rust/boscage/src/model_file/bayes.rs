@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::bayes::classifier::{BayesianTreeClassifier, Classes};
+use crate::bayes::classifier::{BayesianTreeClassifier, ClassLeaves};
 use crate::bayes::leaf::dirichlet::{Counts, check_alpha};
-use crate::bayes::leaf::normal::{Moments, NormalPrior};
+use crate::bayes::leaf::normal::{NormalPrior, NormalSums};
 use crate::bayes::mcmc::{Acceptance, Draw};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::regressor::BayesianTreeRegressor;
-use crate::bayes::smc::Stage;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::smc::island::Stage;
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
 use crate::error::Result;
 use crate::model_file::format::{ITEM, Reader, Writer};
-use crate::validate::{MOST_KEPT, MOST_PARTICLES};
+use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, as they are checked.
 trait Stored {
@@ -35,7 +35,7 @@ impl Stored for Counts {
     }
 }
 
-impl Stored for Moments {
+impl Stored for NormalSums {
     fn n_rows(&self) -> u32 {
         self.n
     }
@@ -76,7 +76,7 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Ba
             None => Err(reader.expected("counts whose sum is below 2^32", format!("{by_class:?}"))),
         }
     })?;
-    Ok(BayesianTreeClassifier { ensemble, prior, leaf: Classes { alpha, labels }, annotation })
+    Ok(BayesianTreeClassifier { ensemble, prior, leaf: ClassLeaves { alpha, labels }, annotation })
 }
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
@@ -102,7 +102,7 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Bay
     let prior = read_prior(reader)?;
     let annotation = reader.text("annotation")?;
     let ensemble = read_ensemble(reader, |reader| {
-        Ok(Moments {
+        Ok(NormalSums {
             n: reader.u32("n_rows")?,
             sum: reader.finite("sum")?,
             squares: reader.finite("sum_of_squares")?,
@@ -136,13 +136,13 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
     write_report(writer, &ensemble.report);
 }
 
-fn write_tree<S>(writer: &mut Writer, tree: &Tree<S>, stats: &impl Fn(&mut Writer, &S)) {
+fn write_tree<S>(writer: &mut Writer, tree: &PreorderTree<S>, stats: &impl Fn(&mut Writer, &S)) {
     writer.list(&tree.nodes, |writer, node| {
         match node.split {
             None => writer.u8(0),
             Some(split) => {
                 writer.u8(1);
-                writer.u32(split.dimension);
+                writer.u32(split.feature);
                 writer.f64(split.threshold);
             }
         }
@@ -171,8 +171,8 @@ fn read_ensemble<S: Stored>(
         if log < f64::INFINITY { Ok(log) } else { Err(reader.expected("a number below infinity", log)) }
     })?;
     let log_posteriors_at = reader.last();
-    let trees: Vec<Tree<S>> = reader.list("trees", 8, |reader| read_tree(reader, &ranges, &stats))?;
-    let n_rows = |tree: &Tree<S>| tree.nodes[0].stats.n_rows();
+    let trees: Vec<PreorderTree<S>> = reader.list("trees", 8, |reader| read_tree(reader, &ranges, &stats))?;
+    let n_rows = |tree: &PreorderTree<S>| tree.nodes[0].stats.n_rows();
     if let Some(i) = trees.iter().position(|tree| n_rows(tree) != n_rows(&trees[0])) {
         let found = format!("{} of tree {i}", n_rows(&trees[i]));
         return Err(reader.expected(format!("the {} rows of tree 0 in every tree", n_rows(&trees[0])), found));
@@ -184,7 +184,7 @@ fn read_ensemble<S: Stored>(
         let expected = format!("{} numbers, one for each tree", trees.len());
         return Err(reader.expected_at(log_posteriors_at, expected, log_posteriors.len()));
     }
-    let shapes: Vec<(u32, u32)> = trees.iter().map(Tree::leaves_and_depth).collect();
+    let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = reader.group("report", |reader| read_report(reader, &shapes))?;
     Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
 }
@@ -193,10 +193,10 @@ fn read_tree<S: Stored>(
     reader: &mut Reader<'_>,
     ranges: &[(f64, f64)],
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
-) -> Result<Tree<S>> {
+) -> Result<PreorderTree<S>> {
     let mut nodes = reader.list("nodes", 1, |reader| {
         let split = reader.flag("is_split")?.then(|| read_split(reader, ranges)).transpose()?;
-        Ok(TreeNode { split, stats: Arc::new(stats(reader)?) })
+        Ok(PreorderNode { split, stats: Arc::new(stats(reader)?) })
     })?;
     // Nodes come in preorder: a right child is the first that no left subtree takes.
     let mut waiting: Vec<usize> = Vec::new();
@@ -229,20 +229,20 @@ fn read_tree<S: Stored>(
             _ => {}
         }
     }
-    Ok(Tree { nodes })
+    Ok(PreorderTree { nodes })
 }
 
-fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<Split> {
-    let dimension = reader.u32("feature")?;
-    let Some(&(low, high)) = ranges.get(dimension as usize) else {
-        return Err(reader.expected(format!("a feature below {}", ranges.len()), dimension));
+fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<PreorderSplit> {
+    let feature = reader.u32("feature")?;
+    let Some(&(low, high)) = ranges.get(feature as usize) else {
+        return Err(reader.expected(format!("a feature below {}", ranges.len()), feature));
     };
     let threshold = reader.f64("threshold")?;
     if !(low..high).contains(&threshold) {
-        let expected = format!("at least {low} and below {high}, the range of feature {dimension}");
+        let expected = format!("at least {low} and below {high}, the range of feature {feature}");
         return Err(reader.expected(expected, threshold));
     }
-    Ok(Split { dimension, threshold, right: 0 })
+    Ok(PreorderSplit { feature, threshold, right: 0 })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {
@@ -287,8 +287,8 @@ fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report>
 fn read_islands(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
     let islands = reader.list("islands", 24, |reader| {
         let n_particles = reader.u32("n_particles")?;
-        if n_particles == 0 || n_particles as usize > MOST_PARTICLES.0 {
-            return Err(reader.expected(MOST_PARTICLES.1, n_particles));
+        if n_particles == 0 || n_particles as usize > MAX_PARTICLES.0 {
+            return Err(reader.expected(MAX_PARTICLES.1, n_particles));
         }
         let n_unfinished = reader.u32("n_unfinished")?;
         if n_unfinished > n_particles {
@@ -302,9 +302,9 @@ fn read_islands(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
     })?;
     // Particles that made the same cuts are one tree.
     let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
-    if n_particles < n_trees as u64 || n_particles > MOST_KEPT.0 as u64 {
+    if n_particles < n_trees as u64 || n_particles > MAX_DRAWS.0 as u64 {
         let expected =
-            format!("at least {n_trees} particles, one for each tree, and at most {}", MOST_KEPT.0);
+            format!("at least {n_trees} particles, one for each tree, and at most {}", MAX_DRAWS.0);
         return Err(reader.expected(expected, n_particles));
     }
     Ok(Report::Smc(islands))
@@ -385,13 +385,14 @@ mod tests {
 
     #[test]
     fn nodes_have_the_rows_of_their_children() {
-        let split = || Some(Split { dimension: 0, threshold: 0.5, right: 0 });
+        let split = || Some(PreorderSplit { feature: 0, threshold: 0.5, right: 0 });
         let is_read = |stats: [Counts; 3]| {
             let mut writer = Writer::default();
             let [root, left, right] = stats;
             let nodes = [(split(), root), (None, left), (None, right)];
-            let tree =
-                Tree { nodes: nodes.map(|(split, stats)| TreeNode { split, stats: stats.into() }).into() };
+            let tree = PreorderTree {
+                nodes: nodes.map(|(split, stats)| PreorderNode { split, stats: stats.into() }).into(),
+            };
             write_tree(&mut writer, &tree, &|writer: &mut Writer, counts: &Counts| {
                 counts.by_class.iter().for_each(|&count| writer.u32(count));
             });
@@ -410,7 +411,7 @@ mod tests {
 
     #[test]
     fn sums_agree_with_those_of_children_but_for_rounding() {
-        let moments = |n, sum, squares| Moments { n, sum, squares };
+        let moments = |n, sum, squares| NormalSums { n, sum, squares };
         let root = moments(5, 1e3, 1e6);
         let (left, right) = (moments(2, 1e3 - 1e-5, 1e6 - 1e-3), moments(3, 1e-5, -1e-9));
         assert!(root.is_sum([&left, &right], &root));

@@ -12,8 +12,10 @@ use crate::error::{Error, Result};
 pub(crate) const PLAIN: u32 = 1;
 /// Version 1, and the maps of the features after their weights.
 pub(crate) const MAPS: u32 = 2;
+/// Version 1, with the counts of BART's steps by name.
+pub(crate) const STEP_COUNTS: u32 = 3;
 /// The newest version.
-pub(crate) const NEWEST: u32 = MAPS;
+pub(crate) const NEWEST: u32 = STEP_COUNTS;
 
 /// The bytes of a file that is being made.
 #[derive(Debug, Default)]

@@ -36,7 +36,7 @@ use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use format::{NEWEST, PLAIN, Reader, Writer};
+use format::{NEWEST, PLAIN, Reader, STEP_COUNTS, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
 const CHECKSUM: usize = 32;
@@ -171,9 +171,9 @@ model_kinds! {
     4 BayesianTreeRegressor "bayesian_tree_regressor" "Bayesian tree regressor"
         (bayes::read_regressor, bayes::write_regressor, |_| PLAIN);
     5 BartClassifier "bart_classifier" "BART classifier"
-        (bart::read_classifier, bart::write_classifier, |_| PLAIN);
+        (bart::read_classifier, bart::write_classifier, |_| STEP_COUNTS);
     6 BartRegressor "bart_regressor" "BART regressor"
-        (bart::read_regressor, bart::write_regressor, |_| PLAIN);
+        (bart::read_regressor, bart::write_regressor, |_| STEP_COUNTS);
 }
 
 /// The kind of model that some bytes say they hold; the model itself may still turn out to be damaged.

@@ -129,8 +129,8 @@ const NEVER_REFUSED: [&str; 22] = [
     "settings.min_samples_split",
     "settings.n_estimators",
     "settings.seed",
-    "traces.moves.accepted",
-    "traces.moves.tried",
+    "traces.steps.accepted",
+    "traces.steps.tried",
     "trees.nodes.counts",
     "trees.nodes.n_rows",
 ];

@@ -131,7 +131,7 @@ pub(crate) fn inverse(weights: &[f64], points: impl Iterator<Item = f64>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bart::prior::noise::{normal_cdf, regularised_gamma};
+    use crate::math::special_functions::{normal_cdf, regularised_gamma};
 
     /// Kolmogorov's statistic of draws, whose limit is below 2.1 but for 3 in 10,000.
     fn check(mut draws: Vec<f64>, cdf: impl Fn(f64) -> f64) {

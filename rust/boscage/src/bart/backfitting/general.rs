@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::bart::backfitting::normal::{GROW, N_MOVES, PRUNE, SHIFT, SHIFTS};
 use crate::bart::kernels::context::{Context, Odds};
 use crate::bart::kernels::grow_prune;
 use crate::bart::kernels::grow_prune::Work;
 use crate::bart::kernels::shift::shift;
-use crate::bart::kernels::{particle_gibbs, whole_tree};
+use crate::bart::kernels::table::{BartStep, Function, NewTree, StepCounts};
+use crate::bart::kernels::{new_tree, prior_particles};
 use crate::bart::leaves::model::{LeafModel, NodeStats, RowStats};
 use crate::bart::leaves::normal::LeafPosterior;
-use crate::bart::settings::{BartSettings, Kernel};
+use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
@@ -23,20 +22,20 @@ const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
 /// The trees of a sum, and the sum at every row.
 #[derive(Debug)]
-pub(crate) struct ModelForest<'a, M: LeafModel> {
+pub(crate) struct GeneralForest<'a, M: LeafModel> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
     pub(crate) trees: Vec<TreeState>,
     /// What the trees add up to, and what they are added to.
     pub(crate) sums: Vec<f64>,
-    pub(crate) acceptance: [Acceptance; N_MOVES],
+    pub(crate) acceptance: StepCounts,
     /// By row, of the tree that is being changed.
     stats: Vec<M::Stats>,
     by_node: Vec<M::Stats>,
 }
 
-impl<'a, M: LeafModel> ModelForest<'a, M> {
+impl<'a, M: LeafModel> GeneralForest<'a, M> {
     /// Trees with their values, drawn from the prior, to be added to `centre`.
     ///
     /// # Errors
@@ -52,7 +51,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         let nothing = RowStats::new(model, &forest.stats);
         let context = Context::new((table, odds), NO_LEAF, control);
         for tree in &mut forest.trees {
-            particle_gibbs::start_from_prior(tree, &nothing, &context, stream)?;
+            prior_particles::start_from_prior(tree, &nothing, &context, stream)?;
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }
@@ -87,7 +86,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
             odds: Arc::new(odds.clone()),
             trees: vec![TreeState::new(table); settings.n_trees],
             sums: vec![centre; table.n_rows()],
-            acceptance: Default::default(),
+            acceptance: StepCounts::default(),
             stats: vec![M::Stats::default(); table.n_rows()],
             by_node: Vec::new(),
         }
@@ -100,10 +99,9 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
         for m in 0..self.trees.len() {
             control.check()?;
             self.take_out(m, model);
-            match self.settings.kernels.draw(stream) {
-                Kernel::Local => self.on_sums(m, model, SHIFTS, &context, stream)?,
-                Kernel::GrowPrune => self.on_sums(m, model, 0, &context, stream)?,
-                kernel => self.whole_tree(m, model, &context, kernel, stream)?,
+            match self.settings.kernels.draw(stream).function() {
+                Function::OnLeaves { n_shifts } => self.on_leaves(m, model, n_shifts, &context, stream)?,
+                Function::OnRows(kernel) => self.on_rows(m, model, kernel, &context, stream)?,
             }
             self.gather(m);
             let tree = &mut self.trees[m];
@@ -137,7 +135,7 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     }
 
     /// Grows or prunes, and shifts cuts.
-    fn on_sums(
+    fn on_leaves(
         &mut self,
         m: usize,
         model: &M,
@@ -147,29 +145,30 @@ impl<'a, M: LeafModel> ModelForest<'a, M> {
     ) -> Result<()> {
         self.gather(m);
         let rows = RowStats::new(model, &self.stats);
-        let evidence = NodeStats { rows: &rows, by_node: &mut self.by_node };
-        let mut work = Work { tree: &mut self.trees[m], evidence };
+        let statistics = NodeStats { rows: &rows, by_node: &mut self.by_node };
+        let mut work = Work { tree: &mut self.trees[m], statistics };
         let (grows, made) = grow_prune::step(&mut work, context, stream);
         let shifts: Vec<bool> = (0..n_shifts).map_while(|_| shift(&mut work, context, stream)).collect();
-        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
+        self.acceptance.note(if grows { BartStep::Grow } else { BartStep::Prune }, made);
         for made in shifts {
-            self.acceptance[SHIFT].note(made);
+            self.acceptance.note(BartStep::Shift, made);
         }
         rows.check()
     }
 
-    fn whole_tree(
+    /// Has a kernel replace a tree.
+    fn on_rows(
         &mut self,
         m: usize,
         model: &M,
+        kernel: NewTree,
         context: &Context<'_>,
-        kernel: Kernel,
         stream: &mut Stream,
     ) -> Result<()> {
         let rows = RowStats::new(model, &self.stats);
         let tree = &mut self.trees[m];
-        let (which, made) = whole_tree::change(tree, &rows, (context, self.settings), kernel, stream)?;
-        self.acceptance[which].note(made);
+        let (step, made) = new_tree(kernel, tree, &rows, (context, self.settings), stream)?;
+        self.acceptance.note(step, made);
         rows.check()
     }
 }

@@ -6,14 +6,14 @@ use crate::bart::kernels::context::{Context, Odds};
 use crate::bart::kernels::grow_prune;
 use crate::bart::kernels::grow_prune::Work;
 use crate::bart::kernels::shift::shift;
-use crate::bart::kernels::{particle_gibbs, whole_tree};
+use crate::bart::kernels::table::{BartStep, Function, NewTree, StepCounts};
+use crate::bart::kernels::{new_tree, prior_particles};
 use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::statistics::NormalLeaves;
 use crate::bart::prior::noise::VariancePrior;
-use crate::bart::settings::{BartSettings, Kernel, SPREAD_DF};
+use crate::bart::settings::{BartSettings, SPREAD_DF};
 use crate::bart::state::row_passes::{Sums, carry};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
@@ -21,7 +21,7 @@ use crate::random::keyed::Stream;
 
 /// A sum of trees, and what it leaves of the targets.
 #[derive(Debug)]
-pub(crate) struct Forest<'a> {
+pub(crate) struct NormalForest<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
@@ -32,8 +32,7 @@ pub(crate) struct Forest<'a> {
     /// Targets less the sum of trees.
     pub(crate) residuals: Vec<f64>,
     pub(crate) sigma: f64,
-    /// Of grow, prune, the other moves of CGM, Particle Gibbs, shifting, regrowing and editing.
-    pub(crate) acceptance: [Acceptance; N_MOVES],
+    pub(crate) acceptance: StepCounts,
     likelihoods: LeafLikelihoods,
     sums: Sums,
     /// By node of the tree that is being changed: its value that is still counted in the residuals.
@@ -42,21 +41,7 @@ pub(crate) struct Forest<'a> {
     changes: Vec<f64>,
 }
 
-/// Numbers of [`Forest::acceptance`].
-pub(crate) const GROW: usize = 0;
-pub(crate) const PRUNE: usize = 1;
-pub(crate) const OTHER: usize = 2;
-pub(crate) const PARTICLES: usize = 3;
-pub(crate) const SHIFT: usize = 4;
-pub(crate) const REGROW: usize = 5;
-pub(crate) const EDIT: usize = 6;
-/// How many these are.
-pub(crate) const N_MOVES: usize = 7;
-
-/// Shifts of a tree's cuts in a local step: one to three are worth the same in the same time.
-pub(crate) const SHIFTS: usize = 2;
-
-impl<'a> Forest<'a> {
+impl<'a> NormalForest<'a> {
     /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.
     ///
     /// # Errors
@@ -76,7 +61,7 @@ impl<'a> Forest<'a> {
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let context = Context::new((table, odds), leaf, control);
         for tree in &mut forest.trees {
-            particle_gibbs::start_from_prior(tree, &no_residuals, &context, stream)?;
+            prior_particles::start_from_prior(tree, &no_residuals, &context, stream)?;
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
@@ -102,7 +87,7 @@ impl<'a> Forest<'a> {
             trees: vec![TreeState::new(table); settings.n_trees],
             residuals: targets.to_vec(),
             sigma,
-            acceptance: Default::default(),
+            acceptance: StepCounts::default(),
             likelihoods: LeafLikelihoods::default(),
             sums: Sums::default(),
             counted: Vec::new(),
@@ -122,16 +107,9 @@ impl<'a> Forest<'a> {
         self.likelihoods.reset(leaf, self.table.n_rows());
         for m in 0..self.trees.len() {
             control.check()?;
-            match self.settings.kernels.draw(stream) {
-                Kernel::Local => {
-                    self.gather(m);
-                    self.local(m, &context, stream);
-                }
-                Kernel::GrowPrune => {
-                    self.gather(m);
-                    self.grow_or_prune(m, &context, stream);
-                }
-                kernel => self.whole_tree(m, &context, kernel, stream)?,
+            match self.settings.kernels.draw(stream).function() {
+                Function::OnLeaves { n_shifts } => self.on_leaves(m, n_shifts, &context, stream),
+                Function::OnRows(kernel) => self.on_rows(m, kernel, &context, stream)?,
             }
             self.draw_values(m, &context, stream);
         }
@@ -157,7 +135,7 @@ impl<'a> Forest<'a> {
         self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
 
-    /// Brings residuals up to date with the tree before, and sums them over the leaves of this one.
+    /// Brings residuals (eq. 4.7; Algorithm 4.1, line 6) up to date with the tree before, and sums them over the leaves of this one.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
         if m == 0 {
@@ -174,35 +152,33 @@ impl<'a> Forest<'a> {
         }
     }
 
-    fn grow_or_prune(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
+    /// Grows or prunes, and shifts cuts.
+    fn on_leaves(&mut self, m: usize, n_shifts: usize, context: &Context<'_>, stream: &mut Stream) {
+        self.gather(m);
         let (grows, made) = grow_prune::step(&mut self.work(m), context, stream);
-        self.acceptance[if grows { GROW } else { PRUNE }].note(made);
-    }
-
-    fn local(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
-        self.grow_or_prune(m, context, stream);
-        for _ in 0..SHIFTS {
+        self.acceptance.note(if grows { BartStep::Grow } else { BartStep::Prune }, made);
+        for _ in 0..n_shifts {
             let Some(made) = shift(&mut self.work(m), context, stream) else { break };
-            self.acceptance[SHIFT].note(made);
+            self.acceptance.note(BartStep::Shift, made);
         }
     }
 
     fn work(&mut self, m: usize) -> Work<'_, NormalLeaves<'_>> {
-        let evidence = NormalLeaves {
+        let statistics = NormalLeaves {
             likelihoods: &self.likelihoods,
             residuals: &mut self.residuals,
             sums: &mut self.sums.by_node,
             counted: &mut self.counted,
         };
-        Work { tree: &mut self.trees[m], evidence }
+        Work { tree: &mut self.trees[m], statistics }
     }
 
-    /// Takes a tree out of the residuals, and changes it by one of the kernels that see rows.
-    fn whole_tree(
+    /// Takes a tree out of the residuals, and has a kernel replace it.
+    fn on_rows(
         &mut self,
         m: usize,
+        kernel: NewTree,
         context: &Context<'_>,
-        kernel: Kernel,
         stream: &mut Stream,
     ) -> Result<()> {
         if m > 0 {
@@ -213,15 +189,15 @@ impl<'a> Forest<'a> {
         self.counted.extend(tree.nodes.iter().map(|node| node.mu));
         carry(&mut self.residuals, &tree.labels, &self.counted);
         let leaf = ResidualLeaf { posterior: context.leaf, residuals: &self.residuals };
-        let (which, made) = whole_tree::change(tree, &leaf, (context, self.settings), kernel, stream)?;
-        self.acceptance[which].note(made);
+        let (step, made) = new_tree(kernel, tree, &leaf, (context, self.settings), stream)?;
+        self.acceptance.note(step, made);
         self.counted.clear();
         self.counted.resize(tree.nodes.len(), 0.0);
         self.sums.gather(&self.residuals, &tree.labels, tree.nodes.len());
         Ok(())
     }
 
-    /// Line 8 of Algorithm 4.1.
+    /// Draws the values of the leaves (Algorithm 4.1, line 8).
     fn draw_values(&mut self, m: usize, context: &Context<'_>, stream: &mut Stream) {
         let tree = &mut self.trees[m];
         self.changes.clear();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::bart::leaves::normal::LeafPosterior;
-use crate::bart::state::feature_order::Weights;
+use crate::bart::state::feature_order::{FeatureOrder, Weights};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 
 /// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)` by depth, and logarithms of the weights
-/// of dimensions where these are not all alike.
+/// of features where these are not all alike.
 #[derive(Debug, Clone)]
 pub(crate) struct Odds {
     prior: ChipmanPrior,
@@ -23,7 +23,7 @@ impl Odds {
         Self { prior, by_depth: (0..DEPTHS).map(|depth| odds(&prior, depth)).collect(), log_weights: None }
     }
 
-    /// Gives dimensions other weights from now on.
+    /// Gives features other weights from now on.
     pub(crate) fn set_log_weights(odds: &mut Arc<Self>, log_weights: &[f64]) {
         Arc::make_mut(odds).log_weights = Some(log_weights.to_vec());
     }
@@ -56,7 +56,7 @@ fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
 pub(crate) struct Context<'a> {
     pub(crate) table: &'a SortedColumns,
     pub(crate) odds: &'a Odds,
-    /// Of dimensions, where these are not all alike.
+    /// Of features, where these are not all alike.
     pub(crate) weights: Option<Weights<'a>>,
     pub(crate) leaf: LeafPosterior,
     pub(crate) control: &'a Control,
@@ -69,5 +69,10 @@ impl<'a> Context<'a> {
         control: &'a Control,
     ) -> Self {
         Self { table, odds, weights: odds.log_weights.as_deref().map(Weights::new), leaf, control }
+    }
+
+    /// Features in random order, by their weights.
+    pub(crate) fn feature_order(&self) -> FeatureOrder<'_> {
+        FeatureOrder::new(self.table.n_features(), self.weights.as_ref())
     }
 }

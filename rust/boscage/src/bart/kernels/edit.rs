@@ -6,13 +6,13 @@
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::edit_proposal::{Guide, LARGEST, draw, log_chance};
-use crate::bart::kernels::whole_tree::{bare, fits};
 use crate::bart::state::subtree;
+use crate::bart::state::subtree::{fits, without_statistics};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::mcmc::state::State;
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::mcmc::state::TreeWithRows;
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
@@ -21,14 +21,14 @@ use crate::random::keyed::Stream;
 const TOPS: usize = 60;
 
 /// The tree with edits, if any was made.
-pub(crate) fn edit<L: LeafModel>(
+pub(crate) fn edit<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
+) -> Result<Option<PreorderTree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
-    let mut tree = bare(tree, leaf);
+    let mut tree = without_statistics(tree, leaf);
     let mut made = false;
     for _ in 0..TOPS.min(context.table.n_rows()) {
         context.control.check()?;
@@ -41,17 +41,17 @@ pub(crate) fn edit<L: LeafModel>(
 }
 
 /// One Metropolis-Hastings step on the subtree of a node, drawn uniformly from all nodes.
-fn edit_below<L: LeafModel>(
+fn edit_below<L: ConjugateLeaf>(
     target: &Target<'_, L>,
-    (tree, top): (&Tree<L::Stats>, usize),
+    (tree, top): (&PreorderTree<L::Stats>, usize),
     stream: &mut Stream,
-) -> Option<Tree<L::Stats>> {
+) -> Option<PreorderTree<L::Stats>> {
     let own = top..subtree::end(tree, top);
     let root = subtree::root(tree, top, target.table);
     if own.len() > LARGEST {
         return None;
     }
-    let start = State::at(target, root.clone());
+    let start = TreeWithRows::at(target, root.clone());
     let old = start.with_cuts(&subtree::cut_out(tree, &own)).expect("a chain's tree parts its rows");
     let old = Guide::new(&old);
     if !old.can_be_cut() {
@@ -69,6 +69,6 @@ fn edit_below<L: LeafModel>(
     {
         return None;
     }
-    // Reversible: to refuse what is too large keeps it so.
+    // A reversible kernel that rejects all larger trees stays so.
     Some(subtree::graft(tree, own, &new.tree())).filter(fits)
 }

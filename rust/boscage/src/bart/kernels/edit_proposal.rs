@@ -9,9 +9,11 @@
 //! What counts of a cut is the gap between rows that it falls into: given all else thresholds are uniform in their gaps,
 //! under the posterior and in what is proposed alike.
 
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::mcmc::state::{Rule, State, StateNode};
-use crate::bayes::smc::nodes::{Cut, Root};
+use crate::bayes::cuts::{RankCut, Rule};
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::mcmc::state::{NodeWithRows, TreeWithRows};
+use crate::bayes::target::SubtreeRoot;
+use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
@@ -20,35 +22,35 @@ use crate::random::keyed::Stream;
 pub(crate) const LARGEST: usize = 512;
 
 /// A subtree, as others are made from it.
-pub(crate) struct Guide<'a, L: LeafModel> {
-    state: &'a State<'a, L>,
+pub(crate) struct Guide<'a, L: ConjugateLeaf> {
+    state: &'a TreeWithRows<'a, L>,
     /// Parents before their children.
     nodes: Vec<GuideNode<'a, L>>,
 }
 
-struct GuideNode<'a, L: LeafModel> {
-    node: &'a StateNode<L::Stats>,
-    cut: Option<Chosen>,
+struct GuideNode<'a, L: ConjugateLeaf> {
+    node: &'a NodeWithRows<L::Stats>,
+    cut: Option<CutGap>,
 }
 
 /// The cut of an inner node: the gap among its rows.
 #[derive(Clone, Copy)]
-struct Chosen {
+struct CutGap {
     /// Ranks next to the cut.
     gap: (u32, u32),
     /// Logarithm of the way between their values.
     log_width: f64,
     /// Logarithm of the prior probability of the gap, given that there is a cut.
     log_rule: f64,
-    /// The same, given the dimension too.
+    /// The same, given the feature too.
     log_place: f64,
 }
 
-impl<'a, L: LeafModel> Guide<'a, L> {
-    pub(crate) fn new(state: &'a State<'a, L>) -> Self {
+impl<'a, L: ConjugateLeaf> Guide<'a, L> {
+    pub(crate) fn new(state: &'a TreeWithRows<'a, L>) -> Self {
         let nodes = state.select(|_| true).into_iter().map(|id| {
             let node = state.get(id);
-            let cut = node.split.map(|(rule, _)| Chosen::new(state, node, rule));
+            let cut = node.split.map(|(rule, _)| CutGap::new(state, node, rule));
             GuideNode { node, cut }
         });
         Self { state, nodes: nodes.collect() }
@@ -58,9 +60,9 @@ impl<'a, L: LeafModel> Guide<'a, L> {
         self.nodes.len()
     }
 
-    /// Whether some dimension varies.
+    /// Whether some feature varies.
     pub(crate) fn can_be_cut(&self) -> bool {
-        !self.nodes[0].node.extents.is_empty()
+        self.state.can_be_split(self.nodes[0].node)
     }
 
     fn split(&self, at: usize) -> Option<(Rule, [usize; 2])> {
@@ -75,13 +77,17 @@ impl<'a, L: LeafModel> Guide<'a, L> {
         self.nodes.iter().map(factor).sum()
     }
 
-    /// The child on whose side all rows of a node are, if the cut does not part them.
-    fn skips_to(&self, at: usize, node: &StateNode<L::Stats>) -> Option<usize> {
+    /// The child on whose side all rows of a node of another tree are, if the cut does not split them.
+    fn skips_to(
+        &self,
+        at: usize,
+        (new, node): (&TreeWithRows<'a, L>, &NodeWithRows<L::Stats>),
+    ) -> Option<usize> {
         let (rule, [left, right]) = self.split(at)?;
-        let extent = node.extent(rule.cut.dimension);
+        let extent = new.extent(node, rule.cut.feature);
         let parts = extent.is_some_and(|extent| extent.low <= rule.cut.rank && rule.cut.rank < extent.high);
-        let rank = self.state.target.table.column(rule.cut.dimension).rank(node.rows[0]);
-        (!parts).then_some(if rank <= rule.cut.rank { left } else { right })
+        let rank = self.state.target.table.column(rule.cut.feature).rank(node.rows[0]);
+        (!parts).then_some(if goes_right(rank, rule.cut.rank) { right } else { left })
     }
 
     /// How often a proposal edits, below the node at which it does for certain.
@@ -91,10 +97,10 @@ impl<'a, L: LeafModel> Guide<'a, L> {
     }
 }
 
-impl Chosen {
-    fn new<L: LeafModel>(state: &State<'_, L>, node: &StateNode<L::Stats>, rule: Rule) -> Self {
-        let column = state.target.table.column(rule.cut.dimension);
-        let extent = node.extent(rule.cut.dimension).expect("a cut is along a dimension that varies");
+impl CutGap {
+    fn new<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, node: &NodeWithRows<L::Stats>, rule: Rule) -> Self {
+        let column = state.target.table.column(rule.cut.feature);
+        let extent = state.extent(node, rule.cut.feature).expect("a cut is along a feature that varies");
         let gap = gap(node, rule, state.target.table);
         let log_width = column.log_extent(gap.0, gap.1);
         let log_place = log_width - column.log_extent(extent.low, extent.high);
@@ -103,29 +109,29 @@ impl Chosen {
 }
 
 /// The ranks next to a cut among the rows of a node that it parts.
-fn gap<S>(node: &StateNode<S>, rule: Rule, table: &SortedColumns) -> (u32, u32) {
-    let column = table.column(rule.cut.dimension);
+fn gap<S>(node: &NodeWithRows<S>, rule: Rule, table: &SortedColumns) -> (u32, u32) {
+    let column = table.column(rule.cut.feature);
     node.rows.iter().fold((0, u32::MAX), |(left, right), &row| match column.rank(row) {
-        rank if rank <= rule.cut.rank => (left.max(rank), right),
-        rank => (left, right.min(rank)),
+        rank if goes_right(rank, rule.cut.rank) => (left, right.min(rank)),
+        rank => (left.max(rank), right),
     })
 }
 
 /// What a proposal does at a node.
 #[derive(Clone, Copy, PartialEq)]
-enum Step {
+enum EditStep {
     /// As the guide.
     Follow,
     Insert,
     Change,
-    /// A change along the same dimension.
+    /// A change along the same feature.
     Shift,
     Delete,
 }
 
-const EDITS: [Step; 4] = [Step::Insert, Step::Change, Step::Shift, Step::Delete];
+const EDITS: [EditStep; 4] = [EditStep::Insert, EditStep::Change, EditStep::Shift, EditStep::Delete];
 
-impl Step {
+impl EditStep {
     /// An edit as often as `rate` says, all of them alike, of which a leaf of the guide has one; with the logarithm of
     /// its probability.
     fn draw(rate: f64, is_leaf: bool, stream: &mut Stream) -> (Self, f64) {
@@ -140,38 +146,38 @@ impl Step {
 }
 
 /// Another subtree, and the logarithm of the probability of the way that led to it; None if it is too large.
-pub(crate) fn draw<'a, L: LeafModel>(
+pub(crate) fn draw<'a, L: ConjugateLeaf>(
     guide: &Guide<'a, L>,
-    root: Root,
+    root: SubtreeRoot,
     stream: &mut Stream,
-) -> Option<(State<'a, L>, f64)> {
+) -> Option<(TreeWithRows<'a, L>, f64)> {
     let table = guide.state.target.table;
-    let mut state = State::at(guide.state.target, root);
-    let mut stack = vec![(State::<L>::ROOT, 0)];
+    let mut state = TreeWithRows::at(guide.state.target, root);
+    let mut stack = vec![(TreeWithRows::<L>::ROOT, 0)];
     let (mut rate, mut n_nodes, mut log_way) = (1.0, 1, 0.0);
     while let Some((id, mut at)) = stack.pop() {
         let node = state.get(id);
-        if node.extents.is_empty() {
+        if !state.can_be_split(node) {
             continue;
         }
-        while let Some(child) = guide.skips_to(at, node) {
+        while let Some(child) = guide.skips_to(at, (&state, node)) {
             at = child;
         }
         let split = guide.split(at);
-        let (step, log_step) = Step::draw(rate, split.is_none(), stream);
+        let (step, log_step) = EditStep::draw(rate, split.is_none(), stream);
         (log_way, rate) = (log_way + log_step, guide.rate());
         let (rule, below) = match (step, split) {
-            (Step::Insert, _) => (state.draw_rule(id, stream), [at; 2]),
-            (Step::Follow, None) => continue,
-            (Step::Follow, Some((rule, below))) => {
+            (EditStep::Insert, _) => (state.draw_rule(id, stream), [at; 2]),
+            (EditStep::Follow, None) => continue,
+            (EditStep::Follow, Some((rule, below))) => {
                 (rule_in(table, rule, gap(node, rule, table), stream), below)
             }
-            (Step::Change, Some((_, below))) => (state.draw_rule(id, stream), below),
-            (Step::Shift, Some((rule, below))) => {
-                let extent = node.extent(rule.cut.dimension).expect("the guide's cut parts the rows");
+            (EditStep::Change, Some((_, below))) => (state.draw_rule(id, stream), below),
+            (EditStep::Shift, Some((rule, below))) => {
+                let extent = state.extent(node, rule.cut.feature).expect("the guide's cut parts the rows");
                 (rule_in(table, rule, (extent.low, extent.high), stream), below)
             }
-            (Step::Delete, Some((_, below))) => {
+            (EditStep::Delete, Some((_, below))) => {
                 log_way -= std::f64::consts::LN_2;
                 stack.push((id, below[stream.below(2)]));
                 continue;
@@ -179,9 +185,9 @@ pub(crate) fn draw<'a, L: LeafModel>(
             (_, None) => unreachable!("a leaf has no cut to edit"),
         };
         log_way += match step {
-            Step::Shift => Chosen::new(&state, node, rule).log_place,
-            Step::Insert | Step::Change => Chosen::new(&state, node, rule).log_rule,
-            Step::Follow | Step::Delete => 0.0,
+            EditStep::Shift => CutGap::new(&state, node, rule).log_place,
+            EditStep::Insert | EditStep::Change => CutGap::new(&state, node, rule).log_rule,
+            EditStep::Follow | EditStep::Delete => 0.0,
         };
         n_nodes += 2;
         if n_nodes > LARGEST {
@@ -193,24 +199,24 @@ pub(crate) fn draw<'a, L: LeafModel>(
     Some((state, log_way))
 }
 
-/// A rule along the same dimension, uniformly between two ranks.
+/// A rule along the same feature, uniformly between two ranks.
 fn rule_in(table: &SortedColumns, Rule { cut, .. }: Rule, ends: (u32, u32), stream: &mut Stream) -> Rule {
-    let (rank, threshold) = table.column(cut.dimension).cut(ends, stream.unit());
-    Rule { cut: Cut { rank, ..cut }, threshold }
+    let (rank, threshold) = table.column(cut.feature).cut(ends, stream.unit());
+    Rule { cut: RankCut { rank, ..cut }, threshold }
 }
 
 /// Logarithm of the probability that [`draw`] makes one subtree of another: for every node of the new one, and every
 /// node of the old one that may be its guide, that of all that is below.
-pub(crate) fn log_chance<L: LeafModel>(old: &Guide<'_, L>, new: &Guide<'_, L>) -> f64 {
+pub(crate) fn log_chance<L: ConjugateLeaf>(old: &Guide<'_, L>, new: &Guide<'_, L>) -> f64 {
     let mut below = Below { old, new, logs: vec![0.0; old.nodes.len() * new.nodes.len()] };
     let (log_edit, log_follow) = (libm::log(old.rate()), libm::log1p(-old.rate()));
     for id in (0..new.nodes.len()).rev() {
         let node = new.nodes[id].node;
-        if node.extents.is_empty() {
+        if !new.state.can_be_split(node) {
             continue;
         }
         for at in (0..old.nodes.len()).rev() {
-            let log = match old.skips_to(at, node) {
+            let log = match old.skips_to(at, (new.state, node)) {
                 Some(child) => below.get(id, child),
                 None => log_sum_exp(&[log_follow + below.follows(id, at), log_edit + below.edits(id, at)]),
             };
@@ -221,13 +227,13 @@ pub(crate) fn log_chance<L: LeafModel>(old: &Guide<'_, L>, new: &Guide<'_, L>) -
 }
 
 /// Logarithms of probabilities of what is made of pairs of nodes.
-struct Below<'a, L: LeafModel> {
+struct Below<'a, L: ConjugateLeaf> {
     old: &'a Guide<'a, L>,
     new: &'a Guide<'a, L>,
     logs: Vec<f64>,
 }
 
-impl<L: LeafModel> Below<'_, L> {
+impl<L: ConjugateLeaf> Below<'_, L> {
     fn get(&self, id: usize, at: usize) -> f64 {
         self.logs[id * self.old.nodes.len() + at]
     }
@@ -251,7 +257,7 @@ impl<L: LeafModel> Below<'_, L> {
     fn is_same(&self, id: usize, rule: Rule, old: Rule) -> bool {
         let gap = self.new.nodes[id].cut.map(|cut| cut.gap);
         let is_inside = gap.is_some_and(|(left, right)| left <= old.cut.rank && old.cut.rank < right);
-        rule.cut.dimension == old.cut.dimension && is_inside
+        rule.cut.feature == old.cut.feature && is_inside
     }
 
     fn edits(&self, id: usize, at: usize) -> f64 {
@@ -260,7 +266,7 @@ impl<L: LeafModel> Below<'_, L> {
         let inserts = made.map_or(NEVER, |((_, ids), cut)| cut.log_rule + self.both(ids, [at; 2]));
         let Some((old, children)) = self.old.split(at) else { return inserts };
         let [changes, shifts] = made.map_or([NEVER; 2], |((rule, ids), cut)| {
-            let is_along = rule.cut.dimension == old.cut.dimension;
+            let is_along = rule.cut.feature == old.cut.feature;
             let below = self.both(ids, children);
             [cut.log_rule + below, if is_along { cut.log_place + below } else { NEVER }]
         });
@@ -289,12 +295,13 @@ mod tests {
         let target = Target { table: &table, prior: &prior, leaf: &leaf };
         for seed in 0..12 {
             let mut stream = Stream::new(seed, 0);
-            let old = State::from_prior(&target, &mut stream, &Control::new()).unwrap();
+            let old = TreeWithRows::from_prior(&target, &mut stream, &Control::new()).unwrap();
             let old = Guide::new(&old);
             let n = 20_000;
             let mut found: HashMap<String, (f64, f64)> = HashMap::new();
             for _ in 0..n {
-                let (new, log_way) = draw(&old, Root::of_all(&table), &mut stream).expect("trees are small");
+                let (new, log_way) =
+                    draw(&old, SubtreeRoot::of_all(&table), &mut stream).expect("trees are small");
                 let name = name_of(&new.tree(), &table);
                 let (times, log_chance) =
                     found.entry(name).or_insert_with(|| (0.0, log_chance(&old, &Guide::new(&new))));

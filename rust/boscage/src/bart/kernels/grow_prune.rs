@@ -1,28 +1,27 @@
-//! Grow and prune (Pratola et al. 2013), decided from sums over leaves.
+//! `GrowPrune` (Pratola et al. 2013; section 4.3.2): grow and prune, decided from sums over leaves.
 //!
 //! A rule that grows a leaf is drawn from the prior, so that its density cancels; what is left of the Hastings
 //! ratio are the probabilities of splitting and stopping, the likelihoods of eq. 4.9, and how many leaves and
 //! nodes there were to choose from.
 
 use crate::bart::kernels::context::Context;
-use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::feature_order::DimensionOrder;
+use crate::bart::leaves::statistics::LeafStatistics;
 use crate::bart::state::row_passes::{extent, split_labels};
-use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
-use crate::bayes::mcmc::state::Rule;
+use crate::bart::state::tree::{Node, NodeKind, NodeLabel, TreeState, vary};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::TreePrior;
-use crate::bayes::smc::nodes::Cut;
+use crate::data::goes_right;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
 /// What a step works on.
 pub(crate) struct Work<'a, E> {
     pub(crate) tree: &'a mut TreeState,
-    pub(crate) evidence: E,
+    pub(crate) statistics: E,
 }
 
 /// Tries to grow or to prune, either with probability one half where both are possible.
-pub(crate) fn step<E: Evidence>(
+pub(crate) fn step<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
     stream: &mut Stream,
@@ -43,15 +42,15 @@ fn can_grow(tree: &TreeState) -> bool {
 }
 
 /// Logarithm of the ratio by which growing a leaf is accepted, and pruning its children refused.
-fn log_ratio<E: Evidence>(
-    (tree, evidence): (&TreeState, &E),
-    id: Label,
+fn log_ratio<E: LeafStatistics>(
+    (tree, statistics): (&TreeState, &E),
+    id: NodeLabel,
     children: &[(Node, E::Sum); 2],
     sum: E::Sum,
     context: &Context<'_>,
 ) -> f64 {
     let node = tree.get(id);
-    let likelihood = |n, sum| evidence.log_likelihood(n, sum);
+    let likelihood = |n, sum| statistics.log_likelihood(n, sum);
     let (log_split, log_stop) = context.odds.log_split_stop(node.depth);
     let mut ratio = log_split - log_stop - likelihood(node.n_rows, sum);
     for (child, sum) in children {
@@ -73,26 +72,32 @@ fn log_choose_prune(n: usize, can_grow: bool) -> f64 {
     (if can_grow { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
 }
 
-pub(crate) fn pick(mut ids: impl Iterator<Item = Label>, n: usize, stream: &mut Stream) -> Label {
+pub(crate) fn pick(mut ids: impl Iterator<Item = NodeLabel>, n: usize, stream: &mut Stream) -> NodeLabel {
     ids.nth(stream.below(n)).expect("one of those counted")
 }
 
-fn grow<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
+fn grow<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
     let tree = &mut *work.tree;
     let n_growable = tree.select(is_growable).count();
     let id = pick(tree.select(is_growable), n_growable, stream);
     let Some(Cutting { rule, n_left, sides: [left, right] }) =
-        draw_rule((tree, &work.evidence), id, context, stream)
+        draw_rule((tree, &work.statistics), id, context, stream)
     else {
         return false;
     };
-    let ranks = context.table.column(rule.cut.dimension).ranks();
+    let ranks = context.table.column(rule.cut.feature).ranks();
     let node = *tree.get(id);
-    let sum = work.evidence.sum(id);
+    let sum = work.statistics.sum(id);
     let splittable = splittable_sides(tree, id, rule.cut, [n_left, node.n_rows - n_left], context);
     let child = |n_rows, splittable, sum| {
-        let child =
-            Node { parent: Some(id), depth: node.depth + 1, n_rows, splittable, mu: 0.0, kind: Kind::Leaf };
+        let child = Node {
+            parent: Some(id),
+            depth: node.depth + 1,
+            n_rows,
+            splittable,
+            mu: 0.0,
+            kind: NodeKind::Leaf,
+        };
         (child, sum)
     };
     let children = [child(n_left, splittable[0], left), child(node.n_rows - n_left, splittable[1], right)];
@@ -102,7 +107,7 @@ fn grow<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count() + 1 - usize::from(parent_was);
     let n_new = splittable.iter().filter(|&&splittable| splittable).count();
     let could_grow = n_growable - 1 + n_new > 0 && tree.has_room(2);
-    let ratio = log_ratio((&*tree, &work.evidence), id, &children, sum, context)
+    let ratio = log_ratio((&*tree, &work.statistics), id, &children, sum, context)
         + log_choose_prune(n_prunable, could_grow)
         - log_choose_grow(n_growable, id != TreeState::ROOT);
     if !accept(ratio, stream) {
@@ -110,28 +115,28 @@ fn grow<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut
     }
     let ids = tree.grow(id, rule, children.map(|(child, _)| child));
     split_labels(&mut tree.labels, ranks, id, rule.cut.rank, ids);
-    work.evidence.grown(tree.nodes.len(), id, [(ids[0], left), (ids[1], right)]);
+    work.statistics.grown(tree.nodes.len(), id, [(ids[0], left), (ids[1], right)]);
     true
 }
 
-fn prune<E: Evidence>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
+fn prune<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, stream: &mut Stream) -> bool {
     let tree = &mut *work.tree;
     let could_grow = can_grow(tree);
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count();
     let id = pick(tree.select(|node| tree.is_prunable(node)), n_prunable, stream);
     let (_, ids) = tree.cut(id);
-    let children = ids.map(|id| (*tree.get(id), work.evidence.sum(id)));
+    let children = ids.map(|id| (*tree.get(id), work.statistics.sum(id)));
     let sum = E::join(children[0].1, children[1].1);
     let lost = children.iter().filter(|(child, _)| child.splittable).count();
     let n_growable = tree.select(is_growable).count() + 1 - lost;
-    let ratio = log_ratio((&*tree, &work.evidence), id, &children, sum, context)
+    let ratio = log_ratio((&*tree, &work.statistics), id, &children, sum, context)
         + log_choose_prune(n_prunable, could_grow)
         - log_choose_grow(n_growable, id != TreeState::ROOT);
     if !accept(-ratio, stream) {
         return false;
     }
     tree.prune(id);
-    work.evidence.pruned(&mut tree.labels, ids, (id, sum));
+    work.statistics.pruned(&mut tree.labels, ids, (id, sum));
     true
 }
 
@@ -142,29 +147,29 @@ struct Cutting<S> {
     sides: [S; 2],
 }
 
-/// A rule from the prior: a dimension of those that vary in the leaf, and a place in its extent.
-fn draw_rule<E: Evidence>(
-    (tree, evidence): (&TreeState, &E),
-    id: Label,
+/// A rule from the prior: a feature of those that vary in the leaf, and a place in its extent.
+fn draw_rule<E: LeafStatistics>(
+    (tree, statistics): (&TreeState, &E),
+    id: NodeLabel,
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> Option<Cutting<E::Sum>> {
-    let mut order = DimensionOrder::new(context);
-    while let Some(dimension) = order.next(stream) {
-        let column = context.table.column(dimension);
+    let mut order = context.feature_order();
+    while let Some(feature) = order.next(stream) {
+        let column = context.table.column(feature);
         let cutting = |threshold: f64| {
-            let cut = Cut { dimension, rank: column.last_rank_below(threshold) };
-            let (n_left, sides) = evidence.part(tree, id, column.ranks(), cut.rank);
+            let cut = RankCut { feature, rank: column.last_rank_below(threshold) };
+            let (n_left, sides) = statistics.part(tree, id, column.ranks(), cut.rank);
             Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
         // A place in the leaf's cell that parts its rows is uniform in their extent; that spares a pass.
-        let (low, high) = cell(tree, id, dimension, column.ends());
+        let (low, high) = cell(tree, id, feature, column.ends());
         if low >= high {
             continue;
         }
         let u = stream.unit();
         // Where nearly all rows have one value, the few others tell whether a pass over the node's rows is worth it.
-        let uncommon = context.table.ties().uncommon(dimension);
+        let uncommon = context.table.ties().uncommon(feature);
         if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
             continue;
         }
@@ -180,17 +185,17 @@ fn draw_rule<E: Evidence>(
     None
 }
 
-/// The range of a dimension that the cuts above a node leave of another range.
+/// The range of a feature that the cuts above a node leave of another range.
 pub(crate) fn cell(
     tree: &TreeState,
-    id: Label,
-    dimension: u32,
+    id: NodeLabel,
+    feature: u32,
     (mut low, mut high): (f64, f64),
 ) -> (f64, f64) {
     let mut below = id;
     while let Some(parent) = tree.get(below).parent {
-        if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
-            && rule.cut.dimension == dimension
+        if let NodeKind::Inner(rule, [left, _]) = tree.get(parent).kind
+            && rule.cut.feature == feature
         {
             if below == left {
                 high = high.min(rule.threshold);
@@ -206,15 +211,16 @@ pub(crate) fn cell(
 /// Whether the rows on each side of a cut can be split again.
 fn splittable_sides(
     tree: &TreeState,
-    id: Label,
-    cut: Cut,
+    id: NodeLabel,
+    cut: RankCut,
     n_rows: [u32; 2],
     context: &Context<'_>,
 ) -> [bool; 2] {
-    let ranks = context.table.column(cut.dimension).ranks();
+    let ranks = context.table.column(cut.feature).ranks();
     std::array::from_fn(|side| {
-        let is_in =
-            |row: u32| tree.labels[row as usize] == id && usize::from(ranks[row as usize] > cut.rank) == side;
+        let is_in = |row: u32| {
+            tree.labels[row as usize] == id && usize::from(goes_right(ranks[row as usize], cut.rank)) == side
+        };
         vary(context.table, n_rows[side], is_in)
     })
 }

@@ -4,56 +4,57 @@
 //! survives until they are. The node is drawn uniformly from all nodes, so a tree's weight is over their number.
 
 use crate::bart::kernels::context::Context;
-use crate::bart::kernels::whole_tree::{alone, bare, fits, same_cuts};
+use crate::bart::kernels::particle_gibbs::one_island;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::subtree;
+use crate::bart::state::subtree::{fits, same_cuts, without_statistics};
 use crate::bart::state::tree::TreeState;
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::proposals::Proposal;
-use crate::bayes::smc::{Expansion, SmcSettings};
+use crate::bayes::smc::settings::{Expansion, SmcSettings};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// Dimensions whose cuts are weighed in a node, however many there are: enough for what is in most data.
-const DIMENSIONS: usize = 10;
+/// Features whose cuts are weighed in a node, however many there are: enough for what is in most data.
+const FEATURES: usize = 10;
 
 /// Nodes that are tried one after the other.
 const NODES: usize = 4;
 
 /// The tree with other subtrees, if any were drawn.
-pub(crate) fn regrow<L: LeafModel>(
+pub(crate) fn regrow<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
     context: &Context<'_>,
     settings: &BartSettings,
     stream: &mut Stream,
-) -> Result<Option<Tree<L::Stats>>> {
+) -> Result<Option<PreorderTree<L::Stats>>> {
     let target = Target { table: context.table, prior: context.odds, leaf };
-    let old = bare(tree, leaf);
+    let old = without_statistics(tree, leaf);
     let mut new = old.clone();
     for _ in 0..NODES {
         let top = stream.below(new.nodes.len());
         let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
-        // Reversible: to refuse what is too large keeps it so.
+        // A reversible kernel that rejects all larger trees stays so.
         new = Some(drawn).filter(fits).unwrap_or(new);
     }
     Ok(Some(new).filter(|new| !same_cuts(new, &old)))
 }
 
 /// The tree with the subtree of a node drawn anew.
-fn below<L: LeafModel>(
+fn below<L: ConjugateLeaf>(
     (target, control): (&Target<'_, L>, &Control),
-    (tree, top): (&Tree<L::Stats>, usize),
+    (tree, top): (&PreorderTree<L::Stats>, usize),
     n_particles: usize,
     stream: &mut Stream,
-) -> Result<Tree<L::Stats>> {
+) -> Result<PreorderTree<L::Stats>> {
     let smc = SmcSettings {
         n_particles,
-        proposal: Proposal::Exploring(DIMENSIONS),
+        proposal: Proposal::Exploring(FEATURES),
         // Without resampling the order of decisions does not matter.
         expansion: Expansion::Layer,
         ess_threshold: 0.0,
@@ -64,7 +65,7 @@ fn below<L: LeafModel>(
     let own = top..subtree::end(tree, top);
     let retained = subtree::cut_out(tree, &own);
     let at = (subtree::root(tree, top, target.table), &retained);
-    let mut island = alone(target, &smc, at, control)?;
+    let mut island = one_island(target, &smc, at, control)?;
     let others = tree.nodes.len() - own.len();
     for (weight, tree) in island.weights.iter_mut().zip(&island.trees) {
         *weight /= (others + tree.nodes.len()) as f64;

@@ -4,11 +4,10 @@
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::{Work, cell, pick};
 use crate::bart::kernels::shift_inner;
-use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
-use crate::bayes::mcmc::state::Rule;
+use crate::bart::leaves::statistics::LeafStatistics;
+use crate::bart::state::tree::{Node, NodeKind, NodeLabel, TreeState, vary};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::TreePrior;
-use crate::bayes::smc::nodes::Cut;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
@@ -18,7 +17,7 @@ const LOG_STEPS: f64 = 4.6;
 /// Tries to move the threshold of a node; None if there is none. The node is drawn from as many as there will be, the
 /// step from a symmetric law, and the prior is uniform in the node's extent, which stays; so likelihoods decide, and
 /// what the prior says of the nodes below.
-pub(crate) fn shift<E: Evidence>(
+pub(crate) fn shift<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
     stream: &mut Stream,
@@ -40,21 +39,21 @@ pub(crate) fn shift<E: Evidence>(
 }
 
 /// The same of a given node whose children are leaves, and a given step.
-fn shift_between_leaves<E: Evidence>(
+fn shift_between_leaves<E: LeafStatistics>(
     work: &mut Work<'_, E>,
-    (id, new): (Label, Rule),
+    (id, new): (NodeLabel, Rule),
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> bool {
     let tree = &mut *work.tree;
     let (old, children) = tree.cut(id);
-    let column = context.table.column(new.cut.dimension);
+    let column = context.table.column(new.cut.feature);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
     let rows = column.between(low, high);
     // Between both places all rows leave one child for the other.
     let [left, right] = children;
     let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
-    let (n_moved, [moved, rest]) = work.evidence.among(&tree.labels, from, rows);
+    let (n_moved, [moved, rest]) = work.statistics.among(&tree.labels, from, rows);
     let [giver, taker] = [from, to].map(|id| *tree.get(id));
     if n_moved == giver.n_rows {
         return false;
@@ -76,32 +75,32 @@ fn shift_between_leaves<E: Evidence>(
             ..taker
         },
     ];
-    let joined = E::join(work.evidence.sum(to), moved);
+    let joined = E::join(work.statistics.sum(to), moved);
     let weight = |node: &Node, sum| {
         let stop = if node.splittable { context.odds.log_split_stop(node.depth).1 } else { 0.0 };
-        stop + work.evidence.log_likelihood(node.n_rows, sum)
+        stop + work.statistics.log_likelihood(node.n_rows, sum)
     };
     let ratio = weight(&after[0], rest) + weight(&after[1], joined)
-        - weight(&giver, work.evidence.sum(from))
-        - weight(&taker, work.evidence.sum(to));
+        - weight(&giver, work.statistics.sum(from))
+        - weight(&taker, work.statistics.sum(to));
     if !accept(ratio, stream) {
         return false;
     }
-    tree.nodes[id as usize].kind = Kind::Inner(new, children);
+    tree.nodes[id as usize].kind = NodeKind::Inner(new, children);
     [tree.nodes[from as usize], tree.nodes[to as usize]] = after;
-    work.evidence.moved(&mut tree.labels, rows, (from, rest), (to, joined));
+    work.statistics.moved(&mut tree.labels, rows, (from, rest), (to, joined));
     true
 }
 
 /// The rule with its threshold moved, if it stays within the node's cell.
-fn step(tree: &TreeState, id: Label, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
+fn step(tree: &TreeState, id: NodeLabel, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
     let (Rule { cut, threshold }, _) = tree.cut(id);
-    let column = context.table.column(cut.dimension);
-    let (low, high) = cell(tree, id, cut.dimension, column.ends());
+    let column = context.table.column(cut.feature);
+    let (low, high) = cell(tree, id, cut.feature, column.ends());
     let u = stream.unit() - 0.5;
     let share = u * libm::exp(-LOG_STEPS * stream.unit());
     // Halves, since the difference of large numbers need not be finite.
     let threshold = threshold + 2.0 * share * (0.5 * high - 0.5 * low);
     let inside = low <= threshold && threshold < high;
-    inside.then(|| Rule { cut: Cut { rank: column.last_rank_below(threshold), ..cut }, threshold })
+    inside.then(|| Rule { cut: RankCut { rank: column.last_rank_below(threshold), ..cut }, threshold })
 }

@@ -1,56 +1,49 @@
 //! Shifts of cuts with other cuts below them: rows between the old and the new place go down the other side. What the
-//! prior says of the cuts below depends on their rows, too: on how far these reach, and on which dimensions vary.
+//! prior says of the cuts below depends on their rows, too: on how far these reach, and on which features vary.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::Work;
-use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Kind, Label, Node, TreeState, vary};
+use crate::bart::leaves::statistics::LeafStatistics;
+use crate::bart::state::tree::{Node, NodeKind, NodeLabel, Transfer, TreeState, vary};
 use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
-use crate::bayes::mcmc::state::Rule;
+use crate::bayes::cuts::Rule;
 use crate::bayes::prior::TreePrior;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// A row that goes from one leaf to another.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Transfer {
-    pub(crate) row: u32,
-    pub(crate) from: Label,
-    pub(crate) to: Label,
-}
-
-/// Whether it costs little to ask which dimensions vary in a node. Those without ties vary in any two rows.
+/// Whether it costs little to ask which features vary in a node. Those without ties vary in any two rows.
 pub(crate) fn is_cheap(table: &SortedColumns) -> bool {
     /// So many columns are asked about in less time than a tree is summed over.
-    const MOST_TIED: usize = 64;
-    table.ties().varying.len() <= MOST_TIED
+    const MAX_TIED: usize = 64;
+    table.ties().varying.len() <= MAX_TIED
 }
 
 /// Tries to give a node another threshold, drawn from a symmetric law.
-pub(crate) fn shift_above<E: Evidence>(
+pub(crate) fn shift_above<E: LeafStatistics>(
     work: &mut Work<'_, E>,
-    (id, new): (Label, Rule),
+    (id, new): (NodeLabel, Rule),
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> bool {
-    let Work { tree, evidence } = work;
+    let Work { tree, statistics } = work;
     let transfers = rows_between(tree, id, new, context.table);
     let below = nodes_below(tree, id);
-    let sums = evidence.after(&transfers);
+    let sums = statistics.after(&transfers);
     let old_nodes = tree.nodes.clone();
-    let before = Terms::new(tree, &below, |leaf, n| evidence.log_likelihood(n, evidence.sum(leaf)), context);
+    let before =
+        Terms::new(tree, &below, |leaf, n| statistics.log_likelihood(n, statistics.sum(leaf)), context);
     redirect(tree, (id, new), &transfers);
     let all_have_rows = below.iter().all(|&node| tree.get(node).n_rows > 0);
     let made = all_have_rows && {
         find_splittable(tree, &old_nodes, &below, context.table);
-        let log_likelihood = |leaf, n| evidence.log_likelihood(n, sums[leaf as usize]);
+        let log_likelihood = |leaf, n| statistics.log_likelihood(n, sums[leaf as usize]);
         let after = Terms::new(tree, &below, log_likelihood, context);
         accept(after.log_ratio(&before, context), stream)
     };
     if made {
-        evidence.rerouted(&transfers, sums);
+        statistics.rerouted(&transfers, sums);
     } else {
         tree.nodes = old_nodes;
         for Transfer { row, from, .. } in transfers {
@@ -61,13 +54,13 @@ pub(crate) fn shift_above<E: Evidence>(
 }
 
 /// The rows between the old and the new place of a cut, with the leaves that they leave and come to.
-fn rows_between(tree: &TreeState, id: Label, new: Rule, table: &SortedColumns) -> Vec<Transfer> {
+fn rows_between(tree: &TreeState, id: NodeLabel, new: Rule, table: &SortedColumns) -> Vec<Transfer> {
     let (old, [left, right]) = tree.cut(id);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
     let (giver, taker) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
     let rows = TreeRows::new(tree);
     let is_in_giver = rows.is_in(giver);
-    let between = table.column(new.cut.dimension).between(low, high);
+    let between = table.column(new.cut.feature).between(low, high);
     let mut transfers = Vec::with_capacity(between.len());
     for &row in between.iter().filter(|&&row| is_in_giver(row)) {
         let (from, to) = (tree.labels[row as usize], tree.leaf_below(taker, row, table));
@@ -77,11 +70,11 @@ fn rows_between(tree: &TreeState, id: Label, new: Rule, table: &SortedColumns) -
 }
 
 /// The nodes below another, parents before their children.
-fn nodes_below(tree: &TreeState, id: Label) -> Vec<Label> {
+fn nodes_below(tree: &TreeState, id: NodeLabel) -> Vec<NodeLabel> {
     let mut found = Vec::new();
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {
-        if let Kind::Inner(_, children) = tree.get(id).kind {
+        if let NodeKind::Inner(_, children) = tree.get(id).kind {
             found.extend(children);
             stack.extend(children);
         }
@@ -90,9 +83,9 @@ fn nodes_below(tree: &TreeState, id: Label) -> Vec<Label> {
 }
 
 /// Moves the cut of a node, and rows with it.
-fn redirect(tree: &mut TreeState, (id, new): (Label, Rule), transfers: &[Transfer]) {
+fn redirect(tree: &mut TreeState, (id, new): (NodeLabel, Rule), transfers: &[Transfer]) {
     let (_, children) = tree.cut(id);
-    tree.nodes[id as usize].kind = Kind::Inner(new, children);
+    tree.nodes[id as usize].kind = NodeKind::Inner(new, children);
     for &Transfer { row, from, to } in transfers {
         tree.labels[row as usize] = to;
         for (leaf, change) in [(from, -1), (to, 1)] {
@@ -107,7 +100,7 @@ fn redirect(tree: &mut TreeState, (id, new): (Label, Rule), transfers: &[Transfe
 }
 
 /// Finds which leaves can be split, where rows came to one that could not or left one that could.
-fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[Label], table: &SortedColumns) {
+fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[NodeLabel], table: &SortedColumns) {
     for &id in below {
         let (node, old) = (*tree.get(id), old[id as usize]);
         if node.is_leaf() && node.n_rows != old.n_rows && old.splittable == (node.n_rows < old.n_rows) {
@@ -123,23 +116,23 @@ struct Terms {
     /// Logarithm of likelihoods, of stopping where leaves could be split, and of the density of thresholds within the
     /// extents of their rows.
     log_sum: f64,
-    /// Dimensions that do not vary, by inner node; nothing where columns have no ties, so that all do.
+    /// Features that do not vary, by inner node; nothing where columns have no ties, so that all do.
     constant: Vec<Vec<u32>>,
 }
 
 impl Terms {
     fn new(
         tree: &TreeState,
-        below: &[Label],
-        log_likelihood: impl Fn(Label, u32) -> f64,
+        below: &[NodeLabel],
+        log_likelihood: impl Fn(NodeLabel, u32) -> f64,
         context: &Context<'_>,
     ) -> Self {
         let table = context.table;
         let rows = TreeRows::new(tree);
-        let of_node = |&id: &Label| match *tree.get(id) {
-            Node { kind: Kind::Inner(rule, _), .. } => {
-                let (low, high) = extent(tree, id, rule.cut.dimension, &rows, table);
-                -table.column(rule.cut.dimension).log_extent(low, high)
+        let of_node = |&id: &NodeLabel| match *tree.get(id) {
+            Node { kind: NodeKind::Inner(rule, _), .. } => {
+                let (low, high) = extent(tree, id, rule.cut.feature, &rows, table);
+                -table.column(rule.cut.feature).log_extent(low, high)
             }
             Node { n_rows, splittable, depth, .. } => {
                 let log_stop = if splittable { context.odds.log_split_stop(depth).1 } else { 0.0 };
@@ -167,13 +160,13 @@ impl Terms {
 /// The lowest and highest rank of a node's rows, looked for from the ends of its cell.
 fn extent(
     tree: &TreeState,
-    id: Label,
-    dimension: u32,
+    id: NodeLabel,
+    feature: u32,
     rows: &TreeRows<'_>,
     table: &SortedColumns,
 ) -> (u32, u32) {
-    let column = table.column(dimension);
-    let (low, high) = rank_cell(tree, table, id, dimension);
+    let column = table.column(feature);
+    let (low, high) = rank_cell(tree, table, id, feature);
     let (within, is_in) = (&column.order()[column.places(low, high)], rows.is_in(id));
     let first = within.iter().find(|&&row| is_in(row));
     let last = within.iter().rfind(|&&row| is_in(row));
@@ -181,7 +174,7 @@ fn extent(
     (rank(first), rank(last))
 }
 
-/// Logarithm of the weight of the dimensions that vary, up to a constant.
+/// Logarithm of the weight of the features that vary, up to a constant.
 fn log_weight(constant: &[u32], context: &Context<'_>) -> f64 {
     let Some(logs) = context.odds.log_weights() else {
         return libm::log((context.table.n_features() - constant.len()) as f64);
@@ -198,7 +191,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::bart::backfitting::normal::Forest;
+    use crate::bart::backfitting::normal::NormalForest;
     use crate::bart::kernels::context::Odds;
     use crate::bart::kernels::shift::shift;
     use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
@@ -244,7 +237,8 @@ mod tests {
         let mut stream = Stream::new(5, 0);
         let mut draw = || {
             let setting = (table, &settings, odds);
-            let forest = Forest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, &control);
+            let forest =
+                NormalForest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, &control);
             forest.unwrap().trees.remove(0)
         };
         let mut tree = draw();
@@ -257,13 +251,13 @@ mod tests {
         tree.labels.iter().zip(TARGETS).for_each(|(&at, target)| sums[at as usize] += target);
         let mut visits = Visits::new(n);
         for _ in 0..n {
-            let evidence = NormalLeaves {
+            let statistics = NormalLeaves {
                 likelihoods: &likelihoods,
                 residuals: &mut residuals,
                 sums: &mut sums,
                 counted: &mut counted,
             };
-            shift(&mut Work { tree: &mut tree, evidence }, &context, &mut stream);
+            shift(&mut Work { tree: &mut tree, statistics }, &context, &mut stream);
             visits.note(tree_name(&tree, table));
         }
         tree.check(table);
@@ -271,7 +265,7 @@ mod tests {
     }
 
     /// Trees of a shape as often as the recursion over sets of rows says, given the shape: where cuts below have the
-    /// same dimension or another, whichever dimensions vary there.
+    /// same feature or another, whichever features vary there.
     #[test]
     fn shifts_have_the_posterior_given_all_but_thresholds() {
         let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
@@ -296,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Which dimensions vary below is not asked where many have ties: only cuts above leaves are shifted.
+    /// Which features vary below is not asked where many have ties: only cuts above leaves are shifted.
     #[test]
     fn cuts_above_others_stay_where_many_columns_have_ties() {
         let table = table(70);

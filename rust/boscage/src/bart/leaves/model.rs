@@ -1,12 +1,12 @@
 //! Leaves of any kind: what is observed need not be normal.
 
+use crate::data::goes_right;
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bart::kernels::shift_inner::Transfer;
-use crate::bart::leaves::statistics::Evidence;
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::leaves::statistics::LeafStatistics;
+use crate::bart::state::tree::{NodeLabel, Transfer, TreeState};
 use crate::bayes;
 use crate::error::Result;
 use crate::random::keyed::Stream;
@@ -79,9 +79,9 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     }
 }
 
-impl<M: LeafModel> bayes::leaf::model::LeafModel for RowStats<'_, M> {
+impl<M: LeafModel> bayes::leaf::model::ConjugateLeaf for RowStats<'_, M> {
     type Stats = M::Stats;
-    type Sweep<'a>
+    type MovingCut<'a>
         = BothSides<'a, M>
     where
         Self: 'a;
@@ -102,7 +102,7 @@ impl<M: LeafModel> bayes::leaf::model::LeafModel for RowStats<'_, M> {
         self.log_marginal(*stats)
     }
 
-    fn sweep<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
+    fn moving_cut<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
         BothSides { rows: self, all: *all, left: M::Stats::default() }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) struct BothSides<'a, M: LeafModel> {
     left: M::Stats,
 }
 
-impl<M: LeafModel> bayes::leaf::model::Sweep for BothSides<'_, M> {
+impl<M: LeafModel> bayes::leaf::model::MovingCut for BothSides<'_, M> {
     fn shift(&mut self, row: u32) {
         self.left = self.left + self.rows.stats[row as usize];
     }
@@ -132,10 +132,10 @@ pub(crate) struct NodeStats<'a, M: LeafModel> {
     pub(crate) by_node: &'a mut Vec<M::Stats>,
 }
 
-impl<M: LeafModel> Evidence for NodeStats<'_, M> {
+impl<M: LeafModel> LeafStatistics for NodeStats<'_, M> {
     type Sum = M::Stats;
 
-    fn sum(&self, id: Label) -> M::Stats {
+    fn sum(&self, id: NodeLabel) -> M::Stats {
         self.by_node[id as usize]
     }
 
@@ -147,11 +147,11 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         self.rows.log_marginal(sum)
     }
 
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {
+    fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [M::Stats; 2]) {
         let (mut n_left, mut sides) = (0, [M::Stats::default(); 2]);
         for ((&at, &own), &stats) in tree.labels.iter().zip(ranks).zip(self.rows.stats) {
             if at == id {
-                let side = usize::from(own > rank);
+                let side = usize::from(goes_right(own, rank));
                 sides[side] = sides[side] + stats;
                 n_left += u32::from(side == 0);
             }
@@ -159,7 +159,7 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         (n_left, sides)
     }
 
-    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [M::Stats; 2]) {
+    fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [M::Stats; 2]) {
         let (mut n, mut inside) = (0, M::Stats::default());
         for &row in rows {
             if labels[row as usize] == id {
@@ -170,7 +170,13 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         (n, [inside, self.sum(id) - inside])
     }
 
-    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, M::Stats), to: (Label, M::Stats)) {
+    fn moved(
+        &mut self,
+        labels: &mut [NodeLabel],
+        rows: &[u32],
+        from: (NodeLabel, M::Stats),
+        to: (NodeLabel, M::Stats),
+    ) {
         for &row in rows {
             let at = &mut labels[row as usize];
             *at = if *at == from.0 { to.0 } else { *at };
@@ -193,14 +199,19 @@ impl<M: LeafModel> Evidence for NodeStats<'_, M> {
         *self.by_node = sums;
     }
 
-    fn grown(&mut self, n_nodes: usize, _: Label, children: [(Label, M::Stats); 2]) {
+    fn grown(&mut self, n_nodes: usize, _: NodeLabel, children: [(NodeLabel, M::Stats); 2]) {
         self.by_node.resize(n_nodes, M::Stats::default());
         for (child, sum) in children {
             self.by_node[child as usize] = sum;
         }
     }
 
-    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], (parent, sum): (Label, M::Stats)) {
+    fn pruned(
+        &mut self,
+        labels: &mut [NodeLabel],
+        children: [NodeLabel; 2],
+        (parent, sum): (NodeLabel, M::Stats),
+    ) {
         for at in labels {
             *at = if children.contains(at) { parent } else { *at };
         }

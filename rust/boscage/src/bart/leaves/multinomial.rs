@@ -4,14 +4,13 @@
 //! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
 //! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::N_MOVES;
+use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::{Events, LogGamma, finite_exp};
-use crate::bart::sampler::Sampler;
+use crate::bart::sampler::ChainState;
 use crate::bart::state::tree::TreeState;
-use crate::bayes::mcmc::Acceptance;
 use crate::control::Control;
 use crate::error::Result;
 use crate::math::logs::log_sum_exp;
@@ -56,7 +55,7 @@ impl LeafModel for OneClass {
 #[derive(Debug)]
 pub(crate) struct Multinomial<'a> {
     /// By class.
-    pub(crate) forests: Vec<ModelForest<'a, OneClass>>,
+    pub(crate) forests: Vec<GeneralForest<'a, OneClass>>,
     pub(crate) classes: Vec<OneClass>,
 }
 
@@ -70,7 +69,7 @@ impl Multinomial<'_> {
     }
 }
 
-impl Sampler for Multinomial<'_> {
+impl ChainState for Multinomial<'_> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         for row in 0..self.n_rows() {
             let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));
@@ -103,12 +102,9 @@ impl Sampler for Multinomial<'_> {
         (0..self.n_rows()).map(of_row).sum()
     }
 
-    fn acceptance(&self) -> [Acceptance; N_MOVES] {
-        let mut all = [Acceptance::default(); N_MOVES];
-        for (i, of_move) in all.iter_mut().enumerate() {
-            of_move.tried = self.forests.iter().map(|forest| forest.acceptance[i].tried).sum();
-            of_move.made = self.forests.iter().map(|forest| forest.acceptance[i].made).sum();
-        }
+    fn acceptance(&self) -> StepCounts {
+        let mut all = StepCounts::default();
+        self.forests.iter().for_each(|forest| all.add(&forest.acceptance));
         all
     }
 
@@ -116,7 +112,7 @@ impl Sampler for Multinomial<'_> {
         self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
     }
 
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: [Acceptance; N_MOVES]) -> bool {
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
         if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
             return false;
@@ -126,7 +122,7 @@ impl Sampler for Multinomial<'_> {
             forest.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
             forest.sums.copy_from_slice(numbers);
             // Only their total is asked for.
-            forest.acceptance = Default::default();
+            forest.acceptance = StepCounts::default();
         }
         self.forests[0].acceptance = acceptance;
         true

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::random::keyed::Stream;
 
-use crate::bart::state::row_passes::{LANES, total};
+use crate::bart::state::row_passes::total;
+use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
 /// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
@@ -84,9 +85,9 @@ pub(crate) struct Sum {
     sum: f64,
 }
 
-impl LeafModel for ResidualLeaf<'_> {
+impl ConjugateLeaf for ResidualLeaf<'_> {
     type Stats = Sum;
-    type Sweep<'a>
+    type MovingCut<'a>
         = SumSweep<'a>
     where
         Self: 'a;
@@ -122,7 +123,7 @@ impl LeafModel for ResidualLeaf<'_> {
         self.posterior.log_likelihood(stats.n, stats.sum)
     }
 
-    fn sweep<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
+    fn moving_cut<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
         SumSweep { model: self, all: *all, left: Sum::default() }
     }
 }
@@ -135,7 +136,7 @@ pub(crate) struct SumSweep<'a> {
     left: Sum,
 }
 
-impl Sweep for SumSweep<'_> {
+impl MovingCut for SumSweep<'_> {
     fn shift(&mut self, row: u32) {
         self.model.add(&mut self.left, row);
     }

@@ -1,17 +1,16 @@
 //! What growing, pruning and shifting ask about rows: statistics of leaves, and what is added up when one is split.
 
-use crate::bart::kernels::shift_inner::Transfer;
 use crate::bart::leaves::normal::LeafLikelihoods;
 use crate::bart::state::row_passes::{among, join_labels, only_if, part};
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::state::tree::{NodeLabel, Transfer, TreeState};
 
 /// Statistics of a tree's leaves, by node, given the other trees.
-pub(crate) trait Evidence {
+pub(crate) trait LeafStatistics {
     /// Statistics of a set of rows.
     type Sum: Copy;
 
     /// Those of a leaf.
-    fn sum(&self, id: Label) -> Self::Sum;
+    fn sum(&self, id: NodeLabel) -> Self::Sum;
 
     /// Those of two leaves together.
     fn join(a: Self::Sum, b: Self::Sum) -> Self::Sum;
@@ -20,13 +19,19 @@ pub(crate) trait Evidence {
     fn log_likelihood(&self, n: u32, sum: Self::Sum) -> f64;
 
     /// Of a leaf's rows, how many are not above a rank; and statistics of these and of the others.
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
+    fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
 
     /// Of some rows those in a leaf: how many, and statistics of these and of the leaf's other rows.
-    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [Self::Sum; 2]);
+    fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [Self::Sum; 2]);
 
     /// Of some rows those in one leaf go over to another; both then have these statistics.
-    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, Self::Sum), to: (Label, Self::Sum));
+    fn moved(
+        &mut self,
+        labels: &mut [NodeLabel],
+        rows: &[u32],
+        from: (NodeLabel, Self::Sum),
+        to: (NodeLabel, Self::Sum),
+    );
 
     /// All statistics, by node, as they will be when rows have gone to other leaves.
     fn after(&self, transfers: &[Transfer]) -> Vec<Self::Sum>;
@@ -35,10 +40,10 @@ pub(crate) trait Evidence {
     fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<Self::Sum>);
 
     /// A leaf was split, so that its labels are those of these new leaves.
-    fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, Self::Sum); 2]);
+    fn grown(&mut self, n_nodes: usize, id: NodeLabel, children: [(NodeLabel, Self::Sum); 2]);
 
     /// Two leaves become their parent, and take its label.
-    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], parent: (Label, Self::Sum));
+    fn pruned(&mut self, labels: &mut [NodeLabel], children: [NodeLabel; 2], parent: (NodeLabel, Self::Sum));
 }
 
 /// Normal leaves: sums of partial residuals (eq. 4.7), and by node the values that are still in the residuals.
@@ -49,10 +54,10 @@ pub(crate) struct NormalLeaves<'a> {
     pub(crate) counted: &'a mut Vec<f64>,
 }
 
-impl Evidence for NormalLeaves<'_> {
+impl LeafStatistics for NormalLeaves<'_> {
     type Sum = f64;
 
-    fn sum(&self, id: Label) -> f64 {
+    fn sum(&self, id: NodeLabel) -> f64 {
         self.sums[id as usize]
     }
 
@@ -64,19 +69,25 @@ impl Evidence for NormalLeaves<'_> {
         self.likelihoods.log(n, sum)
     }
 
-    fn part(&self, tree: &TreeState, id: Label, ranks: &[u32], rank: u32) -> (u32, [f64; 2]) {
+    fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [f64; 2]) {
         let (n_left, left) = part(self.residuals, ranks, &tree.labels, id, rank);
         let left = left + f64::from(n_left) * self.counted[id as usize];
         (n_left, [left, self.sum(id) - left])
     }
 
-    fn among(&self, labels: &[Label], id: Label, rows: &[u32]) -> (u32, [f64; 2]) {
+    fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [f64; 2]) {
         let (n, sum) = among(self.residuals, rows, labels, id);
         let sum = sum + f64::from(n) * self.counted[id as usize];
         (n, [sum, self.sum(id) - sum])
     }
 
-    fn moved(&mut self, labels: &mut [Label], rows: &[u32], from: (Label, f64), to: (Label, f64)) {
+    fn moved(
+        &mut self,
+        labels: &mut [NodeLabel],
+        rows: &[u32],
+        from: (NodeLabel, f64),
+        to: (NodeLabel, f64),
+    ) {
         let change = self.counted[from.0 as usize] - self.counted[to.0 as usize];
         for &row in rows {
             let at = &mut labels[row as usize];
@@ -104,7 +115,7 @@ impl Evidence for NormalLeaves<'_> {
         *self.sums = sums;
     }
 
-    fn grown(&mut self, n_nodes: usize, id: Label, children: [(Label, f64); 2]) {
+    fn grown(&mut self, n_nodes: usize, id: NodeLabel, children: [(NodeLabel, f64); 2]) {
         let value = self.counted[id as usize];
         self.sums.resize(n_nodes, 0.0);
         self.counted.resize(n_nodes, 0.0);
@@ -113,7 +124,12 @@ impl Evidence for NormalLeaves<'_> {
         }
     }
 
-    fn pruned(&mut self, labels: &mut [Label], children: [Label; 2], (parent, sum): (Label, f64)) {
+    fn pruned(
+        &mut self,
+        labels: &mut [NodeLabel],
+        children: [NodeLabel; 2],
+        (parent, sum): (NodeLabel, f64),
+    ) {
         let values = children.map(|id| (id, self.counted[id as usize]));
         join_labels(labels, self.residuals, values, parent);
         (self.sums[parent as usize], self.counted[parent as usize]) = (sum, 0.0);

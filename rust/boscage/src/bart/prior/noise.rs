@@ -1,8 +1,9 @@
 //! Variances: their prior, for the noise fixed by an over-estimate (thesis section 4.2.4), and its conjugate update.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use std::f64::consts::PI;
 
 use crate::data::Rows;
+use crate::math::special_functions::chi_square_quantile;
 use crate::random::distributions::chi_square;
 use crate::random::keyed::Stream;
 
@@ -21,7 +22,7 @@ impl VariancePrior {
         Self { nu, lambda: scale / nu }
     }
 
-    /// A draw of `sigma` given the squares of `n` residuals.
+    /// A draw of `sigma` given the squares of `n` residuals (Algorithm 4.1, line 4).
     pub(crate) fn draw(&self, n: usize, squares: f64, stream: &mut Stream) -> f64 {
         let scale = self.nu * self.lambda + squares;
         (scale / chi_square(self.nu + n as f64, stream)).sqrt()
@@ -31,9 +32,9 @@ impl VariancePrior {
 /// The standard deviation about a least squares fit, or about the mean where rows are too few for that, or
 /// features so many that it would take longer than sampling.
 pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
-    const MOST_WORK: usize = 1 << 30;
+    const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());
-    let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MOST_WORK;
+    let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MAX_WORK;
     let columns = if few { p } else { 0 };
     let mut basis: Vec<Vec<f64>> = vec![vec![1.0; n]];
     basis.extend((0..columns).map(|d| scaled((0..n).map(|i| rows.at(i, d)).collect())));
@@ -75,70 +76,6 @@ fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
     rank
 }
 
-/// `P(x <= quantile) = p` for a chi-square variable, by bisection.
-fn chi_square_quantile(p: f64, df: f64) -> f64 {
-    let cdf = |x: f64| regularised_gamma(0.5 * df, 0.5 * x);
-    libm::exp(bisect(|x| cdf(libm::exp(x)) < p, (-700.0, 700.0)))
-}
-
-/// The standard normal quantile.
-pub(crate) fn normal_quantile(p: f64) -> f64 {
-    bisect(|x| normal_cdf(x) < p, (-40.0, 40.0))
-}
-
-/// The standard normal distribution function.
-pub(crate) fn normal_cdf(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
-}
-
-fn bisect(below: impl Fn(f64) -> bool, (mut low, mut high): (f64, f64)) -> f64 {
-    for _ in 0..100 {
-        let middle = 0.5 * (low + high);
-        if below(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    0.5 * (low + high)
-}
-
-/// The regularised lower incomplete gamma function `P(a, x)`: its series, or one minus the continued fraction of
-/// its complement (Lentz).
-pub(crate) fn regularised_gamma(a: f64, x: f64) -> f64 {
-    const TERMS: u32 = 100_000;
-    if x <= 0.0 {
-        return 0.0;
-    }
-    let front = libm::exp(a * libm::log(x) - x - libm::lgamma(a));
-    if x < a + 1.0 {
-        let (mut term, mut sum) = (1.0 / a, 1.0 / a);
-        for i in 1..TERMS {
-            term *= x / (a + f64::from(i));
-            sum += term;
-            if term < 1e-16 * sum {
-                break;
-            }
-        }
-        return (front * sum).min(1.0);
-    }
-    let mut b = x + 1.0 - a;
-    let mut d = 1.0 / b;
-    let (mut c, mut fraction) = (f64::MAX, d);
-    for i in 1..TERMS {
-        let i = f64::from(i);
-        let numerator = -i * (i - a);
-        b += 2.0;
-        d = 1.0 / (b + numerator * d);
-        c = b + numerator / c;
-        fraction *= c * d;
-        if (c * d - 1.0).abs() < 1e-16 {
-            break;
-        }
-    }
-    (1.0 - front * fraction).max(0.0)
-}
-
 /// Logarithm of the density of `N(0, sigma^2)` of `n` residuals.
 pub(crate) fn log_likelihood(n: usize, squares: f64, sigma: f64) -> f64 {
     let variance = sigma * sigma;
@@ -148,17 +85,6 @@ pub(crate) fn log_likelihood(n: usize, squares: f64, sigma: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_those_of_tables() {
-        let known =
-            [(0.1, 3.0, 0.584_374), (0.25, 3.0, 1.212_533), (0.5, 10.0, 9.341_818), (0.01, 1.0, 1.571e-4)];
-        for (p, df, x) in known {
-            let found = chi_square_quantile(p, df);
-            assert!((found - x).abs() < 1e-5 * x.max(1.0), "{found} for {x}");
-        }
-        assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-12);
-    }
 
     #[test]
     fn the_prior_has_its_quantile() {

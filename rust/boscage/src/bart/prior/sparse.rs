@@ -1,7 +1,7 @@
-//! Split probabilities of dimensions that are learnt (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)`, and a
+//! Split probabilities of features that are learnt (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)`, and a
 //! prior of `alpha`.
 //!
-//! A node is split along one of the dimensions `V` that vary among its rows, dimension `d` with probability
+//! A node is split along one of the features `V` that vary among its rows, feature `d` with probability
 //! `s_d / sum_V s`. What `s` multiplies does not matter to this: `s = g / sum g` with `g_d ~ Gamma(alpha / p, 1)`. For
 //! each inner node draw `t ~ Exponential(rate sum_V g)`; then `1 / sum_V g` is the integral of `exp(-t sum_V g)`, and
 //! given all `t` the `g` are independent again: `g_d ~ Gamma(alpha / p + cuts along d, 1 + sum of t of nodes with d
@@ -46,12 +46,12 @@ impl SplitWeights {
         let log_scale = stream.log_gamma(self.alpha);
         let weights: Vec<f64> = self.log_s.iter().map(|&log_s| libm::exp(log_s)).collect();
         let mut cuts = vec![0.0; p];
-        // Sums of t: of nodes all of whose dimensions vary, and of others.
-        let (mut common, mut rates) = (Rates::new(1), Rates::new(p));
+        // Sums of t: of nodes all of whose features vary, and of others.
+        let (mut common, mut rates) = (RateSums::new(1), RateSums::new(p));
         let mut varies = vec![1.0; p];
         for tree in trees {
             for node in inner_nodes(tree, table) {
-                cuts[node.dimension as usize] += 1.0;
+                cuts[node.feature as usize] += 1.0;
                 if node.constant.is_empty() {
                     common.add(log_exponential(log_scale, stream), &[1.0]);
                     continue;
@@ -64,7 +64,7 @@ impl SplitWeights {
         }
         let share = self.alpha / p as f64;
         for (d, log_s) in self.log_s.iter_mut().enumerate() {
-            let log_rate = Rates::log_one_more([common.at(0), rates.at(d)]);
+            let log_rate = RateSums::log_one_more([common.at(0), rates.at(d)]);
             *log_s = stream.log_gamma(share + cuts[d]) - log_rate;
         }
         let total = log_sum_exp(&self.log_s);
@@ -76,7 +76,7 @@ impl SplitWeights {
         }
     }
 
-    /// Logarithm of the sum of `s`, or `weights`, of dimensions that vary: what varies may have hardly any probability.
+    /// Logarithm of the sum of `s`, or `weights`, of features that vary: what varies may have hardly any probability.
     fn log_sum(&self, weights: &[f64], varies: &[f64]) -> f64 {
         /// Weights that underflowed to zero are below 1e-307; beside a sum above this they do not count, however many.
         const SURE: f64 = 1e-280;
@@ -89,20 +89,20 @@ impl SplitWeights {
     }
 }
 
-/// Sums of `t` by dimension. Where the dimensions that vary have hardly any probability, `t` may overflow: such ones are
+/// Sums of `t` by feature. Where the features that vary have hardly any probability, `t` may overflow: such ones are
 /// summed by their logarithms.
-struct Rates {
+struct RateSums {
     sums: Vec<f64>,
     /// Nothing as long as there are none.
     log_sums: Vec<f64>,
 }
 
-impl Rates {
+impl RateSums {
     fn new(n: usize) -> Self {
         Self { sums: vec![0.0; n], log_sums: Vec::new() }
     }
 
-    /// Adds `t`, given by its logarithm, where dimensions vary (1, or else 0).
+    /// Adds `t`, given by its logarithm, where features vary (1, or else 0).
     fn add(&mut self, log_t: f64, varies: &[f64]) {
         /// The exponential of this, however often it is added up, is finite.
         const LARGEST: f64 = 600.0;
@@ -129,7 +129,7 @@ impl Rates {
     }
 }
 
-/// Concentrations `alpha` of `p` dimensions where `alpha / (alpha + p)` is on a grid of equal steps, with all of the
+/// Concentrations `alpha` of `p` features where `alpha / (alpha + p)` is on a grid of equal steps, with all of the
 /// logarithm of their density given `log s` that does not depend on it: `alpha / (alpha + p) ~ Beta(1/2, 1)`.
 fn concentrations(p: f64) -> Vec<(f64, f64)> {
     const POINTS: u32 = 1000;
@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn sums_of_times_may_be_beyond_numbers() {
         for times in [&[-800.0, 2.0, -3.0][..], &[599.0, 601.0, 600.5], &[5.0, 1e4, -1e5, 650.0], &[1e250]] {
-            let (mut common, mut rates) = (Rates::new(1), Rates::new(2));
+            let (mut common, mut rates) = (RateSums::new(1), RateSums::new(2));
             for &time in times {
                 common.add(time, &[1.0]);
                 rates.add(time, &[0.0, 1.0]);
             }
             let own = log_sum_exp(times);
-            assert_close(Rates::log_one_more([common.at(0), rates.at(0)]), log_sum_exp(&[0.0, own]));
-            assert_close(Rates::log_one_more([common.at(0), rates.at(1)]), log_sum_exp(&[0.0, own, own]));
+            assert_close(RateSums::log_one_more([common.at(0), rates.at(0)]), log_sum_exp(&[0.0, own]));
+            assert_close(RateSums::log_one_more([common.at(0), rates.at(1)]), log_sum_exp(&[0.0, own, own]));
         }
     }
 

@@ -1,23 +1,22 @@
-//! Dimensions in random order: a node is cut along the first one that varies among its rows, which has so the weight that
+//! Features in random order: a node is cut along the first one that varies among its rows, which has so the weight that
 //! it has among those that do.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::bart::kernels::context::Context;
 use crate::math::logs::log_sum_exp;
 use crate::math::order::to_ordered;
 use crate::random::distributions::log_exponential_of;
 use crate::random::keyed::{Ahead, Stream};
 
-/// Weights of dimensions that are not all alike.
+/// Weights of features that are not all alike.
 #[derive(Debug)]
 pub(crate) struct Weights<'a> {
     logs: &'a [f64],
-    /// Shares of dimensions up to each.
+    /// Shares of features up to each.
     sums: Vec<f64>,
-    /// Dimensions, the heaviest first.
+    /// Features, the heaviest first.
     descending: OnceCell<Vec<u32>>,
 }
 
@@ -45,8 +44,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Dimensions drawn by weight without replacement, only as far as they are asked for.
-pub(crate) enum DimensionOrder<'a> {
+/// Features drawn by weight without replacement, only as far as they are asked for.
+pub(crate) enum FeatureOrder<'a> {
     Uniform(ShuffledRange),
     /// No more than the first is drawn.
     Weighted {
@@ -56,10 +55,11 @@ pub(crate) enum DimensionOrder<'a> {
     Rest(Rest<'a>),
 }
 
-impl<'a> DimensionOrder<'a> {
-    pub(crate) fn new(context: &'a Context<'_>) -> Self {
-        match &context.weights {
-            None => Self::Uniform(ShuffledRange::new(context.table.n_features())),
+impl<'a> FeatureOrder<'a> {
+    /// All features, by weight if these are not all alike.
+    pub(crate) fn new(n_features: usize, weights: Option<&'a Weights<'a>>) -> Self {
+        match weights {
+            None => Self::Uniform(ShuffledRange::new(n_features)),
             Some(weights) => Self::Weighted { weights, first: None },
         }
     }
@@ -80,15 +80,15 @@ impl<'a> DimensionOrder<'a> {
     }
 }
 
-/// All dimensions but the first, by weight without replacement: of exponential times whose rates are weights the shortest
-/// is of such a dimension, and so is the next of the others. Times of dimensions of so little weight that others come
+/// All features but the first, by weight without replacement: of exponential times whose rates are weights the shortest
+/// is of such a feature, and so is the next of the others. Times of features of so little weight that others come
 /// before are not looked at.
 pub(crate) struct Rest<'a> {
     logs: &'a [f64],
     first: u32,
-    /// Dimensions without a time as yet.
+    /// Features without a time as yet.
     waiting: std::slice::Iter<'a, u32>,
-    /// A number for each dimension.
+    /// A number for each feature.
     numbers: Ahead,
     /// Logarithms of times, in the order of which these integers are.
     times: BinaryHeap<Reverse<(i64, u32)>>,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::random::distributions::log_exponential;
 
-    /// All of an order, whose stream goes on as if a time had been drawn for each dimension but the first.
+    /// All of an order, whose stream goes on as if a time had been drawn for each feature but the first.
     #[test]
     fn an_order_is_that_of_all_times() {
         for scale in [0.0, 1.0, 30.0, 1000.0, 1e200] {
@@ -163,7 +163,7 @@ mod tests {
                 let [mut stream, mut same] = [Stream::new(seed, 1), Stream::new(seed, 1)];
                 let logs: Vec<f64> = (0..40).map(|i| -scale * f64::from(i * 17 % 40)).collect();
                 let weights = Weights::new(&logs);
-                let mut order = DimensionOrder::Weighted { weights: &weights, first: None };
+                let mut order = FeatureOrder::Weighted { weights: &weights, first: None };
                 let drawn: Vec<u32> = std::iter::from_fn(|| order.next(&mut stream)).collect();
                 let first = weights.draw(&mut same);
                 let others = (0..40u32).filter(|&d| d != first);

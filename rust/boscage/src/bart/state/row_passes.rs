@@ -1,12 +1,11 @@
 //! The passes over rows, where a sweep spends its time: each reads a row's leaf and residual once, in order.
 
+use crate::data::goes_right;
 use pulp::Arch;
 
 use crate::bart::state::row_passes_simd;
-use crate::bart::state::tree::{Label, TreeState};
-
-/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
-pub(crate) const LANES: usize = 4;
+use crate::bart::state::row_passes_simd::LANES;
+use crate::bart::state::tree::{NodeLabel, TreeState};
 
 /// The sum of those that went on side by side.
 pub(crate) fn total(lanes: &[f64; LANES]) -> f64 {
@@ -33,7 +32,7 @@ impl Sums {
     }
 
     /// Residuals by leaf.
-    pub(crate) fn gather(&mut self, residuals: &[f64], labels: &[Label], n_nodes: usize) {
+    pub(crate) fn gather(&mut self, residuals: &[f64], labels: &[NodeLabel], n_nodes: usize) {
         self.clear(n_nodes);
         let lanes = self.lanes.as_mut_slice();
         let mut residuals = residuals.chunks_exact(LANES);
@@ -80,7 +79,7 @@ impl Sums {
 }
 
 /// Adds to each residual what the leaves of a tree have changed.
-pub(crate) fn carry(residuals: &mut [f64], labels: &[Label], changes: &[f64]) {
+pub(crate) fn carry(residuals: &mut [f64], labels: &[NodeLabel], changes: &[f64]) {
     for (r, &at) in residuals.iter_mut().zip(labels) {
         *r += changes[at as usize];
     }
@@ -100,7 +99,7 @@ pub(crate) fn squares(residuals: &[f64]) -> f64 {
 }
 
 /// The lowest and highest rank among a leaf's rows.
-pub(crate) fn extent(ranks: &[u32], labels: &[Label], leaf: Label) -> (u32, u32) {
+pub(crate) fn extent(ranks: &[u32], labels: &[NodeLabel], leaf: NodeLabel) -> (u32, u32) {
     ranks.iter().zip(labels).fold((u32::MAX, 0), |(low, high), (&rank, &at)| {
         let own = at == leaf;
         (low.min(if own { rank } else { u32::MAX }), high.max(if own { rank } else { 0 }))
@@ -108,18 +107,24 @@ pub(crate) fn extent(ranks: &[u32], labels: &[Label], leaf: Label) -> (u32, u32)
 }
 
 /// Number of rows and sum of residuals of a leaf's rows that are not above a rank.
-pub(crate) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Label, rank: u32) -> (u32, f64) {
+pub(crate) fn part(
+    residuals: &[f64],
+    ranks: &[u32],
+    labels: &[NodeLabel],
+    leaf: NodeLabel,
+    rank: u32,
+) -> (u32, f64) {
     let (mut sums, mut counts) = ([0.0; LANES], [0; LANES]);
     let chunks = residuals.chunks_exact(LANES).zip(ranks.chunks_exact(LANES)).zip(labels.chunks_exact(LANES));
     for ((r, own), at) in chunks {
         for lane in 0..LANES {
-            let inside = u64::from(at[lane] == leaf) & u64::from(own[lane] <= rank);
+            let inside = u64::from(at[lane] == leaf) & u64::from(!goes_right(own[lane], rank));
             sums[lane] += only_if(inside, r[lane]);
             counts[lane] += inside;
         }
     }
     for i in residuals.len() / LANES * LANES..residuals.len() {
-        if labels[i] == leaf && ranks[i] <= rank {
+        if labels[i] == leaf && !goes_right(ranks[i], rank) {
             sums[0] += residuals[i];
             counts[0] += 1;
         }
@@ -128,7 +133,7 @@ pub(crate) fn part(residuals: &[f64], ranks: &[u32], labels: &[Label], leaf: Lab
 }
 
 /// Number and sum of residuals of those of some rows that are in a leaf.
-pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[Label], leaf: Label) -> (u32, f64) {
+pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[NodeLabel], leaf: NodeLabel) -> (u32, f64) {
     let (mut sums, mut count) = ([0.0; LANES], 0);
     let (chunks, rest) = rows.as_chunks::<LANES>();
     let mut add = |lane: usize, row: u32| {
@@ -152,15 +157,15 @@ pub(crate) fn only_if(one: u64, number: f64) -> f64 {
 
 /// Parts a leaf's rows among two new ones.
 pub(crate) fn split_labels(
-    labels: &mut [Label],
+    labels: &mut [NodeLabel],
     ranks: &[u32],
-    leaf: Label,
+    leaf: NodeLabel,
     rank: u32,
-    [left, right]: [Label; 2],
+    [left, right]: [NodeLabel; 2],
 ) {
     Arch::new().dispatch(move || {
         for (at, &own) in labels.iter_mut().zip(ranks) {
-            let side = if own <= rank { left } else { right };
+            let side = if goes_right(own, rank) { right } else { left };
             *at = if *at == leaf { side } else { *at };
         }
     });
@@ -168,10 +173,10 @@ pub(crate) fn split_labels(
 
 /// Makes one leaf of two, whose values go back into the residuals.
 pub(crate) fn join_labels(
-    labels: &mut [Label],
+    labels: &mut [NodeLabel],
     residuals: &mut [f64],
-    children: [(Label, f64); 2],
-    parent: Label,
+    children: [(NodeLabel, f64); 2],
+    parent: NodeLabel,
 ) {
     let [(left, left_value), (right, right_value)] = children;
     Arch::new().dispatch(move || {

@@ -3,14 +3,16 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::bart::state::row_passes::LANES;
-use crate::bart::state::tree::{Label, TreeState};
+use crate::bart::state::tree::{NodeLabel, TreeState};
+
+/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
+pub(crate) const LANES: usize = 4;
 
 /// Leaves of a tree; beyond, looking them up is as fast.
 const FEW: usize = 3;
 
 /// A label that no row has.
-const NONE: Label = Label::MAX;
+const NONE: NodeLabel = NodeLabel::MAX;
 
 /// Adds to each residual what the leaves of the tree before have changed, and to `lanes` the sums of these by leaf, but
 /// for the last rows that are no whole chunk: the same bits as one after the other. The number of rows done: none where
@@ -50,11 +52,11 @@ fn pass<const K: usize>(
 struct Pass<'a, const K: usize> {
     residuals: &'a mut [f64],
     /// Rows' leaves in the tree before, and what these have changed.
-    before: &'a [Label],
-    changed: [(Label, f64); K],
+    before: &'a [NodeLabel],
+    changed: [(NodeLabel, f64); K],
     /// Rows' leaves now, and the leaves that are summed over.
-    labels: &'a [Label],
-    leaves: [Label; K],
+    labels: &'a [NodeLabel],
+    leaves: [NodeLabel; K],
 }
 
 impl<const K: usize> WithSimd for Pass<'_, K> {
@@ -102,9 +104,8 @@ impl<const K: usize> Pass<'_, K> {
 mod tests {
     use super::*;
     use crate::bart::state::row_passes::{Sums, carry};
-    use crate::bart::state::tree::Kind;
-    use crate::bayes::mcmc::state::Rule;
-    use crate::bayes::smc::nodes::Cut;
+    use crate::bart::state::tree::NodeKind;
+    use crate::bayes::cuts::{RankCut, Rule};
     use crate::control::{Control, Threads};
     use crate::data::Rows;
     use crate::data::sorted_columns::SortedColumns;
@@ -113,12 +114,12 @@ mod tests {
     /// A tree of so many leaves, whose rows are in any of them.
     fn tree(n_leaves: usize, table: &SortedColumns, stream: &mut Stream) -> TreeState {
         let mut tree = TreeState::new(table);
-        let rule = Rule { cut: Cut { dimension: 0, rank: 0 }, threshold: 0.0 };
+        let rule = Rule { cut: RankCut { feature: 0, rank: 0 }, threshold: 0.0 };
         for _ in 1..n_leaves {
             let leaves: Vec<_> = tree.leaves().collect();
             let id = leaves[stream.below(leaves.len())];
             let child = *tree.get(id);
-            assert_eq!(child.kind, Kind::Leaf);
+            assert_eq!(child.kind, NodeKind::Leaf);
             tree.grow(id, rule, [child; 2]);
         }
         let leaves: Vec<_> = tree.leaves().collect();

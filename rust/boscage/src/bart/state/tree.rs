@@ -1,44 +1,52 @@
 //! A tree of the sum as a chain holds it: its nodes, and the leaf of every training row.
 
-use crate::bayes::mcmc::state::Rule;
-use crate::bayes::smc::nodes::Cut;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::cuts::{RankCut, Rule};
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
+use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;
 
 /// The number of a node; rows carry that of their leaf.
-pub(crate) type Label = u16;
+pub(crate) type NodeLabel = u16;
 
 /// Numbers of nodes that a tree can have. The prior is held to trees of no more.
-pub(crate) const MOST_NODES: usize = Label::MAX as usize;
+pub(crate) const MAX_NODES: usize = NodeLabel::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// A number that no node has at present.
     Free,
     Leaf,
-    Inner(Rule, [Label; 2]),
+    Inner(Rule, [NodeLabel; 2]),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) parent: Option<Label>,
+    pub(crate) parent: Option<NodeLabel>,
     pub(crate) depth: u32,
     pub(crate) n_rows: u32,
-    /// Whether some dimension varies among the node's rows.
+    /// Whether some feature varies among the node's rows.
     pub(crate) splittable: bool,
     /// A leaf's value.
     pub(crate) mu: f64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 impl Node {
     pub(crate) fn is_leaf(&self) -> bool {
-        self.kind == Kind::Leaf
+        self.kind == NodeKind::Leaf
     }
 
     pub(crate) fn is_inner(&self) -> bool {
-        matches!(self.kind, Kind::Inner(..))
+        matches!(self.kind, NodeKind::Inner(..))
     }
+}
+
+/// A row that goes from one leaf to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) row: u32,
+    pub(crate) from: NodeLabel,
+    pub(crate) to: NodeLabel,
 }
 
 /// A tree with its rows.
@@ -46,40 +54,40 @@ impl Node {
 pub(crate) struct TreeState {
     pub(crate) nodes: Vec<Node>,
     /// The leaf of each row.
-    pub(crate) labels: Vec<Label>,
-    free: Vec<Label>,
+    pub(crate) labels: Vec<NodeLabel>,
+    free: Vec<NodeLabel>,
 }
 
 impl TreeState {
-    pub(crate) const ROOT: Label = 0;
+    pub(crate) const ROOT: NodeLabel = 0;
 
     /// The root alone, with value zero.
     pub(crate) fn new(table: &SortedColumns) -> Self {
         let mut state = Self { nodes: Vec::new(), labels: Vec::new(), free: Vec::new() };
-        let root = TreeNode { split: None, stats: std::sync::Arc::new(()) };
-        state.replace(&Tree { nodes: vec![root] }, table);
+        let root = PreorderNode { split: None, stats: std::sync::Arc::new(()) };
+        state.replace(&PreorderTree { nodes: vec![root] }, table);
         state
     }
 
-    pub(crate) fn get(&self, id: Label) -> &Node {
+    pub(crate) fn get(&self, id: NodeLabel) -> &Node {
         &self.nodes[id as usize]
     }
 
     /// The cut and the children of an inner node.
-    pub(crate) fn cut(&self, id: Label) -> (Rule, [Label; 2]) {
+    pub(crate) fn cut(&self, id: NodeLabel) -> (Rule, [NodeLabel; 2]) {
         match self.get(id).kind {
-            Kind::Inner(rule, children) => (rule, children),
-            Kind::Leaf | Kind::Free => unreachable!("an inner node has a cut"),
+            NodeKind::Inner(rule, children) => (rule, children),
+            NodeKind::Leaf | NodeKind::Free => unreachable!("an inner node has a cut"),
         }
     }
 
     /// Numbers of nodes for which something holds.
-    pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = Label> {
-        self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as Label)
+    pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = NodeLabel> {
+        self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as NodeLabel)
     }
 
     /// Numbers of leaves.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = Label> {
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeLabel> {
         self.select(Node::is_leaf)
     }
 
@@ -97,18 +105,18 @@ impl TreeState {
     /// Whether a node's children are both leaves.
     pub(crate) fn is_prunable(&self, node: &Node) -> bool {
         match node.kind {
-            Kind::Inner(_, children) => children.iter().all(|&id| self.get(id).is_leaf()),
-            Kind::Free | Kind::Leaf => false,
+            NodeKind::Inner(_, children) => children.iter().all(|&id| self.get(id).is_leaf()),
+            NodeKind::Free | NodeKind::Leaf => false,
         }
     }
 
     /// Whether a leaf could be split after so many nodes more were made.
     pub(crate) fn has_room(&self, extra: usize) -> bool {
-        self.n_nodes() + extra + 2 <= MOST_NODES
+        self.n_nodes() + extra + 2 <= MAX_NODES
     }
 
     /// Splits a leaf, its rows left to the caller; the children's numbers are given back.
-    pub(crate) fn grow(&mut self, id: Label, rule: Rule, children: [Node; 2]) -> [Label; 2] {
+    pub(crate) fn grow(&mut self, id: NodeLabel, rule: Rule, children: [Node; 2]) -> [NodeLabel; 2] {
         let ids = children.map(|child| match self.free.pop() {
             Some(free) => {
                 self.nodes[free as usize] = child;
@@ -116,62 +124,63 @@ impl TreeState {
             }
             None => {
                 self.nodes.push(child);
-                (self.nodes.len() - 1) as Label
+                (self.nodes.len() - 1) as NodeLabel
             }
         });
-        self.nodes[id as usize].kind = Kind::Inner(rule, ids);
+        self.nodes[id as usize].kind = NodeKind::Inner(rule, ids);
         ids
     }
 
     /// Makes a leaf of value zero of a node whose children are leaves; rows are left to the caller.
-    pub(crate) fn prune(&mut self, id: Label) {
-        if let Kind::Inner(_, children) = self.get(id).kind {
+    pub(crate) fn prune(&mut self, id: NodeLabel) {
+        if let NodeKind::Inner(_, children) = self.get(id).kind {
             for child in children.into_iter().rev() {
-                self.nodes[child as usize].kind = Kind::Free;
+                self.nodes[child as usize].kind = NodeKind::Free;
                 self.free.push(child);
             }
         }
         let node = &mut self.nodes[id as usize];
-        (node.kind, node.mu) = (Kind::Leaf, 0.0);
+        (node.kind, node.mu) = (NodeKind::Leaf, 0.0);
     }
 
     /// The tree as others hold it, with a value for every node (zero at inner ones).
-    pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> Tree<S> {
-        let mut nodes: Vec<TreeNode<S>> = Vec::new();
+    pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> PreorderTree<S> {
+        let mut nodes: Vec<PreorderNode<S>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
         while let Some((id, parent)) = stack.pop() {
             let at = nodes.len();
             if let Some(parent) = parent {
-                let parent: &mut TreeNode<S> = &mut nodes[parent];
+                let parent: &mut PreorderNode<S> = &mut nodes[parent];
                 parent.split.as_mut().expect("only an inner node has children").right = at as u32;
             }
             let node = self.get(id);
             let split = match node.kind {
-                Kind::Inner(rule, [left, right]) => {
+                NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    Some(Split { dimension: rule.cut.dimension, threshold: rule.threshold, right: 0 })
+                    Some(PreorderSplit { feature: rule.cut.feature, threshold: rule.threshold, right: 0 })
                 }
-                Kind::Free | Kind::Leaf => None,
+                NodeKind::Free | NodeKind::Leaf => None,
             };
-            nodes.push(TreeNode { split, stats: stats(node) });
+            nodes.push(PreorderNode { split, stats: stats(node) });
         }
-        Tree { nodes }
+        PreorderTree { nodes }
     }
 
     /// Takes over another tree, with leaves of value zero, and finds the leaves of all rows.
-    pub(crate) fn replace<S>(&mut self, tree: &Tree<S>, table: &SortedColumns) {
-        let root = Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: Kind::Leaf };
+    pub(crate) fn replace<S>(&mut self, tree: &PreorderTree<S>, table: &SortedColumns) {
+        let root =
+            Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: NodeKind::Leaf };
         self.free.clear();
         self.nodes.clear();
         self.nodes.resize(tree.nodes.len(), root);
         for (at, node) in tree.nodes.iter().enumerate() {
             let Some(split) = node.split else { continue };
-            let rank = table.column(split.dimension).last_rank_below(split.threshold);
-            let rule = Rule { cut: Cut { dimension: split.dimension, rank }, threshold: split.threshold };
-            let children = [at as Label + 1, split.right as Label];
-            self.nodes[at].kind = Kind::Inner(rule, children);
+            let rank = table.column(split.feature).last_rank_below(split.threshold);
+            let rule = Rule { cut: RankCut { feature: split.feature, rank }, threshold: split.threshold };
+            let children = [at as NodeLabel + 1, split.right as NodeLabel];
+            self.nodes[at].kind = NodeKind::Inner(rule, children);
             for child in children {
-                self.nodes[child as usize].parent = Some(at as Label);
+                self.nodes[child as usize].parent = Some(at as NodeLabel);
                 self.nodes[child as usize].depth = self.nodes[at].depth + 1;
             }
         }
@@ -187,9 +196,9 @@ impl TreeState {
     pub(crate) fn with_rows(mut self, table: &SortedColumns) -> Option<Self> {
         for node in &mut self.nodes {
             (node.n_rows, node.splittable) = (0, false);
-            if let Kind::Inner(rule, _) = node.kind {
-                let column = ((rule.cut.dimension as usize) < table.n_features())
-                    .then(|| table.column(rule.cut.dimension))?;
+            if let NodeKind::Inner(rule, _) = node.kind {
+                let column = ((rule.cut.feature as usize) < table.n_features())
+                    .then(|| table.column(rule.cut.feature))?;
                 (column.rank_at(rule.threshold) == Some(rule.cut.rank)).then_some(())?;
             }
         }
@@ -202,12 +211,15 @@ impl TreeState {
     ///
     /// # Errors
     /// Why these are no tree.
-    pub(crate) fn from_parts(kinds: Vec<(Kind, f64)>, free: Vec<Label>) -> std::result::Result<Self, String> {
+    pub(crate) fn from_parts(
+        kinds: Vec<(NodeKind, f64)>,
+        free: Vec<NodeLabel>,
+    ) -> std::result::Result<Self, String> {
         let node = |(kind, mu)| Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu, kind };
         let mut state = Self { nodes: kinds.into_iter().map(node).collect(), labels: Vec::new(), free };
         let n = state.nodes.len();
-        if n == 0 || n > MOST_NODES {
-            return Err(format!("{n} nodes, not 1 to {MOST_NODES}"));
+        if n == 0 || n > MAX_NODES {
+            return Err(format!("{n} nodes, not 1 to {MAX_NODES}"));
         }
         let (mut stack, mut seen) = (vec![Self::ROOT], vec![false; n]);
         while let Some(id) = stack.pop() {
@@ -215,9 +227,9 @@ impl TreeState {
                 return Err(format!("node {id} twice in the tree"));
             }
             match state.get(id).kind {
-                Kind::Free => return Err(format!("node {id} both free and in the tree")),
-                Kind::Leaf => {}
-                Kind::Inner(_, children) => {
+                NodeKind::Free => return Err(format!("node {id} both free and in the tree")),
+                NodeKind::Leaf => {}
+                NodeKind::Inner(_, children) => {
                     let depth = state.get(id).depth + 1;
                     for child in children {
                         let Some(child) = state.nodes.get_mut(child as usize) else {
@@ -230,7 +242,7 @@ impl TreeState {
             }
         }
         for &id in &state.free {
-            if !state.nodes.get(id as usize).is_some_and(|node| node.kind == Kind::Free) {
+            if !state.nodes.get(id as usize).is_some_and(|node| node.kind == NodeKind::Free) {
                 return Err(format!("number {id} in the list of free ones, which no free node has"));
             }
             if std::mem::replace(&mut seen[id as usize], true) {
@@ -244,14 +256,18 @@ impl TreeState {
     }
 
     /// Numbers that no node has at present, the next to be used last.
-    pub(crate) fn free(&self) -> &[Label] {
+    pub(crate) fn free(&self) -> &[NodeLabel] {
         &self.free
     }
 
     /// The leaf of a row of those of a node.
-    pub(crate) fn leaf_below(&self, mut id: Label, row: u32, table: &SortedColumns) -> Label {
-        while let Kind::Inner(rule, [left, right]) = self.get(id).kind {
-            id = if table.column(rule.cut.dimension).rank(row) <= rule.cut.rank { left } else { right };
+    pub(crate) fn leaf_below(&self, mut id: NodeLabel, row: u32, table: &SortedColumns) -> NodeLabel {
+        while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
+            id = if goes_right(table.column(rule.cut.feature).rank(row), rule.cut.rank) {
+                right
+            } else {
+                left
+            };
         }
         id
     }
@@ -261,10 +277,10 @@ impl TreeState {
         self.labels.clear();
         for row in 0..table.n_rows() as u32 {
             let mut id = Self::ROOT;
-            while let Kind::Inner(rule, [left, right]) = self.get(id).kind {
+            while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
                 self.nodes[id as usize].n_rows += 1;
-                let rank = table.column(rule.cut.dimension).rank(row);
-                id = if rank <= rule.cut.rank { left } else { right };
+                let rank = table.column(rule.cut.feature).rank(row);
+                id = if goes_right(rank, rule.cut.rank) { right } else { left };
             }
             let node = &mut self.nodes[id as usize];
             node.n_rows += 1;
@@ -289,14 +305,14 @@ impl TreeState {
             assert_eq!(node.n_rows, twin.n_rows);
             assert_eq!(node.splittable, twin.splittable);
             match (node.kind, twin.kind) {
-                (Kind::Inner(a, own_children), Kind::Inner(b, twin_children)) => {
+                (NodeKind::Inner(a, own_children), NodeKind::Inner(b, twin_children)) => {
                     assert_eq!(a, b);
                     for (child, twin) in own_children.into_iter().zip(twin_children) {
                         assert_eq!(self.get(child).parent, Some(own));
                         pairs.push((child, twin));
                     }
                 }
-                (Kind::Leaf, Kind::Leaf) => {
+                (NodeKind::Leaf, NodeKind::Leaf) => {
                     let same_rows =
                         self.labels.iter().zip(&other.labels).all(|(&a, &b)| (a == own) == (b == same));
                     assert!(same_rows, "rows are in their leaves");
@@ -304,7 +320,7 @@ impl TreeState {
                 kinds => panic!("{kinds:?}"),
             }
         }
-        let used = self.select(|node| node.kind != Kind::Free).count();
+        let used = self.select(|node| node.kind != NodeKind::Free).count();
         assert_eq!(used + self.free.len(), self.nodes.len());
         assert_eq!(used, other.nodes.len());
     }

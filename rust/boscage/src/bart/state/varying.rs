@@ -1,20 +1,20 @@
-//! Which dimensions do not vary among the rows of a node.
+//! Which features do not vary among the rows of a node.
 //!
 //! What is constant in a node is so below it. Of what is not, rows are looked at until two differ, which takes long where
 //! nearly all have the same value, as in columns of a one-hot code. Such columns list the few rows that have another
-//! ("uncommon" ones). A node of more rows than that has one with the most frequent value, so the dimension varies there
+//! ("uncommon" ones). A node of more rows than that has one with the most frequent value, so the feature varies there
 //! exactly if the node has an uncommon row, too.
 
 use std::cell::OnceCell;
 
-use crate::bart::state::tree::{Kind, Label, TreeState};
+use crate::bart::state::tree::{NodeKind, NodeLabel, TreeState};
 use crate::data::sorted_columns::SortedColumns;
 
 /// An inner node.
 pub(crate) struct InnerNode {
-    pub(crate) id: Label,
-    pub(crate) dimension: u32,
-    /// Dimensions that do not vary among its rows, and of others those with ties, which alone might not below it.
+    pub(crate) id: NodeLabel,
+    pub(crate) feature: u32,
+    /// Features that do not vary among its rows, and of others those with ties, which alone might not below it.
     pub(crate) constant: Vec<u32>,
     varying: Vec<u32>,
 }
@@ -26,13 +26,13 @@ pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerN
     let mut found: Vec<InnerNode> = Vec::new();
     let mut stack = vec![(TreeState::ROOT, None)];
     while let Some((id, parent)) = stack.pop() {
-        let Kind::Inner(rule, children) = tree.get(id).kind else { continue };
+        let NodeKind::Inner(rule, children) = tree.get(id).kind else { continue };
         let [constant, varying] = match parent {
             None => [table.ties().constant.clone(), table.ties().varying.clone()],
             Some(parent) => rows.constant_and_varying(id, &found[parent], table),
         };
         stack.extend(children.map(|child| (child, Some(found.len()))));
-        found.push(InnerNode { id, dimension: rule.cut.dimension, constant, varying });
+        found.push(InnerNode { id, feature: rule.cut.feature, constant, varying });
     }
     found.sort_unstable_by_key(|node| node.id);
     found
@@ -52,7 +52,7 @@ impl<'t> TreeRows<'t> {
         let mut starts = vec![0; tree.nodes.len()];
         let mut stack = vec![TreeState::ROOT];
         while let Some(id) = stack.pop() {
-            if let Kind::Inner(_, [left, right]) = tree.get(id).kind {
+            if let NodeKind::Inner(_, [left, right]) = tree.get(id).kind {
                 starts[left as usize] = starts[id as usize];
                 starts[right as usize] = starts[id as usize] + tree.get(left).n_rows;
                 stack.extend([left, right]);
@@ -62,13 +62,13 @@ impl<'t> TreeRows<'t> {
     }
 
     /// Whether rows are in a node.
-    pub(crate) fn is_in(&self, id: Label) -> impl Fn(u32) -> bool + '_ {
+    pub(crate) fn is_in(&self, id: NodeLabel) -> impl Fn(u32) -> bool + '_ {
         let (start, n_rows) = (self.starts[id as usize], self.tree.get(id).n_rows);
         move |row| self.starts[self.tree.labels[row as usize] as usize].wrapping_sub(start) < n_rows
     }
 
     /// The rows of a node.
-    fn of(&self, id: Label) -> &[u32] {
+    fn of(&self, id: NodeLabel) -> &[u32] {
         let order = self.order.get_or_init(|| {
             let (mut order, mut next) = (vec![0; self.tree.labels.len()], self.starts.clone());
             for (row, &leaf) in self.tree.labels.iter().enumerate() {
@@ -80,8 +80,13 @@ impl<'t> TreeRows<'t> {
         &order[self.starts[id as usize] as usize..][..self.tree.get(id).n_rows as usize]
     }
 
-    /// Dimensions that are constant in a child of a node, and others with ties.
-    fn constant_and_varying(&self, id: Label, parent: &InnerNode, table: &SortedColumns) -> [Vec<u32>; 2] {
+    /// Features that are constant in a child of a node, and others with ties.
+    fn constant_and_varying(
+        &self,
+        id: NodeLabel,
+        parent: &InnerNode,
+        table: &SortedColumns,
+    ) -> [Vec<u32>; 2] {
         /// So many rows of the table suffice where values are many and mixed.
         const FEW: u32 = 256;
         /// So many rows of a list are looked at as soon as one in a column, which is anywhere in memory.
@@ -103,26 +108,26 @@ impl<'t> TreeRows<'t> {
         };
         let (mut constant, mut varying) = (parent.constant.clone(), Vec::new());
         for &d in &parent.varying {
-            let is_settled = d == parent.dimension && is_one_value(self.tree, table, id, d);
+            let is_settled = d == parent.feature && is_one_value(self.tree, table, id, d);
             if is_settled || is_constant(d) { &mut constant } else { &mut varying }.push(d);
         }
         [constant, varying]
     }
 }
 
-/// Whether the cuts above a node leave a single value of a dimension.
-fn is_one_value(tree: &TreeState, table: &SortedColumns, id: Label, dimension: u32) -> bool {
-    let (low, high) = rank_cell(tree, table, id, dimension);
+/// Whether the cuts above a node leave a single value of a feature.
+fn is_one_value(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature: u32) -> bool {
+    let (low, high) = rank_cell(tree, table, id, feature);
     low == high
 }
 
-/// The lowest and highest rank of a dimension that the cuts above a node leave.
-pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: Label, dimension: u32) -> (u32, u32) {
-    let (mut low, mut high) = (0, table.column(dimension).n_values() - 1);
+/// The lowest and highest rank of a feature that the cuts above a node leave.
+pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature: u32) -> (u32, u32) {
+    let (mut low, mut high) = (0, table.column(feature).n_values() - 1);
     let mut below = id;
     while let Some(parent) = tree.get(below).parent {
-        if let Kind::Inner(rule, [left, _]) = tree.get(parent).kind
-            && rule.cut.dimension == dimension
+        if let NodeKind::Inner(rule, [left, _]) = tree.get(parent).kind
+            && rule.cut.feature == feature
         {
             if below == left {
                 high = high.min(rule.cut.rank);
@@ -138,7 +143,7 @@ pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: Label, dime
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bart::backfitting::normal::Forest;
+    use crate::bart::backfitting::normal::NormalForest;
     use crate::bart::kernels::context::Odds;
     use crate::bart::settings::BartSettings;
     use crate::bayes::prior::ChipmanPrior;
@@ -163,9 +168,9 @@ mod tests {
         }
     }
 
-    /// Dimensions along which all rows that a node's leaves have are alike.
-    fn constant_by_definition(tree: &TreeState, table: &SortedColumns, id: Label) -> Vec<u32> {
-        let is_below = |leaf: Label| {
+    /// Features along which all rows that a node's leaves have are alike.
+    fn constant_by_definition(tree: &TreeState, table: &SortedColumns, id: NodeLabel) -> Vec<u32> {
+        let is_below = |leaf: NodeLabel| {
             let mut above = Some(leaf);
             while above.is_some_and(|at| at != id) {
                 above = above.and_then(|at| tree.get(at).parent);
@@ -195,14 +200,15 @@ mod tests {
             let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
             let setting = (&table, &settings, &Odds::new(prior));
             let forest =
-                Forest::from_prior(setting, &vec![0.0; n], (1.0, 1.0), &mut stream, &Control::new()).unwrap();
+                NormalForest::from_prior(setting, &vec![0.0; n], (1.0, 1.0), &mut stream, &Control::new())
+                    .unwrap();
             for tree in &forest.trees {
                 let nodes = inner_nodes(tree, &table);
-                let ids = tree.select(|node| matches!(node.kind, Kind::Inner(..)));
+                let ids = tree.select(|node| matches!(node.kind, NodeKind::Inner(..)));
                 assert!(ids.eq(nodes.iter().map(|node| node.id)), "in the order of their numbers");
                 for mut node in nodes {
-                    let Kind::Inner(rule, _) = tree.get(node.id).kind else { unreachable!() };
-                    assert_eq!(node.dimension, rule.cut.dimension);
+                    let NodeKind::Inner(rule, _) = tree.get(node.id).kind else { unreachable!() };
+                    assert_eq!(node.feature, rule.cut.feature);
                     node.constant.sort_unstable();
                     assert_eq!(node.constant, constant_by_definition(tree, &table, node.id), "{n} rows");
                     n_constant += node.constant.len();

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::ops::{Add, Sub};
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::Forest;
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::normal::NormalForest;
 use crate::bart::classifier::BartClassifier;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
-use crate::bart::prior::noise::normal_quantile;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
@@ -29,6 +28,7 @@ use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Error;
+use crate::math::special_functions::normal_quantile;
 use crate::model_file::AnyModel;
 use crate::random::keyed::Stream;
 
@@ -50,7 +50,8 @@ fn visits<M: LeafModel>(
     let (table, odds) = (table(), Odds::new(settings.prior));
     let mut stream = Stream::new(11, 0);
     let mut forest =
-        ModelForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new()).unwrap();
+        GeneralForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new())
+            .unwrap();
     let mut visits = Visits::new(n_sweeps);
     let mut means: Vec<Mean> = (0..5).map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
@@ -116,7 +117,7 @@ fn counts_without_exposure_give_back_the_prior() {
 
 /// Normal leaves as somebody else might write them.
 #[derive(Debug, Clone)]
-struct Normal(LeafPosterior);
+struct UsersNormal(LeafPosterior);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Residuals {
@@ -138,7 +139,7 @@ impl Sub for Residuals {
     }
 }
 
-impl LeafModel for Normal {
+impl LeafModel for UsersNormal {
     type Stats = Residuals;
     fn n_rows(&self) -> usize {
         5
@@ -165,12 +166,12 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
     for kernels in [GROWPRUNE, MIXED] {
         let n = 60_000;
-        let (visits, _) = visits(&settings(kernels, 1), &Normal(ours), n, |f| f);
+        let (visits, _) = visits(&settings(kernels, 1), &UsersNormal(ours), n, |f| f);
         visits.check("a user's", &expected);
     }
 }
 
-/// Kernels of [`samplers`], and the proposals on a subset of dimensions.
+/// Kernels of [`samplers`], and the proposals on a subset of features.
 fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     let mut all = samplers(1);
     let pg = |proposal| BartSettings { proposal, ..settings(PG, 1) };
@@ -179,7 +180,7 @@ fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     all
 }
 
-/// Dimensions of unequal weight: every tree as often as the recursion says.
+/// Features of unequal weight: every tree as often as the recursion says.
 #[test]
 fn weights_of_dimensions_are_those_of_the_posterior() {
     let table = table();
@@ -190,9 +191,14 @@ fn weights_of_dimensions_are_those_of_the_posterior() {
     for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
         let mut stream = Stream::new(seed as u64, 7);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let n = 60_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
@@ -203,7 +209,7 @@ fn weights_of_dimensions_are_those_of_the_posterior() {
     }
 }
 
-/// Targets that say nothing, and rows among which dimensions cease to vary: the concentration comes back from its
+/// Targets that say nothing, and rows among which features cease to vary: the concentration comes back from its
 /// prior, `alpha / (alpha + p) ~ Beta(1/2, 1)` on a grid, also where it is so small that what varies in a node has no
 /// probability that a number could hold.
 #[test]
@@ -224,9 +230,14 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
         let settings = settings(kernels, 2);
         let (mut stream, odds) = (Stream::new(5, 0), Odds::new(settings.prior));
         let start = (1e6, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &[0.0; 8], start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &[0.0; 8],
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let mut weights = SplitWeights::new(Sparsity { alpha: None }, P);
         let mut found: [Mean; 3] = std::array::from_fn(|_| Mean::new());
         for _ in 0..200 {
@@ -275,9 +286,14 @@ fn learnt_split_probabilities_have_their_posterior() {
         let mut stream = Stream::new(31, 0);
         let odds = Odds::new(settings.prior);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
         let n = 100_000;
         let mut visits = Visits::new(n);
@@ -310,10 +326,10 @@ fn leaves_of(name: &str) -> [usize; 5] {
             return;
         }
         let (cut, after) = rest[1..].split_once(' ').expect("a cut comes before its sides");
-        let (dimension, rank) = cut.split_once('<').expect("a cut has a dimension and a rank");
-        let (dimension, rank): (u32, u32) = (dimension.parse().unwrap(), rank.parse().unwrap());
+        let (feature, rank) = cut.split_once('<').expect("a cut has a feature and a rank");
+        let (feature, rank): (u32, u32) = (feature.parse().unwrap(), rank.parse().unwrap());
         let table = table();
-        let below = |row: &usize| table.column(dimension).rank(*row as u32) <= rank;
+        let below = |row: &usize| table.column(feature).rank(*row as u32) <= rank;
         let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| below(row));
         *rest = after;
         walk(rest, &left, leaves, n_leaves);
@@ -378,9 +394,14 @@ fn two_trees_have_their_posterior() {
     for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
         let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
         let start = (SIGMA, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let n = 60_000;
         let mut visits = Visits::new(n);
         let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());

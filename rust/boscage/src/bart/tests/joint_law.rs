@@ -1,16 +1,17 @@
 //! The joint law of parameters and data, of which a posterior is a part (Geweke 2004; Talts et al. 2018): for numbers,
 //! signs, counts, several classes, and split probabilities that are learnt.
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::Forest;
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::normal::NormalForest;
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::Kernels;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::prior::sparse::SplitWeights;
-use crate::bart::response::{Numbers, Response, Signs};
-use crate::bart::sampler::{NormalSampler, Sampler};
-use crate::bart::settings::{BartSettings, Kernels, Sparsity};
+use crate::bart::response::{NormalResponse, ProbitResponse, Response};
+use crate::bart::sampler::{ChainState, NormalChainState};
+use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::features::{EXPOSURE, poisson};
 use crate::bart::tests::posterior::{
@@ -97,7 +98,7 @@ fn ranks_are_uniform<S, const K: usize>(
     }
 }
 
-fn statistics(forest: &Forest<'_>) -> [f64; 8] {
+fn statistics(forest: &NormalForest<'_>) -> [f64; 8] {
     let f = sums(forest);
     let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
     let first = forest.trees[0].n_leaves() as f64;
@@ -119,15 +120,21 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
     settings: &BartSettings,
     response: &R,
     sigma: impl Fn(&mut Stream) -> f64,
-    redraw: impl Fn(&mut Forest<'_>, &mut R, &mut Stream),
+    redraw: impl Fn(&mut NormalForest<'_>, &mut R, &mut Stream),
 ) {
     let (table, odds) = (table(), Odds::new(settings.prior));
     getting_it_right(
         |stream| {
             let start = (sigma(stream), SIGMA_MU);
             (
-                Forest::from_prior((&table, settings, &odds), &[0.0; 5], start, stream, &Control::new())
-                    .unwrap(),
+                NormalForest::from_prior(
+                    (&table, settings, &odds),
+                    &[0.0; 5],
+                    start,
+                    stream,
+                    &Control::new(),
+                )
+                .unwrap(),
                 response.clone(),
             )
         },
@@ -154,7 +161,7 @@ fn numbers_get_it_right(kernels: &[Kernels]) {
     let prior = VariancePrior { nu: 12.0, lambda: 0.2 };
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
     for &kernels in kernels {
-        let response = Numbers { prior: Some(prior) };
+        let response = NormalResponse { prior: Some(prior) };
         normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
             let sigma = forest.sigma;
             forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
@@ -172,15 +179,21 @@ fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
         getting_it_right(
             |stream| {
                 let start = (prior.draw(0, 0.0, stream), SIGMA_MU);
-                Forest::from_prior((&table, &settings, &odds), &[0.0; 5], start, stream, &Control::new())
-                    .unwrap()
+                NormalForest::from_prior(
+                    (&table, &settings, &odds),
+                    &[0.0; 5],
+                    start,
+                    stream,
+                    &Control::new(),
+                )
+                .unwrap()
             },
             |forest, stream| {
                 let sigma = forest.sigma;
                 forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
             },
             |forest, stream| {
-                let response = &mut Numbers { prior: Some(prior) };
+                let response = &mut NormalResponse { prior: Some(prior) };
                 forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
                 forest.sweep(stream, &Control::new()).unwrap();
             },
@@ -196,7 +209,7 @@ fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
 
 #[test]
 fn sweeps_over_signs_get_it_right() {
-    let response = Signs { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
+    let response = ProbitResponse { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
     normal_leaves_get_it_right(
         &settings(GROWPRUNE, 2),
         &response,
@@ -235,9 +248,14 @@ fn sweeps_over_counts_get_it_right() {
         getting_it_right(
             |stream| {
                 let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
-                let forest =
-                    ModelForest::from_prior((&table, &settings, &odds), &model, 0.0, stream, &Control::new())
-                        .unwrap();
+                let forest = GeneralForest::from_prior(
+                    (&table, &settings, &odds),
+                    &model,
+                    0.0,
+                    stream,
+                    &Control::new(),
+                )
+                .unwrap();
                 (forest, [0.0; 5])
             },
             |(forest, counts), stream| {
@@ -272,7 +290,7 @@ fn three_classes<'a>(
 ) -> Multinomial<'a> {
     let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
     let forests = [0.0, 0.5, -0.5]
-        .map(|centre| ModelForest::from_prior(setting, &class, centre, stream, &Control::new()).unwrap());
+        .map(|centre| GeneralForest::from_prior(setting, &class, centre, stream, &Control::new()).unwrap());
     Multinomial { forests: forests.into(), classes: vec![class; 3] }
 }
 
@@ -342,7 +360,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
             weights.draw(std::iter::empty(), &table, stream);
             let mut own = odds.clone();
             own.log_weights = Some(weights.log_s.clone());
-            let forest = Forest::from_prior(
+            let forest = NormalForest::from_prior(
                 (&table, &settings, &own),
                 &[0.0; 5],
                 (SIGMA, SIGMA_MU),
@@ -363,7 +381,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
             let share = weights.alpha / (weights.alpha + 2.0);
             let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
             let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
-            let first = f64::from(u8::from(root.is_some_and(|split| split.dimension == 0)));
+            let first = f64::from(u8::from(root.is_some_and(|split| split.feature == 0)));
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
         },
     );
@@ -378,7 +396,7 @@ fn ranks_of_numbers_are_uniform() {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
         let forest = |sigma, targets: &[f64], stream: &mut Stream| {
-            Forest::from_prior(
+            NormalForest::from_prior(
                 (&table, &settings, &odds),
                 targets,
                 (sigma, SIGMA_MU),
@@ -393,9 +411,9 @@ fn ranks_of_numbers_are_uniform() {
                 let sigma = prior.draw(0, 0.0, stream);
                 let truth = sums(&forest(sigma, &[0.0; 5], stream));
                 let targets: Vec<f64> = truth.iter().map(|f| f + sigma * normal(stream)).collect();
-                let chain = NormalSampler {
+                let chain = NormalChainState {
                     forest: forest(0.4, &targets, stream),
-                    response: Numbers { prior: Some(prior) },
+                    response: NormalResponse { prior: Some(prior) },
                     scale: 1.0,
                 };
                 (chain, summaries(truth[4], sigma, stream))
@@ -415,7 +433,7 @@ fn ranks_of_two_classes_are_uniform() {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
         let forest = |stream: &mut Stream| {
-            Forest::from_prior(
+            NormalForest::from_prior(
                 (&table, &settings, &odds),
                 &[0.0; 5],
                 (1.0, 2.0 * SIGMA_MU),
@@ -429,8 +447,8 @@ fn ranks_of_two_classes_are_uniform() {
             |stream| {
                 let truth = sums(&forest(stream));
                 let positive = truth.iter().map(|f| OFFSET + f + normal(stream) > 0.0).collect();
-                let response = Signs { positive, offset: OFFSET, latent: vec![0.0; 5] };
-                (NormalSampler { forest: forest(stream), response, scale: 1.0 }, summaries(&truth))
+                let response = ProbitResponse { positive, offset: OFFSET, latent: vec![0.0; 5] };
+                (NormalChainState { forest: forest(stream), response, scale: 1.0 }, summaries(&truth))
             },
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |chain, _| summaries(&sums(&chain.forest)),

@@ -3,10 +3,11 @@
 use crate::bart::chain::BartTrace;
 use crate::bart::chain::fingerprint;
 use crate::bart::classifier::BartClassifier;
+use crate::bart::kernels::table::{Kernel, Kernels};
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::regressor::BartRegressor;
-use crate::bart::settings::{BartSettings, Kernels, Sparsity};
+use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::sum_of_trees::SumOfTrees;
 use crate::bart::tests::posterior::{prior, samplers, some_rows};
 use crate::bayes::prior::ChipmanPrior;
@@ -176,9 +177,9 @@ fn fingerprints_are_of_everything_but_the_draws() {
     let print = |settings: &BartSettings| fingerprint(settings, rows, [7].into_iter());
     let old = BartSettings::default();
     let with = BartSettings::default;
-    let kernels = |change: fn(&mut Kernels)| {
-        let mut kernels = old.kernels;
-        change(&mut kernels);
+    let kernels = |changed: Kernel| {
+        let shares = Kernel::ALL.map(|kernel| (kernel, old.kernels.share(kernel)));
+        let kernels = Kernels::new(&[&shares[..], &[(changed, 3.0)]].concat());
         BartSettings { kernels, ..with() }
     };
     let others = [
@@ -187,12 +188,12 @@ fn fingerprints_are_of_everything_but_the_draws() {
         BartSettings { n_burn: 3, ..with() },
         BartSettings { thin: 3, ..with() },
         BartSettings { n_particles: 3, ..with() },
-        kernels(|kernels| kernels.local = 3.0),
-        kernels(|kernels| kernels.growprune = 3.0),
-        kernels(|kernels| kernels.cgm = 3.0),
-        kernels(|kernels| kernels.pg = 3.0),
-        kernels(|kernels| kernels.regrow = 3.0),
-        kernels(|kernels| kernels.edit = 3.0),
+        kernels(Kernel::Local),
+        kernels(Kernel::GrowPrune),
+        kernels(Kernel::Cgm),
+        kernels(Kernel::ParticleGibbs),
+        kernels(Kernel::Regrow),
+        kernels(Kernel::Edit),
         BartSettings { proposal: Proposal::Empirical, ..with() },
         BartSettings { proposal: Proposal::Optimal, ..with() },
         BartSettings { proposal: Proposal::OptimalSubset(3), ..with() },

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bart::backfitting::general::ModelForest;
-use crate::bart::backfitting::normal::Forest;
-use crate::bart::chain::{Chains, Problem, SumsOfTrees};
+use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::chain::{Chains, SumsOfTrees};
 use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::regressor;
-use crate::bart::response::Numbers;
-use crate::bart::settings::{BartSettings, Kernels};
+use crate::bart::response::{NormalResponse, ScaledProblem};
+use crate::bart::settings::BartSettings;
 use crate::bart::state::row_passes::carry;
-use crate::bart::state::tree::{MOST_NODES, TreeState};
-use crate::bayes::leaf::model::LeafModel;
+use crate::bart::state::tree::{MAX_NODES, TreeState};
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::Target;
@@ -34,16 +35,20 @@ pub(crate) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
 pub(crate) const SIGMA: f64 = 0.3;
 pub(crate) const SIGMA_MU: f64 = 0.5;
 
-pub(crate) const NONE: Kernels =
-    Kernels { local: 0.0, growprune: 0.0, cgm: 0.0, pg: 0.0, regrow: 0.0, edit: 0.0 };
-pub(crate) const LOCAL: Kernels = Kernels { local: 1.0, ..NONE };
-pub(crate) const GROWPRUNE: Kernels = Kernels { growprune: 1.0, ..NONE };
-pub(crate) const CGM: Kernels = Kernels { cgm: 1.0, ..NONE };
-pub(crate) const PG: Kernels = Kernels { pg: 1.0, ..NONE };
-pub(crate) const REGROW: Kernels = Kernels { regrow: 1.0, ..NONE };
-pub(crate) const EDIT: Kernels = Kernels { edit: 1.0, ..NONE };
-pub(crate) const MIXED: Kernels =
-    Kernels { local: 0.3, growprune: 0.2, cgm: 0.2, pg: 0.1, regrow: 0.1, edit: 0.1 };
+pub(crate) const LOCAL: Kernels = Kernels::only(Kernel::Local);
+pub(crate) const GROWPRUNE: Kernels = Kernels::only(Kernel::GrowPrune);
+pub(crate) const CGM: Kernels = Kernels::only(Kernel::Cgm);
+pub(crate) const PG: Kernels = Kernels::only(Kernel::ParticleGibbs);
+pub(crate) const REGROW: Kernels = Kernels::only(Kernel::Regrow);
+pub(crate) const EDIT: Kernels = Kernels::only(Kernel::Edit);
+pub(crate) const MIXED: Kernels = Kernels::new(&[
+    (Kernel::Local, 0.3),
+    (Kernel::GrowPrune, 0.2),
+    (Kernel::Cgm, 0.2),
+    (Kernel::ParticleGibbs, 0.1),
+    (Kernel::Regrow, 0.1),
+    (Kernel::Edit, 0.1),
+]);
 
 pub(crate) fn table() -> SortedColumns {
     SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
@@ -75,7 +80,7 @@ pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
 }
 
 /// The sum of trees at the training rows, from their values.
-pub(crate) fn sums(forest: &Forest<'_>) -> Vec<f64> {
+pub(crate) fn sums(forest: &NormalForest<'_>) -> Vec<f64> {
     let mut sums = vec![0.0; forest.residuals.len()];
     for tree in &forest.trees {
         let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
@@ -101,7 +106,7 @@ fn run(
 ) -> (Visits, Vec<Mean>) {
     let odds = Odds::new(settings.prior);
     let mut stream = Stream::new(seed, 0);
-    let mut forest = Forest::from_prior(
+    let mut forest = NormalForest::from_prior(
         (table, settings, &odds),
         targets,
         (sigma, SIGMA_MU),
@@ -124,7 +129,7 @@ fn run(
     (visits, means)
 }
 
-pub(crate) fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+pub(crate) fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<String, f64> {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -138,6 +143,31 @@ fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     exact.evidence(all, 0).ln()
+}
+
+/// A kernel counts its own steps and no others, each of them at some time.
+#[test]
+fn kernels_count_their_steps() {
+    let table = table();
+    for kernel in Kernel::ALL {
+        let settings = settings(Kernels::only(kernel), 2);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(3, 0);
+        let start = (SIGMA, SIGMA_MU);
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
+        (0..200).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
+        for (step, counts) in forest.acceptance.iter() {
+            assert_eq!(counts.tried > 0, kernel.steps().contains(&step), "{kernel:?}: {step:?}");
+            assert!(counts.made <= counts.tried && (counts.tried == 0 || counts.made > 0));
+        }
+    }
 }
 
 /// One tree with given noise: every tree as often as the recursion over sets of rows says, and the mean of f by
@@ -172,9 +202,14 @@ fn a_flat_likelihood_gives_back_the_prior() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(seed as u64, 1);
         let start = (1e6, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let n = 100_000;
         let mut visits = Visits::new(n);
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
@@ -230,9 +265,14 @@ fn states_stay_true() {
         SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &y, (0.2, 0.3), &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &y,
+            (0.2, 0.3),
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         for _ in 0..40 {
             forest.sweep(&mut stream, &Control::new()).unwrap();
             forest.trees.iter().for_each(|tree| tree.check(&table));
@@ -248,8 +288,8 @@ fn states_stay_true() {
 fn trees_have_room_until_numbers_end() {
     let state = TreeState::new(&table());
     assert!(state.has_room(0));
-    assert!(state.has_room(MOST_NODES - 3));
-    assert!(!state.has_room(MOST_NODES - 2));
+    assert!(state.has_room(MAX_NODES - 3));
+    assert!(!state.has_room(MAX_NODES - 2));
 }
 
 /// With the retained particle alone, Particle Gibbs gives the old tree back.
@@ -261,19 +301,24 @@ fn a_single_particle_stays() {
     for seed in 0..20 {
         let mut stream = Stream::new(seed, 0);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest =
-            Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                .unwrap();
+        let mut forest = NormalForest::from_prior(
+            (&table, &settings, &odds),
+            &TARGETS,
+            start,
+            &mut stream,
+            &Control::new(),
+        )
+        .unwrap();
         let before = tree_name(&forest.trees[0], &table);
         (0..5).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
         assert_eq!(tree_name(&forest.trees[0], &table), before);
-        assert_eq!(forest.acceptance[3].made, 0);
+        assert_eq!(forest.acceptance.of(BartStep::ParticleGibbs).made, 0);
     }
 }
 
 fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usize) -> SumsOfTrees {
-    let response = Numbers { prior: Some(VariancePrior::new(3.0, 0.9, 0.5)) };
-    let problem = Problem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
+    let response = NormalResponse { prior: Some(VariancePrior::new(3.0, 0.9, 0.5)) };
+    let problem = ScaledProblem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
     let run = Run { n_threads, ..Run::default() };
     let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch: None };
     regressor::sample(&problem, &chains, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
@@ -336,7 +381,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
-        let mut forest = Forest::from_prior(
+        let mut forest = NormalForest::from_prior(
             (&table, &settings, &odds),
             &targets,
             (sigma, SIGMA_MU),
@@ -347,9 +392,10 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
             let has_cut = usize::from(forest.trees[0].n_leaves() == 2);
-            let made = forest.acceptance[3].made;
+            let made = forest.acceptance.of(BartStep::ParticleGibbs).made;
             forest.sweep(&mut stream, &Control::new()).unwrap();
-            stays[has_cut].add(f64::from(u8::from(forest.acceptance[3].made == made)));
+            stays[has_cut]
+                .add(f64::from(u8::from(forest.acceptance.of(BartStep::ParticleGibbs).made == made)));
         }
         // A peaked likelihood leaves too few trees of the other kind to count.
         for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
@@ -358,7 +404,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
     }
 }
 
-/// Other chains start from draws of the prior, of dimensions that are alike or not.
+/// Other chains start from draws of the prior, of features that are alike or not.
 #[test]
 fn starts_are_draws_of_the_prior() {
     let (table, settings) = (table(), settings(LOCAL, 1));
@@ -371,9 +417,14 @@ fn starts_are_draws_of_the_prior() {
         let mut visits = Visits::new(n);
         for _ in 0..n {
             let start = (SIGMA, SIGMA_MU);
-            let forest =
-                Forest::from_prior((&table, &settings, &odds), &TARGETS, start, &mut stream, &Control::new())
-                    .unwrap();
+            let forest = NormalForest::from_prior(
+                (&table, &settings, &odds),
+                &TARGETS,
+                start,
+                &mut stream,
+                &Control::new(),
+            )
+            .unwrap();
             visits.note(tree_name(&forest.trees[0], &table));
         }
         visits.check("starts", &expected);
@@ -392,10 +443,11 @@ fn starts_have_room() {
     let setting = (&table, &settings, &Odds::new(prior));
     let mut stream = Stream::new(1, 0);
     let forest =
-        Forest::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new()).unwrap();
+        NormalForest::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new())
+            .unwrap();
     assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
     let model = PoissonLeaves::new(&vec![1.0; x.len()], &vec![1.0; x.len()], &settings).unwrap();
-    let forest = ModelForest::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
+    let forest = GeneralForest::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
     assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
 }
 
@@ -409,12 +461,12 @@ fn starts_and_sweeps_can_be_stopped() {
         let setting = (&table, &settings, &Odds::new(settings.prior));
         let mut stream = Stream::new(1, 0);
         let mut start =
-            |control| Forest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control);
+            |control| NormalForest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control);
         assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
         let mut forest = start(&running).unwrap();
         assert_eq!(forest.sweep(&mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
         let model = PoissonLeaves::new(&[1.0; 5], &[1.0; 5], &settings).unwrap();
-        let mut start = |control| ModelForest::from_prior(setting, &model, 0.0, &mut stream, control);
+        let mut start = |control| GeneralForest::from_prior(setting, &model, 0.0, &mut stream, control);
         assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
         let mut forest = start(&running).unwrap();
         assert_eq!(forest.sweep(&model, &mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
@@ -426,7 +478,7 @@ fn starts_and_sweeps_can_be_stopped() {
 fn the_first_chain_starts_from_stumps() {
     let (table, settings) = (table(), settings(LOCAL, 3));
     let odds = Odds::new(settings.prior);
-    let forest = Forest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
+    let forest = NormalForest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
     assert_eq!(forest.residuals, TARGETS);
     assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
 }

@@ -1,14 +1,14 @@
-//! Dirichlet-multinomial leaves: classes.
+//! Dirichlet-multinomial leaves: classes (eq. 3.2).
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;
-use crate::validate::{WORTH, check_within};
+use crate::validate::{PSEUDO_COUNTS, check_within};
 
 /// Leaves whose rows draw their classes from a common distribution, Dirichlet(alpha / K) a priori (eq. 3.2):
 /// `l = Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`.
 #[derive(Debug)]
 pub(crate) struct Dirichlet<'a> {
-    classes: Classes<'a>,
+    classes: ClassOfRow<'a>,
     n_classes: usize,
     /// `log(c + alpha / K)` by `c`.
     log_class: Vec<f64>,
@@ -20,12 +20,12 @@ pub(crate) struct Dirichlet<'a> {
 
 /// The class of every row: in a byte if that is enough, since rows are visited in all orders.
 #[derive(Debug)]
-enum Classes<'a> {
+enum ClassOfRow<'a> {
     Few(Box<[u8]>),
     Many(&'a [u32]),
 }
 
-impl<'a> Classes<'a> {
+impl<'a> ClassOfRow<'a> {
     fn new(classes: &'a [u32]) -> Self {
         let few: Option<_> = classes.iter().map(|&class| u8::try_from(class).ok()).collect();
         few.map_or(Self::Many(classes), Self::Few)
@@ -63,13 +63,13 @@ impl<'a> Dirichlet<'a> {
     /// The model of rows with these classes, each below `n_classes`.
     ///
     /// # Errors
-    /// An `alpha` outside of [`WORTH`].
+    /// An `alpha` outside of [`PSEUDO_COUNTS`].
     pub(crate) fn new(classes: &'a [u32], n_classes: usize, alpha: f64) -> Result<Self> {
         check_alpha(alpha)?;
         let share = alpha / n_classes as f64;
         let logs = |start: f64| (0..=classes.len()).map(move |c| libm::log(c as f64 + start));
         Ok(Self {
-            classes: Classes::new(classes),
+            classes: ClassOfRow::new(classes),
             n_classes,
             log_class: logs(share).collect(),
             gamma_class: running_sums(logs(share)),
@@ -79,7 +79,7 @@ impl<'a> Dirichlet<'a> {
 }
 
 pub(crate) fn check_alpha(alpha: f64) -> Result<()> {
-    check_within("alpha", alpha, WORTH)
+    check_within("alpha", alpha, PSEUDO_COUNTS)
 }
 
 /// 0 and the sums of the first terms, with Kahan's compensation.
@@ -96,10 +96,10 @@ fn running_sums(terms: impl Iterator<Item = f64>) -> Vec<f64> {
     sums
 }
 
-impl LeafModel for Dirichlet<'_> {
+impl ConjugateLeaf for Dirichlet<'_> {
     type Stats = Counts;
-    type Sweep<'a>
-        = ClassSweep<'a>
+    type MovingCut<'a>
+        = MovingClassCut<'a>
     where
         Self: 'a;
 
@@ -120,8 +120,8 @@ impl LeafModel for Dirichlet<'_> {
         classes - self.gamma_all[counts.n_rows() as usize]
     }
 
-    fn sweep<'a>(&'a self, all: &Counts) -> ClassSweep<'a> {
-        ClassSweep {
+    fn moving_cut<'a>(&'a self, all: &Counts) -> MovingClassCut<'a> {
+        MovingClassCut {
             model: self,
             sides: all.by_class.iter().map(|&c| (0, c)).collect(),
             n_left: 0,
@@ -133,7 +133,7 @@ impl LeafModel for Dirichlet<'_> {
 
 /// Counts on both sides of a cut.
 #[derive(Debug)]
-pub(crate) struct ClassSweep<'a> {
+pub(crate) struct MovingClassCut<'a> {
     model: &'a Dirichlet<'a>,
     /// Left and right count by class.
     sides: Box<[(u32, u32)]>,
@@ -143,7 +143,7 @@ pub(crate) struct ClassSweep<'a> {
     classes: f64,
 }
 
-impl Sweep for ClassSweep<'_> {
+impl MovingCut for MovingClassCut<'_> {
     fn shift(&mut self, row: u32) {
         let (left, right) = &mut self.sides[self.model.classes.of(row)];
         *right -= 1;
@@ -181,7 +181,7 @@ mod tests {
         let classes = [0, 2, 2, 1, 2, 0, 2, 1];
         let model = Dirichlet::new(&classes, 3, 0.6).unwrap();
         let all = model.of_rows(0..8);
-        let mut sweep = model.sweep(&all);
+        let mut sweep = model.moving_cut(&all);
         for n in 1..8 {
             sweep.shift(n - 1);
             let left = model.of_rows(0..n);

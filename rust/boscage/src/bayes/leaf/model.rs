@@ -3,12 +3,12 @@
 /// A conjugate model of a leaf's targets, `l(Y | X)` in eq. 3.1, with the targets of all rows.
 ///
 /// Statistics are sums over rows; a node's are those of its rows, whatever tree it is in.
-pub(crate) trait LeafModel: Sync {
+pub(crate) trait ConjugateLeaf: Sync {
     /// Sufficient statistics of a set of rows.
     type Stats: Clone + Send + Sync;
 
     /// Both sides of a cut that moves over a node's rows.
-    type Sweep<'a>: Sweep
+    type MovingCut<'a>: MovingCut
     where
         Self: 'a;
 
@@ -25,7 +25,7 @@ pub(crate) trait LeafModel: Sync {
     fn log_likelihood(&self, stats: &Self::Stats) -> f64;
 
     /// A cut with all of a node's rows on its right.
-    fn sweep<'a>(&'a self, all: &Self::Stats) -> Self::Sweep<'a>;
+    fn moving_cut<'a>(&'a self, all: &Self::Stats) -> Self::MovingCut<'a>;
 
     /// Statistics of some rows.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Self::Stats {
@@ -36,7 +36,7 @@ pub(crate) trait LeafModel: Sync {
 }
 
 /// Both sides of a cut, while rows go from the right to the left one by one.
-pub(crate) trait Sweep {
+pub(crate) trait MovingCut {
     /// Takes a row from the right to the left.
     fn shift(&mut self, row: u32);
 

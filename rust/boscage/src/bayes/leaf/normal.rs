@@ -1,8 +1,10 @@
 //! Normal leaves whose mean and variance are unknown: numbers.
 
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;
-use crate::validate::{SHAPES, SQUARES, WORTH, check, check_squares, check_within, is_small};
+use crate::validate::{
+    GAMMA_SHAPES, PSEUDO_COUNTS, SUMS_OF_SQUARES, check, check_squares, check_within, is_small,
+};
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
 /// `sigma^2 ~ InverseGamma(shape, scale)`, `mu | sigma^2 ~ N(prior_mean, sigma^2 / kappa)`.
@@ -37,9 +39,9 @@ impl NormalPrior {
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
         // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
-        check_within("shape", shape, SHAPES)?;
-        check_within("noise", noise, SHAPES)?;
-        let scale = (shape * noise * variance.max(least)).clamp(SQUARES.0, SQUARES.1);
+        check_within("shape", shape, GAMMA_SHAPES)?;
+        check_within("noise", noise, GAMMA_SHAPES)?;
+        let scale = (shape * noise * variance.max(least)).clamp(SUMS_OF_SQUARES.0, SUMS_OF_SQUARES.1);
         let prior = Self { prior_mean: mean, kappa, shape, scale };
         prior.check()?;
         Ok(prior)
@@ -51,9 +53,9 @@ impl NormalPrior {
     pub fn check(&self) -> Result<()> {
         let expected = "finite, and at most 1e140 by magnitude";
         check("prior_mean", is_small(self.prior_mean), expected, &self.prior_mean)?;
-        check_within("kappa", self.kappa, WORTH)?;
-        check_within("shape", self.shape, SHAPES)?;
-        check_within("scale", self.scale, SQUARES)
+        check_within("kappa", self.kappa, PSEUDO_COUNTS)?;
+        check_within("shape", self.shape, GAMMA_SHAPES)?;
+        check_within("scale", self.scale, SUMS_OF_SQUARES)
     }
 }
 
@@ -69,13 +71,13 @@ pub(crate) struct Normal {
 
 /// Sums over a set of rows; targets are counted from the prior's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moments {
+pub struct NormalSums {
     pub(crate) n: u32,
     pub(crate) sum: f64,
     pub(crate) squares: f64,
 }
 
-impl Moments {
+impl NormalSums {
     const NONE: Self = Self { n: 0, sum: 0.0, squares: 0.0 };
 
     fn add(&mut self, y: f64) {
@@ -134,41 +136,41 @@ impl Normal {
     }
 }
 
-impl LeafModel for Normal {
-    type Stats = Moments;
-    type Sweep<'a> = MomentSweep<'a>;
+impl ConjugateLeaf for Normal {
+    type Stats = NormalSums;
+    type MovingCut<'a> = MovingMomentCut<'a>;
 
-    fn empty(&self) -> Moments {
-        Moments::NONE
+    fn empty(&self) -> NormalSums {
+        NormalSums::NONE
     }
 
-    fn add(&self, moments: &mut Moments, row: u32) {
+    fn add(&self, moments: &mut NormalSums, row: u32) {
         moments.add(self.centred[row as usize]);
     }
 
-    fn rest(&self, all: &Moments, part: &Moments) -> Moments {
+    fn rest(&self, all: &NormalSums, part: &NormalSums) -> NormalSums {
         all.minus(part)
     }
 
-    fn log_likelihood(&self, moments: &Moments) -> f64 {
+    fn log_likelihood(&self, moments: &NormalSums) -> f64 {
         let shape = self.prior.shape + 0.5 * f64::from(moments.n);
         self.by_n[moments.n as usize] - shape * libm::log(moments.scale(&self.prior))
     }
 
-    fn sweep<'a>(&'a self, all: &Moments) -> MomentSweep<'a> {
-        MomentSweep { model: self, all: *all, left: Moments::NONE }
+    fn moving_cut<'a>(&'a self, all: &NormalSums) -> MovingMomentCut<'a> {
+        MovingMomentCut { model: self, all: *all, left: NormalSums::NONE }
     }
 }
 
 /// Sums on the left of a cut, and of all rows.
 #[derive(Debug)]
-pub(crate) struct MomentSweep<'a> {
+pub(crate) struct MovingMomentCut<'a> {
     model: &'a Normal,
-    all: Moments,
-    left: Moments,
+    all: NormalSums,
+    left: NormalSums,
 }
 
-impl Sweep for MomentSweep<'_> {
+impl MovingCut for MovingMomentCut<'_> {
     fn shift(&mut self, row: u32) {
         self.left.add(self.model.centred[row as usize]);
     }
@@ -211,7 +213,7 @@ mod tests {
         let prior = NormalPrior { prior_mean: 1.5, kappa: 0.3, shape: 1.2, scale: 0.7 };
         let model = Normal::new(&targets, prior).unwrap();
         let all = model.of_rows(0..6);
-        let mut sweep = model.sweep(&all);
+        let mut sweep = model.moving_cut(&all);
         for n in 1..6 {
             sweep.shift(n - 1);
             let expected =

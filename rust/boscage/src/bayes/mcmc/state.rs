@@ -1,31 +1,28 @@
 //! A whole tree with the rows of its nodes, which a chain changes step by step.
 
+use crate::data::goes_right;
+use std::cell::{OnceCell, RefCell};
+use std::iter::once;
 use std::sync::Arc;
 
-use crate::bayes::cuts::{Extent, extents};
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::smc::nodes::{Cut, Root};
-use crate::bayes::target::Target;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::cuts::{Extent, RankCut, Rule, extents};
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// The rule of an inner node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rule {
-    pub(crate) cut: Cut,
-    pub(crate) threshold: f64,
-}
-
-/// A node of a [`State`].
+/// A node of a [`TreeWithRows`].
 #[derive(Debug, Clone)]
-pub(crate) struct StateNode<S> {
+pub(crate) struct NodeWithRows<S> {
     pub(crate) parent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) rows: Vec<u32>,
-    /// Dimensions that can be cut.
-    pub(crate) extents: Vec<Extent>,
+    /// Features that vary among the rows, once they are asked for: most nodes of a tree that changes are never split.
+    varying: OnceCell<Vec<u32>>,
+    /// Extents that were asked for, by feature; None of a feature that does not vary.
+    extents: RefCell<Vec<(u32, Option<Extent>)>>,
     pub(crate) stats: Arc<S>,
     /// Of the rows, as if the node were a leaf.
     pub(crate) log_likelihood: f64,
@@ -33,38 +30,31 @@ pub(crate) struct StateNode<S> {
     pub(crate) split: Option<(Rule, [usize; 2])>,
 }
 
-impl<S> StateNode<S> {
-    /// The extent of a dimension that can be cut.
-    pub(crate) fn extent(&self, dimension: u32) -> Option<Extent> {
-        self.extents.iter().copied().find(|extent| extent.dimension == dimension)
-    }
-}
-
 /// A tree over the rows of a target.
 #[derive(Debug)]
-pub(crate) struct State<'a, L: LeafModel> {
+pub(crate) struct TreeWithRows<'a, L: ConjugateLeaf> {
     pub(crate) target: &'a Target<'a, L>,
     /// Empty places are those of pruned nodes.
-    nodes: Vec<Option<StateNode<L::Stats>>>,
+    nodes: Vec<Option<NodeWithRows<L::Stats>>>,
     free: Vec<usize>,
 }
 
 /// The nodes of a subtree under other rules: their numbers and what they would be.
-pub(crate) type Rebuilt<S> = Vec<(usize, StateNode<S>)>;
+pub(crate) type Rebuilt<S> = Vec<(usize, NodeWithRows<S>)>;
 
-impl<'a, L: LeafModel> State<'a, L> {
+impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// The number of the root.
     pub(crate) const ROOT: usize = 0;
 
     /// The root alone, with all rows.
     pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
-        Self::at(target, Root::of_all(target.table))
+        Self::at(target, SubtreeRoot::of_all(target.table))
     }
 
     /// The root alone, which may be an inner node of a larger tree.
-    pub(crate) fn at(target: &'a Target<'a, L>, root: Root) -> Self {
+    pub(crate) fn at(target: &'a Target<'a, L>, root: SubtreeRoot) -> Self {
         let mut state = Self { target, nodes: Vec::new(), free: Vec::new() };
-        let root = state.node(None, root.depth, root.rows, 0..target.table.n_features() as u32);
+        let root = state.node(None, root.depth, root.rows);
         state.nodes.push(Some(root));
         state
     }
@@ -83,7 +73,7 @@ impl<'a, L: LeafModel> State<'a, L> {
         while let Some(id) = stack.pop() {
             control.check()?;
             let node = state.get(id);
-            if !node.extents.is_empty() && stream.unit() < target.prior.split_probability(node.depth) {
+            if state.can_be_split(node) && stream.unit() < target.prior.split_probability(node.depth) {
                 let rule = state.draw_rule(id, stream);
                 let children = state.children(id, rule);
                 stack.extend(state.grow(id, rule, children));
@@ -94,17 +84,17 @@ impl<'a, L: LeafModel> State<'a, L> {
 
     /// A given tree over the target's rows, which may be other rows than those it was made from; None if a cut
     /// leaves a side without rows.
-    pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &Tree<S>) -> Option<Self> {
+    pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &PreorderTree<S>) -> Option<Self> {
         Self::new(target).with_cuts(tree)
     }
 
-    /// The root alone made a given tree, as [`State::from_tree`] does; nodes are numbered parents first.
-    pub(crate) fn with_cuts<S>(self, tree: &Tree<S>) -> Option<Self> {
+    /// The root alone made a given tree, as [`TreeWithRows::from_tree`] does; nodes are numbered parents first.
+    pub(crate) fn with_cuts<S>(self, tree: &PreorderTree<S>) -> Option<Self> {
         let mut state = self;
         let mut stack = vec![(Self::ROOT, 0)];
         while let Some((id, at)) = stack.pop() {
             if let Some(split) = tree.nodes[at].split {
-                let rule = state.rule(id, split.dimension, split.threshold)?;
+                let rule = state.rule(id, split.feature, split.threshold)?;
                 let children = state.children(id, rule);
                 let [left, right] = state.grow(id, rule, children);
                 stack.extend([(left, at + 1), (right, split.right as usize)]);
@@ -113,40 +103,47 @@ impl<'a, L: LeafModel> State<'a, L> {
         Some(state)
     }
 
-    pub(crate) fn get(&self, id: usize) -> &StateNode<L::Stats> {
+    pub(crate) fn get(&self, id: usize) -> &NodeWithRows<L::Stats> {
         self.nodes[id].as_ref().expect("a node's number is that of a node")
     }
 
     /// Numbers of the nodes for which something holds, ascending.
-    pub(crate) fn select(&self, f: impl Fn(&StateNode<L::Stats>) -> bool) -> Vec<usize> {
-        let holds = |node: &Option<StateNode<L::Stats>>| node.as_ref().is_some_and(&f);
+    pub(crate) fn select(&self, f: impl Fn(&NodeWithRows<L::Stats>) -> bool) -> Vec<usize> {
+        let holds = |node: &Option<NodeWithRows<L::Stats>>| node.as_ref().is_some_and(&f);
         (0..self.nodes.len()).filter(|&id| holds(&self.nodes[id])).collect()
     }
 
     /// Whether a node's children are both leaves.
-    pub(crate) fn is_prunable(&self, node: &StateNode<L::Stats>) -> bool {
+    pub(crate) fn is_prunable(&self, node: &NodeWithRows<L::Stats>) -> bool {
         node.split.is_some_and(|(_, children)| children.iter().all(|&id| self.get(id).split.is_none()))
     }
 
-    /// A rule drawn from the prior at a node that can be split: a dimension, and a place in its extent.
+    /// A rule drawn from the prior at a node that can be split: a feature, and a place in its extent.
     pub(crate) fn draw_rule(&self, id: usize, stream: &mut Stream) -> Rule {
-        let extents = &self.get(id).extents;
-        let extent = extents[self.target.draw_extent(extents, stream)];
-        let column = self.target.table.column(extent.dimension);
+        let node = self.get(id);
+        let varying = self.varying(node);
+        let feature = varying[self.target.draw_feature(varying.iter().copied(), stream)];
+        let extent = self.extent(node, feature).expect("a feature that varies has an extent");
+        let column = self.target.table.column(extent.feature);
         let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
-        Rule { cut: Cut { dimension: extent.dimension, rank }, threshold }
+        Rule { cut: RankCut { feature: extent.feature, rank }, threshold }
     }
 
     /// The two leaves that a rule would make of a leaf, or of an inner node's rows.
-    pub(crate) fn children(&self, id: usize, rule: Rule) -> [StateNode<L::Stats>; 2] {
+    pub(crate) fn children(&self, id: usize, rule: Rule) -> [NodeWithRows<L::Stats>; 2] {
         let node = self.get(id);
-        let column = self.target.table.column(rule.cut.dimension);
-        let (left, right) = node.rows.iter().partition(|&&row| column.rank(row) <= rule.cut.rank);
-        [left, right].map(|rows| self.node(Some(id), node.depth + 1, rows, varying(node)))
+        let column = self.target.table.column(rule.cut.feature);
+        let (left, right) = node.rows.iter().partition(|&&row| !goes_right(column.rank(row), rule.cut.rank));
+        [left, right].map(|rows| self.node(Some(id), node.depth + 1, rows))
     }
 
     /// Makes an inner node of a leaf.
-    pub(crate) fn grow(&mut self, id: usize, rule: Rule, children: [StateNode<L::Stats>; 2]) -> [usize; 2] {
+    pub(crate) fn grow(
+        &mut self,
+        id: usize,
+        rule: Rule,
+        children: [NodeWithRows<L::Stats>; 2],
+    ) -> [usize; 2] {
         let ids = children.map(|child| match self.free.pop() {
             Some(free) => {
                 self.nodes[free] = Some(child);
@@ -185,13 +182,13 @@ impl<'a, L: LeafModel> State<'a, L> {
                 *rule = *new;
             }
             let (rule, children) = (*rule, *children);
-            let column = self.target.table.column(rule.cut.dimension);
+            let column = self.target.table.column(rule.cut.feature);
             let (left, right): (Vec<u32>, Vec<u32>) =
-                node.rows.iter().partition(|&&row| column.rank(row) <= rule.cut.rank);
+                node.rows.iter().partition(|&&row| !goes_right(column.rank(row), rule.cut.rank));
             if left.is_empty() || right.is_empty() {
                 return None;
             }
-            let below = [left, right].map(|rows| self.node(Some(*id), node.depth + 1, rows, varying(node)));
+            let below = [left, right].map(|rows| self.node(Some(*id), node.depth + 1, rows));
             for (child, mut new) in children.into_iter().zip(below) {
                 new.split = self.get(child).split;
                 rebuilt.push((child, new));
@@ -208,17 +205,17 @@ impl<'a, L: LeafModel> State<'a, L> {
     }
 
     /// Logarithm of the prior density of what a node does: its factor of eq. 3.4.
-    pub(crate) fn log_prior(&self, node: &StateNode<L::Stats>) -> f64 {
+    pub(crate) fn log_prior(&self, node: &NodeWithRows<L::Stats>) -> f64 {
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
         match &node.split {
-            None if node.extents.is_empty() => 0.0,
+            None if !self.can_be_split(node) => 0.0,
             None => log_stop,
             Some((rule, _)) => log_split + self.log_rule(node, rule),
         }
     }
 
     /// Logarithm of a node's factor of the posterior density, up to the evidence.
-    pub(crate) fn log_factor(&self, node: &StateNode<L::Stats>) -> f64 {
+    pub(crate) fn log_factor(&self, node: &NodeWithRows<L::Stats>) -> f64 {
         let likelihood = if node.split.is_none() { node.log_likelihood } else { 0.0 };
         self.log_prior(node) + likelihood
     }
@@ -237,59 +234,74 @@ impl<'a, L: LeafModel> State<'a, L> {
     }
 
     /// The tree as it is.
-    pub(crate) fn tree(&self) -> Tree<L::Stats> {
-        let mut nodes: Vec<TreeNode<L::Stats>> = Vec::new();
+    pub(crate) fn tree(&self) -> PreorderTree<L::Stats> {
+        let mut nodes: Vec<PreorderNode<L::Stats>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
         while let Some((id, parent)) = stack.pop() {
             let at = nodes.len();
             if let Some(parent) = parent {
-                let parent: &mut TreeNode<L::Stats> = &mut nodes[parent];
+                let parent: &mut PreorderNode<L::Stats> = &mut nodes[parent];
                 parent.split.as_mut().expect("only an inner node has children").right = at as u32;
             }
             let node = self.get(id);
             let split = node.split.map(|(rule, [left, right])| {
                 stack.extend([(right, Some(at)), (left, None)]);
-                Split { dimension: rule.cut.dimension, threshold: rule.threshold, right: 0 }
+                PreorderSplit { feature: rule.cut.feature, threshold: rule.threshold, right: 0 }
             });
-            nodes.push(TreeNode { split, stats: Arc::clone(&node.stats) });
+            nodes.push(PreorderNode { split, stats: Arc::clone(&node.stats) });
         }
-        Tree { nodes }
+        PreorderTree { nodes }
     }
 
-    /// A leaf of these rows, which vary along some of these dimensions.
-    fn node(
-        &self,
-        parent: Option<usize>,
-        depth: u32,
-        rows: Vec<u32>,
-        dimensions: impl Iterator<Item = u32>,
-    ) -> StateNode<L::Stats> {
-        let Target { table, leaf, .. } = self.target;
-        let extents = extents(table, &rows, dimensions);
-        let stats = leaf.of_rows(rows.iter().copied());
-        let log_likelihood = leaf.log_likelihood(&stats);
-        StateNode { parent, depth, rows, extents, stats: Arc::new(stats), log_likelihood, split: None }
+    /// A leaf of these rows.
+    fn node(&self, parent: Option<usize>, depth: u32, rows: Vec<u32>) -> NodeWithRows<L::Stats> {
+        let stats = self.target.leaf.of_rows(rows.iter().copied());
+        let log_likelihood = self.target.leaf.log_likelihood(&stats);
+        let (varying, extents) = Default::default();
+        let stats = Arc::new(stats);
+        NodeWithRows { parent, depth, rows, varying, extents, stats, log_likelihood, split: None }
     }
 
-    /// A threshold as a rule at a node, if it parts the node's rows.
-    fn rule(&self, id: usize, dimension: u32, threshold: f64) -> Option<Rule> {
-        let extent = self.get(id).extent(dimension)?;
-        let rank = self.target.table.column(dimension).rank_at(threshold)?;
-        let parts = extent.low <= rank && rank < extent.high;
-        parts.then_some(Rule { cut: Cut { dimension, rank }, threshold })
+    /// The features that vary among the rows of a node: `V_j` of eq. 3.4.
+    fn varying<'n>(&self, node: &'n NodeWithRows<L::Stats>) -> &'n [u32] {
+        let table = self.target.table;
+        let features = || (0..table.n_features() as u32).filter(|&d| table.varies(d, &node.rows)).collect();
+        node.varying.get_or_init(features)
+    }
+
+    /// Whether some feature varies among the rows of a node.
+    pub(crate) fn can_be_split(&self, node: &NodeWithRows<L::Stats>) -> bool {
+        let table = self.target.table;
+        let some_varies = || (0..table.n_features() as u32).any(|d| table.varies(d, &node.rows));
+        node.varying.get().map_or_else(some_varies, |varying| !varying.is_empty())
+    }
+
+    /// The extent of a feature among the rows of a node, if it varies.
+    pub(crate) fn extent(&self, node: &NodeWithRows<L::Stats>, feature: u32) -> Option<Extent> {
+        let known =
+            node.extents.borrow().iter().find(|(other, _)| *other == feature).map(|(_, extent)| *extent);
+        known.unwrap_or_else(|| {
+            let found = extents(self.target.table, &node.rows, once(feature)).pop();
+            node.extents.borrow_mut().push((feature, found));
+            found
+        })
+    }
+
+    /// A threshold as a rule at a node, if it splits the node's rows.
+    fn rule(&self, id: usize, feature: u32, threshold: f64) -> Option<Rule> {
+        let extent = self.extent(self.get(id), feature)?;
+        let rank = self.target.table.column(feature).rank_at(threshold)?;
+        let splits = extent.low <= rank && rank < extent.high;
+        splits.then_some(Rule { cut: RankCut { feature, rank }, threshold })
     }
 
     /// Logarithm of the prior density of a node's rule.
-    pub(crate) fn log_rule(&self, node: &StateNode<L::Stats>, rule: &Rule) -> f64 {
-        let at = node.extents.iter().position(|extent| extent.dimension == rule.cut.dimension);
-        let at = at.expect("a node is cut along a dimension in which it varies");
-        let extent = node.extents[at];
-        let log_extent = self.target.table.column(extent.dimension).log_extent(extent.low, extent.high);
-        self.target.log_shares(&node.extents)[at] - log_extent
+    pub(crate) fn log_rule(&self, node: &NodeWithRows<L::Stats>, rule: &Rule) -> f64 {
+        let (feature, varying) = (rule.cut.feature, self.varying(node));
+        let at = varying.iter().position(|&other| other == feature);
+        let at = at.expect("a node is cut along a feature that varies");
+        let extent = self.extent(node, feature).expect("a feature that varies has an extent");
+        let log_extent = self.target.table.column(feature).log_extent(extent.low, extent.high);
+        self.target.log_shares_of(varying.iter().copied())[at] - log_extent
     }
-}
-
-/// What does not vary in a node does not vary below it.
-fn varying<S>(node: &StateNode<S>) -> impl Iterator<Item = u32> + '_ {
-    node.extents.iter().map(|extent| extent.dimension)
 }

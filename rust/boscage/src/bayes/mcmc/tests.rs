@@ -6,10 +6,10 @@ use crate::bayes::leaf::normal::{Normal, NormalPrior};
 use crate::bayes::mcmc::*;
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc;
-use crate::bayes::smc::SmcSettings;
+use crate::bayes::smc::settings::SmcSettings;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
-use crate::bayes::tree::{Split, TreeNode};
+use crate::bayes::tree::{PreorderNode, PreorderSplit};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::random::distributions::multinomial;
@@ -28,7 +28,12 @@ fn prior() -> ChipmanPrior {
 }
 
 /// Visits of the trees of a chain.
-fn visits<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], n_steps: u32, seed: u64) -> Visits {
+fn visits<L: ConjugateLeaf>(
+    state: &mut TreeWithRows<'_, L>,
+    moves: &[f64; 4],
+    n_steps: u32,
+    seed: u64,
+) -> Visits {
     let mut stream = Stream::new(seed, 0);
     let mut visits = Visits::new(n_steps);
     for _ in 0..n_steps {
@@ -38,7 +43,7 @@ fn visits<L: LeafModel>(state: &mut State<'_, L>, moves: &[f64; 4], n_steps: u32
     visits
 }
 
-fn posterior<L: LeafModel>(target: &Target<'_, L>) -> HashMap<String, f64> {
+fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<String, f64> {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -61,7 +66,7 @@ fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
     ];
     for (seed, moves) in mixes.iter().enumerate() {
         let n = 400_000;
-        let found = visits(&mut State::new(&target), moves, n, seed as u64);
+        let found = visits(&mut TreeWithRows::new(&target), moves, n, seed as u64);
         found.check(&format!("{moves:?}"), &expected);
     }
 }
@@ -73,22 +78,22 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     let leaf = Normal::new(&TARGETS, normal).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let n = 400_000;
-    let found = visits(&mut State::new(&target), &ALL, n, 5);
+    let found = visits(&mut TreeWithRows::new(&target), &ALL, n, 5);
     found.check("numbers", &posterior(&target));
 }
 
 /// A tree drawn from the posterior by the recursion, each threshold uniform in its gap.
-fn draw_exactly<L: LeafModel>(
+fn draw_exactly<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     exact: &mut Exact<'_, L>,
     stream: &mut Stream,
-) -> Tree<()> {
-    let mut nodes: Vec<TreeNode<()>> = Vec::new();
+) -> PreorderTree<()> {
+    let mut nodes: Vec<PreorderNode<()>> = Vec::new();
     let mut stack = vec![(exact.all_rows(), 0, None)];
     while let Some((set, depth, left_of)) = stack.pop() {
         let at = nodes.len();
         if let Some(parent) = left_of {
-            let parent: &mut TreeNode<()> = &mut nodes[parent];
+            let parent: &mut PreorderNode<()> = &mut nodes[parent];
             parent.split.as_mut().expect("only a split node has children").right = at as u32;
         }
         let (p, cuts) = exact.cuts(set, depth);
@@ -100,22 +105,22 @@ fn draw_exactly<L: LeafModel>(
             rest < 0.0
         });
         let split = drawn.map(|cut| {
-            let column = target.table.column(cut.dimension);
+            let column = target.table.column(cut.feature);
             let above = (0..target.table.n_rows() as u32).filter(|row| cut.sides[1] >> row & 1 == 1);
             let right = above.map(|row| column.rank(row)).min().expect("both sides have rows");
             let threshold = column.threshold((cut.rank, right), stream.unit());
             stack.extend([(cut.sides[1], depth + 1, Some(at)), (cut.sides[0], depth + 1, None)]);
-            Split { dimension: cut.dimension, threshold, right: 0 }
+            PreorderSplit { feature: cut.feature, threshold, right: 0 }
         });
-        nodes.push(TreeNode { split, stats: Arc::new(()) });
+        nodes.push(PreorderNode { split, stats: Arc::new(()) });
     }
-    Tree { nodes }
+    PreorderTree { nodes }
 }
 
 /// Detailed balance of each move by itself: from trees drawn exactly, it goes from any one to any other as often as
 /// its reverse comes back, which for grow is prune. No chain has to mix for that, and what one move does wrong no
 /// other can make good.
-fn check_balance<L: LeafModel>(target: &Target<'_, L>, moves: &[f64; 4], seed: u64) {
+fn check_balance<L: ConjugateLeaf>(target: &Target<'_, L>, moves: &[f64; 4], seed: u64) {
     let mut exact = Exact::new(target);
     let mut stream = Stream::new(seed, 7);
     let expected = posterior(target);
@@ -124,7 +129,7 @@ fn check_balance<L: LeafModel>(target: &Target<'_, L>, moves: &[f64; 4], seed: u
     let mut steps: HashMap<(String, String), [f64; 2]> = HashMap::new();
     for _ in 0..n {
         let tree = draw_exactly(target, &mut exact, &mut stream);
-        let mut state = State::from_tree(target, &tree).unwrap();
+        let mut state = TreeWithRows::from_tree(target, &tree).unwrap();
         let before = name_of(&tree, target.table);
         starts.note(before.clone());
         if step(&mut state, moves, &mut stream).1 {
@@ -169,7 +174,8 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
     let mut most = 0;
     for seed in 0..12 {
         let n = 60_000;
-        let mut state = State::from_prior(&target, &mut Stream::new(seed, 1), &Control::new()).unwrap();
+        let mut state =
+            TreeWithRows::from_prior(&target, &mut Stream::new(seed, 1), &Control::new()).unwrap();
         let found = visits(&mut state, &[0.0, 0.0, 1.0, 0.0], n, seed);
         most = most.max(found.names().len());
         let total: f64 = found.names().map(|name| posterior[name]).sum();
@@ -188,7 +194,7 @@ fn swap_alone_balances_densities() {
     let mut compared = 0;
     for seed in 0..40 {
         let mut stream = Stream::new(seed, 2);
-        let mut state = State::from_prior(&target, &mut stream, &Control::new()).unwrap();
+        let mut state = TreeWithRows::from_prior(&target, &mut stream, &Control::new()).unwrap();
         let mut seen: HashMap<String, (f64, f64)> = HashMap::new();
         let n = 20_000;
         for _ in 0..n {
@@ -216,10 +222,10 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
     let target = Target { table: &table, prior: &prior, leaf: &Flat };
     let n = 300_000;
-    let mut state = State::new(&target);
+    let mut state = TreeWithRows::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
     found.check("flat", &posterior(&target));
-    // Where the root's cuts are: each dimension alike, and uniformly in its extent.
+    // Where the root's cuts are: each feature alike, and uniformly in its extent.
     let (mut places, mut first, mut cuts) = (Mean::new(), 0.0, 0.0);
     let mut stream = Stream::new(6, 0);
     for _ in 0..20_000 {
@@ -227,9 +233,9 @@ fn a_flat_likelihood_gives_back_the_prior() {
             step(&mut state, &ALL, &mut stream);
         }
         if let Some(split) = state.tree().nodes[0].split {
-            let (low, high) = table.column(split.dimension).ends();
+            let (low, high) = table.column(split.feature).ends();
             places.add((split.threshold - low) / (high - low));
-            first += f64::from(u8::from(split.dimension == 0));
+            first += f64::from(u8::from(split.feature == 0));
             cuts += 1.0;
         }
     }
@@ -240,7 +246,8 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let mut leaves = Mean::new();
     for i in 0..20_000 {
         leaves.add(f64::from(
-            summary(&State::from_prior(&target, &mut Stream::new(4, i), &Control::new()).unwrap()).n_leaves,
+            summary(&TreeWithRows::from_prior(&target, &mut Stream::new(4, i), &Control::new()).unwrap())
+                .n_leaves,
         ));
     }
     let mut exact = Exact::new(&target);
@@ -248,7 +255,12 @@ fn a_flat_likelihood_gives_back_the_prior() {
 }
 
 /// Classes of all rows drawn given a tree, leaf by leaf from Polya's urn.
-fn draw_classes<L: LeafModel>(state: &State<'_, L>, alpha: f64, k: usize, stream: &mut Stream) -> Vec<u32> {
+fn draw_classes<L: ConjugateLeaf>(
+    state: &TreeWithRows<'_, L>,
+    alpha: f64,
+    k: usize,
+    stream: &mut Stream,
+) -> Vec<u32> {
     let mut classes = vec![0; state.target.table.n_rows()];
     for id in state.select(|node| node.split.is_none()) {
         let mut counts = vec![alpha / k as f64; k];
@@ -267,7 +279,7 @@ fn draw_classes<L: LeafModel>(state: &State<'_, L>, alpha: f64, k: usize, stream
 }
 
 /// What the joint distribution tests compare: of tree and classes, so that both and their bond count.
-fn statistics<L: LeafModel>(state: &State<'_, L>, classes: &[u32]) -> [f64; 4] {
+fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) -> [f64; 4] {
     let draw = summary(state);
     let leaf = Dirichlet::new(classes, 2, 0.9).unwrap();
     let likelihood: f64 = state
@@ -288,28 +300,28 @@ fn getting_it_right() {
     let mut stream = Stream::new(21, 0);
     let mut independent: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     for _ in 0..40_000 {
-        let state = State::from_prior(&flat, &mut stream, &Control::new()).unwrap();
+        let state = TreeWithRows::from_prior(&flat, &mut stream, &Control::new()).unwrap();
         let classes = draw_classes(&state, 0.9, 2, &mut stream);
         independent.iter_mut().zip(statistics(&state, &classes)).for_each(|(mean, x)| mean.add(x));
     }
-    let mut tree = State::from_prior(&flat, &mut stream, &Control::new()).unwrap().tree();
+    let mut tree = TreeWithRows::from_prior(&flat, &mut stream, &Control::new()).unwrap().tree();
     let mut batches: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     // Means of batches that are longer than the chain's memory are as good as independent.
     for _ in 0..300 {
         let mut sums = [0.0; 4];
         for _ in 0..400 {
-            let state = State::from_tree(&flat, &tree).unwrap();
+            let state = TreeWithRows::from_tree(&flat, &tree).unwrap();
             let classes = draw_classes(&state, 0.9, 2, &mut stream);
             let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
             let target = Target { table: &table, prior: &prior, leaf: &leaf };
-            let mut state = State::from_tree(&target, &tree).unwrap();
+            let mut state = TreeWithRows::from_tree(&target, &tree).unwrap();
             for _ in 0..3 {
                 step(&mut state, &ALL, &mut stream);
             }
             sums.iter_mut().zip(statistics(&state, &classes)).for_each(|(sum, x)| *sum += x / 400.0);
             let nodes = state.tree().nodes.into_iter();
-            tree = Tree {
-                nodes: nodes.map(|node| TreeNode { split: node.split, stats: Arc::new(()) }).collect(),
+            tree = PreorderTree {
+                nodes: nodes.map(|node| PreorderNode { split: node.split, stats: Arc::new(()) }).collect(),
             };
         }
         batches.iter_mut().zip(sums).for_each(|(mean, x)| mean.add(x));
@@ -324,7 +336,7 @@ fn getting_it_right() {
 /// Simulation-based calibration (Talts et al. 2018): the rank of the tree that made the classes among trees of
 /// the posterior is uniform. 9 degrees of freedom: 5 standard deviations above the mean is 9 + 5 sqrt(18) < 30.3.
 fn check_calibration(
-    trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<Tree<crate::bayes::leaf::dirichlet::Counts>>,
+    trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<PreorderTree<crate::bayes::leaf::dirichlet::Counts>>,
 ) {
     let (table, prior) = (table(), prior());
     let flat = Target { table: &table, prior: &prior, leaf: &Flat };
@@ -332,14 +344,14 @@ fn check_calibration(
     let mut ranks = [[0.0; 10]; 2];
     let n = 2000;
     for i in 0..n {
-        let truth = State::from_prior(&flat, &mut stream, &Control::new()).unwrap();
+        let truth = TreeWithRows::from_prior(&flat, &mut stream, &Control::new()).unwrap();
         let classes = draw_classes(&truth, 0.9, 2, &mut stream);
         let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
         let target = Target { table: &table, prior: &prior, leaf: &leaf };
         let own = statistics(&truth, &classes);
         let drawn: Vec<[f64; 4]> = trees(&target, i)
             .iter()
-            .map(|tree| statistics(&State::from_tree(&target, tree).unwrap(), &classes))
+            .map(|tree| statistics(&TreeWithRows::from_tree(&target, tree).unwrap(), &classes))
             .collect();
         assert_eq!(drawn.len(), 9);
         for (which, ranks) in [0, 2].into_iter().zip(&mut ranks) {
@@ -359,7 +371,7 @@ fn check_calibration(
 fn mcmc_is_calibrated() {
     check_calibration(|target, seed| {
         let settings =
-            McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn_in: 100, seed, ..Default::default() };
+            McmcSettings { n_chains: 1, n_draws: 9, thin: 60, n_burn: 100, seed, ..Default::default() };
         sample(target, &settings, &Threads::new(1), &Control::new()).unwrap().remove(0).trees
     });
 }
@@ -379,7 +391,7 @@ fn chains_repeat_whatever_the_threads() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
-    let settings = McmcSettings { n_draws: 50, thin: 3, n_burn_in: 10, seed: 2, ..Default::default() };
+    let settings = McmcSettings { n_draws: 50, thin: 3, n_burn: 10, seed: 2, ..Default::default() };
     let draws = [1, 3].map(|n_threads| {
         let chains = sample(&target, &settings, &Threads::new(n_threads), &Control::new()).unwrap();
         chains.into_iter().map(|chain| chain.draws).collect::<Vec<_>>()
@@ -393,11 +405,11 @@ fn a_tree_that_does_not_part_the_rows_is_refused() {
     let (table, prior) = (table(), prior());
     let target = Target { table: &table, prior: &prior, leaf: &Flat };
     let tree = |threshold: f64| {
-        let split = Some(Split { dimension: 0, threshold, right: 2 });
-        let node = |split| TreeNode { split, stats: Arc::new(()) };
-        Tree { nodes: vec![node(split), node(None), node(None)] }
+        let split = Some(PreorderSplit { feature: 0, threshold, right: 2 });
+        let node = |split| PreorderNode { split, stats: Arc::new(()) };
+        PreorderTree { nodes: vec![node(split), node(None), node(None)] }
     };
-    assert!(State::from_tree(&target, &tree(2.0)).is_some());
-    assert!(State::from_tree(&target, &tree(-1.0)).is_none());
-    assert!(State::from_tree(&target, &tree(3.5)).is_none());
+    assert!(TreeWithRows::from_tree(&target, &tree(2.0)).is_some());
+    assert!(TreeWithRows::from_tree(&target, &tree(-1.0)).is_none());
+    assert!(TreeWithRows::from_tree(&target, &tree(3.5)).is_none());
 }

@@ -1,155 +1,20 @@
 //! Nodes of growing trees, shared by all particles that have them in common.
 //!
 //! A node is a set of rows at a depth. It is the same node for every particle that came to it by the same
-//! cuts, so what is found out about it (its rows, its dimensions, the weights of its cuts, its children) is
+//! cuts, so what is found out about it (its rows, its features, the weights of its cuts, its children) is
 //! found out once. Rows are parted only when a particle is about to expand the node: most cuts that are
 //! proposed do not live as long.
 
-use std::collections::BTreeMap;
+use crate::data::goes_right;
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::bayes::cuts::{Extent, Gaps, Sorter, extents};
-use crate::bayes::leaf::model::LeafModel;
+use crate::bayes::cuts::{Extent, Gaps, RankCut, Sorter, extents};
+use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::row_set::RowSet;
-use crate::bayes::target::Target;
+use crate::bayes::smc::shared_node::{SharedNode, SharedNodeId, WeightedChoices};
+use crate::bayes::target::{SubtreeRoot, Target};
 use crate::control::{Control, Threads};
-use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
-use crate::math::logs::log_sum_exp;
-
-/// The number of a node; children of one cut are neighbours, the left one even.
-pub(crate) type NodeId = u32;
-
-/// A node of a growing tree.
-#[derive(Debug)]
-pub(crate) struct Node<S> {
-    pub(crate) depth: u32,
-    pub(crate) n_rows: u32,
-    pub(crate) stats: Arc<S>,
-    pub(crate) log_likelihood: f64,
-    /// Where the node comes from; of no use once its rows are there.
-    parent: NodeId,
-    cut: Cut,
-    rows: Option<RowSet>,
-    extents: Option<Vec<Extent>>,
-    /// By extent.
-    gaps: Vec<Option<Gaps>>,
-    /// Weights of stopping and of a split along each extent.
-    choices: Option<Choices>,
-    /// The left child of each cut that was ever proposed.
-    children: BTreeMap<Cut, NodeId>,
-}
-
-/// Rows whose rank along the dimension is not above `rank` go left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cut {
-    pub(crate) dimension: u32,
-    pub(crate) rank: u32,
-}
-
-/// Where trees grow from: rows, ascending, and how many cuts are above them.
-#[derive(Debug, Clone)]
-pub(crate) struct Root {
-    pub(crate) rows: Vec<u32>,
-    pub(crate) depth: u32,
-}
-
-impl Root {
-    /// All rows of a table.
-    pub(crate) fn of_all(table: &SortedColumns) -> Self {
-        Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
-    }
-}
-
-/// Whether to stop (0) or to split along one of some extents (1, 2, ...), with weights.
-#[derive(Debug)]
-pub(crate) struct Choices {
-    cumulative: Vec<f64>,
-    log_total: f64,
-}
-
-impl Choices {
-    /// From logarithms of weights.
-    pub(crate) fn new(mut logs: Vec<f64>) -> Self {
-        let log_total = log_sum_exp(&logs);
-        let mut sum = 0.0;
-        for log in &mut logs {
-            sum += libm::exp(*log - log_total);
-            *log = sum;
-        }
-        Self { cumulative: logs, log_total }
-    }
-
-    /// Logarithm of the sum of weights.
-    pub(crate) fn log_total(&self) -> f64 {
-        self.log_total
-    }
-
-    /// The choice that `u` in [0, 1) falls on.
-    pub(crate) fn at(&self, u: f64) -> usize {
-        let total = self.cumulative.last().expect("one can always stop");
-        let i = self.cumulative.partition_point(|sum| *sum <= u * total);
-        i.min(self.cumulative.len() - 1)
-    }
-}
-
-impl<S> Node<S> {
-    fn new(depth: u32, n_rows: u32, stats: S, log_likelihood: f64, (parent, cut): (NodeId, Cut)) -> Self {
-        Self {
-            depth,
-            n_rows,
-            stats: Arc::new(stats),
-            log_likelihood,
-            parent,
-            cut,
-            rows: None,
-            extents: None,
-            gaps: Vec::new(),
-            choices: None,
-            children: BTreeMap::new(),
-        }
-    }
-
-    /// The node's rows, ascending.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
-        self.rows.as_ref().expect("an expanded node has its rows").iter()
-    }
-
-    /// The same where they are looked at more than once.
-    fn listed_rows(&self) -> Vec<u32> {
-        let mut rows = Vec::with_capacity(self.n_rows as usize);
-        rows.extend(self.rows());
-        rows
-    }
-
-    /// The dimensions that can be cut.
-    pub(crate) fn extents(&self) -> &[Extent] {
-        self.extents.as_deref().expect("an expanded node has its extents")
-    }
-
-    /// The gaps of an extent.
-    pub(crate) fn gaps(&self, extent: usize) -> &Gaps {
-        self.gaps[extent].as_ref().expect("extents that a proposal needs were weighed before")
-    }
-
-    /// Weights of stopping and of splitting along every extent.
-    pub(crate) fn choices(&self) -> &Choices {
-        self.choices.as_ref().expect("the optimal proposal weighs all extents before")
-    }
-
-    /// The children of a cut that was made before.
-    pub(crate) fn children(&self, cut: Cut) -> (NodeId, NodeId) {
-        let left = self.children[&cut];
-        (left, left + 1)
-    }
-
-    fn bytes(&self) -> usize {
-        let gaps: usize = self.gaps.iter().flatten().map(Gaps::bytes).sum();
-        let rows = self.rows.as_ref().map_or(0, RowSet::bytes);
-        rows + gaps + self.gaps.capacity() * size_of::<Option<Gaps>>()
-    }
-}
 
 /// How gaps are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,43 +42,43 @@ const LARGE: u32 = 1 << 14;
 
 /// All nodes of all particles that may still be expanded.
 #[derive(Debug)]
-pub(crate) struct Nodes<'a, L: LeafModel> {
+pub(crate) struct SharedNodes<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     threads: &'a Threads,
     control: &'a Control,
-    all: Vec<Node<L::Stats>>,
+    all: Vec<SharedNode<L::Stats>>,
     /// Left nodes of pairs that nobody has any more.
-    free: Vec<NodeId>,
+    free: Vec<SharedNodeId>,
     /// Bytes that nodes have come to hold since nodes were last dropped, and when to do so again.
     grown: usize,
     limit: usize,
 }
 
-impl<'a, L: LeafModel> Nodes<'a, L> {
+impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
     /// The number of the root.
-    pub(crate) const ROOT: NodeId = 0;
+    pub(crate) const ROOT: SharedNodeId = 0;
 
     /// The root alone.
     pub(crate) fn new(
         target: &'a Target<'a, L>,
         threads: &'a Threads,
         control: &'a Control,
-        Root { rows, depth }: Root,
+        SubtreeRoot { rows, depth }: SubtreeRoot,
     ) -> Self {
         let stats = target.leaf.of_rows(rows.iter().copied());
         let log_likelihood = target.leaf.log_likelihood(&stats);
-        let nowhere = (Self::ROOT, Cut { dimension: 0, rank: 0 });
-        let mut root = Node::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
+        let nowhere = (Self::ROOT, RankCut { feature: 0, rank: 0 });
+        let mut root = SharedNode::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
         root.rows = Some(RowSet::new(rows.into_iter()));
         // Nodes come in pairs; the root's neighbour is never used.
-        let neighbour = Node::new(0, 0, target.leaf.empty(), 0.0, nowhere);
+        let neighbour = SharedNode::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
         let mut nodes = Self { target, threads, control, all, free: Vec::new(), grown: 0, limit: 0 };
         nodes.limit = nodes.room();
         nodes
     }
 
-    pub(crate) fn get(&self, id: NodeId) -> &Node<L::Stats> {
+    pub(crate) fn get(&self, id: SharedNodeId) -> &SharedNode<L::Stats> {
         &self.all[id as usize]
     }
 
@@ -221,9 +86,9 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     ///
     /// # Errors
     /// An interrupt, here and below.
-    pub(crate) fn open(&mut self, ids: &[NodeId]) -> Result<()> {
+    pub(crate) fn open(&mut self, ids: &[SharedNodeId]) -> Result<()> {
         let waiting = ids.iter().filter(|&&id| self.get(id).rows.is_none());
-        let mut pairs: Vec<NodeId> = waiting.map(|id| id & !1).collect();
+        let mut pairs: Vec<SharedNodeId> = waiting.map(|id| id & !1).collect();
         distinct(&mut pairs);
         let parted = self.map(pairs.len(), self.n_rows(&pairs), |i| self.part(pairs[i]))?;
         for (&left, (low, high)) in pairs.iter().zip(parted) {
@@ -231,11 +96,11 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             self.all[left as usize].rows = Some(low);
             self.all[left as usize + 1].rows = Some(high);
         }
-        let mut new: Vec<NodeId> = ids.to_vec();
+        let mut new: Vec<SharedNodeId> = ids.to_vec();
         new.retain(|&id| self.get(id).extents.is_none());
         distinct(&mut new);
         let n_features = self.target.table.n_features() as u32;
-        let mut pieces: Vec<(NodeId, Range<u32>)> = Vec::new();
+        let mut pieces: Vec<(SharedNodeId, Range<u32>)> = Vec::new();
         for &id in &new {
             let n = self.piece(id) as u32;
             let starts = (0..n_features).step_by(n as usize);
@@ -258,7 +123,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     /// Weighs the gaps of extents of nodes, each given as node and index.
     pub(crate) fn weigh(
         &mut self,
-        mut wanted: Vec<(NodeId, usize)>,
+        mut wanted: Vec<(SharedNodeId, usize)>,
         weighing: Weighing,
         keep: Keep,
     ) -> Result<()> {
@@ -267,7 +132,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
             Some(gaps) => gaps.is_forgotten() && keep == Keep::Gaps,
         });
         distinct(&mut wanted);
-        let pieces: Vec<&[(NodeId, usize)]> =
+        let pieces: Vec<&[(SharedNodeId, usize)]> =
             wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|node| node.chunks(self.piece(node[0].0))).collect();
         let work = pieces.iter().map(|piece| piece.len() * self.get(piece[0].0).n_rows as usize).sum();
         let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing, keep))?;
@@ -280,7 +145,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// Weighs all extents of nodes: some at a time, since the first tell which gaps of the next are negligible and
     /// need no memory.
-    pub(crate) fn weigh_all(&mut self, ids: &[NodeId]) -> Result<()> {
+    pub(crate) fn weigh_all(&mut self, ids: &[SharedNodeId]) -> Result<()> {
         /// Pieces of a node at a time: enough for some threads.
         const PIECES: usize = 4;
         for wave in 0.. {
@@ -299,18 +164,18 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Weighs the choices of nodes all of whose gaps are weighed.
-    pub(crate) fn weigh_choices(&mut self, ids: impl Iterator<Item = NodeId>) {
+    pub(crate) fn weigh_choices(&mut self, ids: impl Iterator<Item = SharedNodeId>) {
         for id in ids {
             let node = self.get(id);
             if node.choices.is_none() {
-                let choices = Choices::new(self.choice_logs(id, 0..node.extents().len()));
+                let choices = WeightedChoices::new(self.choice_logs(id, 0..node.extents().len()));
                 self.all[id as usize].choices = Some(choices);
             }
         }
     }
 
     /// Drops gaps, which a later particle may weigh again: those of large nodes, and all where memory is scarce.
-    pub(crate) fn forget_gaps(&mut self, ids: impl Iterator<Item = NodeId>) {
+    pub(crate) fn forget_gaps(&mut self, ids: impl Iterator<Item = SharedNodeId>) {
         let is_full = self.is_full();
         for id in ids {
             let node = &mut self.all[id as usize];
@@ -325,7 +190,11 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// Logarithms of the weights of stopping, and of splitting along each of some extents, which stand for all: with
     /// `m` of `n` extents each has `n / m` times its prior probability (section 3.3.1).
-    pub(crate) fn choice_logs(&self, id: NodeId, extents: impl ExactSizeIterator<Item = usize>) -> Vec<f64> {
+    pub(crate) fn choice_logs(
+        &self,
+        id: SharedNodeId,
+        extents: impl ExactSizeIterator<Item = usize>,
+    ) -> Vec<f64> {
         let log_shares = self.target.log_shares(self.get(id).extents());
         let log_each = libm::log(log_shares.len() as f64 / extents.len() as f64);
         self.choice_logs_by_share(id, extents.map(|extent| (extent, log_each + log_shares[extent])))
@@ -334,7 +203,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     /// The same for extents each of which stands for a share of the prior that is given by its logarithm.
     pub(crate) fn choice_logs_by_share(
         &self,
-        id: NodeId,
+        id: SharedNodeId,
         extents: impl Iterator<Item = (usize, f64)>,
     ) -> Vec<f64> {
         let node = self.get(id);
@@ -344,7 +213,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Makes the children of cuts, each given as node and cut.
-    pub(crate) fn split(&mut self, mut cuts: Vec<(NodeId, Cut)>) -> Result<()> {
+    pub(crate) fn split(&mut self, mut cuts: Vec<(SharedNodeId, RankCut)>) -> Result<()> {
         cuts.retain(|(id, cut)| !self.get(*id).children.contains_key(cut));
         distinct(&mut cuts);
         let work = cuts.iter().map(|(id, _)| self.get(*id).n_rows as usize).sum();
@@ -359,7 +228,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
                 }
                 None => {
                     self.all.extend([left, right]);
-                    self.all.len() as NodeId - 2
+                    self.all.len() as SharedNodeId - 2
                 }
             };
             self.all[id as usize].children.insert(cut, child);
@@ -373,7 +242,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
     }
 
     /// Drops all nodes but those that particles still have to expand, and the rows of which these are parts.
-    pub(crate) fn keep(&mut self, open: impl Iterator<Item = NodeId>) {
+    pub(crate) fn keep(&mut self, open: impl Iterator<Item = SharedNodeId>) {
         let mut is_open = vec![false; self.all.len()];
         let mut has_parts = vec![false; self.all.len()];
         for id in open {
@@ -386,7 +255,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         for left in (0..self.all.len()).step_by(2).rev() {
             let pair = [left, left + 1];
             if !pair.iter().any(|&id| is_open[id] || has_parts[id]) {
-                self.free.push(left as NodeId);
+                self.free.push(left as SharedNodeId);
             }
             for id in pair {
                 let node = &mut self.all[id];
@@ -400,7 +269,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
                 }
             }
         }
-        let held: usize = self.all.iter().map(Node::bytes).sum();
+        let held: usize = self.all.iter().map(SharedNode::bytes).sum();
         self.grown = 0;
         self.limit = self.room().max(held / 4);
     }
@@ -414,7 +283,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
 
     /// About what two nodes take beside their rows and gaps.
     fn bytes_of_children(&self) -> usize {
-        2 * (size_of::<Node<L::Stats>>() + size_of::<Extent>() * self.target.table.n_features())
+        2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.n_features())
     }
 
     /// `f(i)` for every `i < n`, where all together look at `work` rows.
@@ -424,23 +293,23 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         if work < FEW { Ok((0..n).map(f).collect()) } else { self.threads.try_map(n, self.control, f) }
     }
 
-    /// Dimensions of a node that one thread looks at in one go: few enough to share a large node.
-    fn piece(&self, id: NodeId) -> usize {
+    /// Features of a node that one thread looks at in one go: few enough to share a large node.
+    fn piece(&self, id: SharedNodeId) -> usize {
         (LARGE / self.get(id).n_rows.max(1)).max(1) as usize
     }
 
-    fn n_rows(&self, ids: &[NodeId]) -> usize {
+    fn n_rows(&self, ids: &[SharedNodeId]) -> usize {
         ids.iter().map(|&id| self.get(id).n_rows as usize).sum()
     }
 
     /// The rows of a node and its right neighbour.
-    fn part(&self, left: NodeId) -> (RowSet, RowSet) {
+    fn part(&self, left: SharedNodeId) -> (RowSet, RowSet) {
         let node = self.get(left);
-        let column = self.target.table.column(node.cut.dimension);
-        let of = |id: NodeId| RowSet::with_capacity(self.get(id).n_rows as usize);
+        let column = self.target.table.column(node.cut.feature);
+        let of = |id: SharedNodeId| RowSet::with_capacity(self.get(id).n_rows as usize);
         let (mut low, mut high) = (of(left), of(left + 1));
         for row in self.get(node.parent).rows() {
-            let side = if column.rank(row) <= node.cut.rank { &mut low } else { &mut high };
+            let side = if goes_right(column.rank(row), node.cut.rank) { &mut high } else { &mut low };
             side.push(row);
         }
         low.shrink();
@@ -448,7 +317,7 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         (low, high)
     }
 
-    fn weigh_piece(&self, piece: &[(NodeId, usize)], weighing: Weighing, keep: Keep) -> Vec<Gaps> {
+    fn weigh_piece(&self, piece: &[(SharedNodeId, usize)], weighing: Weighing, keep: Keep) -> Vec<Gaps> {
         let node = self.get(piece[0].0);
         let rows = node.listed_rows();
         let mut sorter = Sorter::new(self.target.table, &rows);
@@ -475,27 +344,17 @@ impl<'a, L: LeafModel> Nodes<'a, L> {
         gaps.collect()
     }
 
-    fn children_of(&self, id: NodeId, cut: Cut) -> [Node<L::Stats>; 2] {
+    fn children_of(&self, id: SharedNodeId, cut: RankCut) -> [SharedNode<L::Stats>; 2] {
         let (node, leaf) = (self.get(id), self.target.leaf);
-        let column = self.target.table.column(cut.dimension);
+        let column = self.target.table.column(cut.feature);
         let mut n_left = 0;
-        let low = node.rows().filter(|&row| column.rank(row) <= cut.rank);
+        let low = node.rows().filter(|&row| !goes_right(column.rank(row), cut.rank));
         let left = leaf.of_rows(low.inspect(|_| n_left += 1));
         let right = leaf.rest(&node.stats, &left);
         [(n_left, left), (node.n_rows - n_left, right)].map(|(n_rows, stats)| {
             let log_likelihood = leaf.log_likelihood(&stats);
-            Node::new(node.depth + 1, n_rows, stats, log_likelihood, (id, cut))
+            SharedNode::new(node.depth + 1, n_rows, stats, log_likelihood, (id, cut))
         })
-    }
-}
-
-impl<S> Node<S> {
-    /// Drops what was found out but the rows.
-    fn drop_findings(&mut self) {
-        self.extents = None;
-        self.gaps = Vec::new();
-        self.choices = None;
-        self.children = BTreeMap::new();
     }
 }
 

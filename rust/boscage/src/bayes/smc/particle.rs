@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::bayes::smc::nodes::NodeId;
-use crate::bayes::tree::{Split, Tree, TreeNode};
+use crate::bayes::smc::shared_node::SharedNodeId;
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 
 /// A node that a particle has to decide about, and its number in the particle's tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
-    pub(crate) node: NodeId,
+    pub(crate) node: SharedNodeId,
     pub(crate) slot: u32,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Particle {
 struct Event<S> {
     before: Option<u32>,
     slot: u32,
-    dimension: u32,
+    feature: u32,
     threshold: f64,
     left: Arc<S>,
     right: Arc<S>,
@@ -48,7 +48,7 @@ pub(crate) struct History<S> {
 
 impl Particle {
     /// The tree of the root alone.
-    pub(crate) fn new(root: NodeId, log_weight: f64) -> Self {
+    pub(crate) fn new(root: SharedNodeId, log_weight: f64) -> Self {
         let open = VecDeque::from([Open { node: root, slot: 0 }]);
         Self { log_weight, open, n_slots: 1, last: None }
     }
@@ -69,10 +69,10 @@ impl<S> History<S> {
         &mut self,
         particle: &mut Particle,
         slot: u32,
-        (dimension, threshold): (u32, f64),
+        (feature, threshold): (u32, f64),
         [left, right]: [Arc<S>; 2],
     ) -> [u32; 2] {
-        self.events.push(Event { before: particle.last, slot, dimension, threshold, left, right });
+        self.events.push(Event { before: particle.last, slot, feature, threshold, left, right });
         particle.last = Some(self.events.len() as u32 - 1);
         let slots = [particle.n_slots, particle.n_slots + 1];
         particle.n_slots += 2;
@@ -115,7 +115,7 @@ impl<S> History<S> {
     }
 
     /// The tree of a particle; nodes still open are leaves.
-    pub(crate) fn tree(&self, particle: &Particle) -> Tree<S> {
+    pub(crate) fn tree(&self, particle: &Particle) -> PreorderTree<S> {
         let mut cuts: Vec<&Event<S>> = Vec::new();
         let mut last = particle.last;
         while let Some(i) = last {
@@ -128,12 +128,12 @@ impl<S> History<S> {
         for (k, cut) in cuts.iter().enumerate() {
             cut_of[cut.slot as usize] = Some(k as u32);
         }
-        let mut nodes: Vec<TreeNode<S>> = Vec::with_capacity(cut_of.len());
+        let mut nodes: Vec<PreorderNode<S>> = Vec::with_capacity(cut_of.len());
         let mut stack = vec![(0u32, None)];
         while let Some((slot, parent)) = stack.pop() {
             let at = nodes.len() as u32;
             if let Some(parent) = parent {
-                let parent: &mut TreeNode<S> = &mut nodes[parent as usize];
+                let parent: &mut PreorderNode<S> = &mut nodes[parent as usize];
                 parent.split.as_mut().expect("only a split node has children").right = at;
             }
             let stats = match slot.checked_sub(1) {
@@ -145,10 +145,10 @@ impl<S> History<S> {
                 // The left child comes next; the right one is told where it is when it comes.
                 stack.extend([(2 * k + 2, Some(at)), (2 * k + 1, None)]);
                 let cut = cuts[k as usize];
-                Split { dimension: cut.dimension, threshold: cut.threshold, right: 0 }
+                PreorderSplit { feature: cut.feature, threshold: cut.threshold, right: 0 }
             });
-            nodes.push(TreeNode { split, stats: Arc::clone(stats) });
+            nodes.push(PreorderNode { split, stats: Arc::clone(stats) });
         }
-        Tree { nodes }
+        PreorderTree { nodes }
     }
 }

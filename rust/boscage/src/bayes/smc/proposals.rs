@@ -1,7 +1,9 @@
-//! How a particle decides at a node, and what its decision is worth (section 3.3).
+//! How a particle decides at a node, and what its decision is worth: one factor of eqs. 3.7 and 3.8.
 
-use crate::bayes::leaf::model::LeafModel;
-use crate::bayes::smc::nodes::{Choices, Cut, NodeId, Nodes, Weighing};
+use crate::bayes::cuts::RankCut;
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::smc::nodes::{SharedNodes, Weighing};
+use crate::bayes::smc::shared_node::{SharedNodeId, WeightedChoices};
 use crate::bayes::target::Target;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
@@ -17,12 +19,12 @@ pub enum Proposal {
     /// Proportional to prior times likelihood of the tree so far (eq. 3.5).
     #[default]
     Optimal,
-    /// The optimal proposal on so many dimensions, drawn anew at each node (section 3.5).
+    /// The optimal proposal on so many features, drawn anew at each node (section 3.5).
     OptimalSubset(usize),
-    /// The same seven times in ten, and else the prior on these dimensions: what the optimal proposal of a node does
+    /// The same seven times in ten, and else the prior on these features: what the optimal proposal of a node does
     /// not think of may still be best for the nodes below.
     ///
-    /// Of dimensions that are not alike these are drawn by weight, with replacement, if they are not all.
+    /// Of features that are not alike these are drawn by weight, with replacement, if they are not all.
     Exploring(usize),
 }
 
@@ -37,7 +39,7 @@ pub(crate) enum Decision {
     /// It is split.
     Split {
         /// Which way rows go.
-        cut: Cut,
+        cut: RankCut,
         /// The same in the user's units.
         threshold: f64,
     },
@@ -90,16 +92,16 @@ impl Proposal {
 
     /// The extents that a particle considers at an open node; none for all. `retained` is a decision that was made
     /// before, for which they are drawn.
-    pub(crate) fn consider<L: LeafModel>(
+    pub(crate) fn consider<L: ConjugateLeaf>(
         self,
-        (target, nodes): (&Target<'_, L>, &Nodes<'_, L>),
-        id: NodeId,
+        (target, nodes): (&Target<'_, L>, &SharedNodes<'_, L>),
+        id: SharedNodeId,
         retained: Option<Decision>,
         stream: &mut Stream,
     ) -> Vec<usize> {
         let extents = nodes.get(id).extents();
         let first = match retained {
-            Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.dimension == cut.dimension),
+            Some(Decision::Split { cut, .. }) => extents.iter().position(|e| e.feature == cut.feature),
             _ => None,
         };
         let all = || (0..extents.len()).collect();
@@ -117,15 +119,15 @@ impl Proposal {
     }
 
     /// Whether the extents considered, of so many, are independent draws from the prior.
-    fn considers_by_weight<L: LeafModel>(self, target: &Target<'_, L>, n_extents: usize) -> bool {
+    fn considers_by_weight<L: ConjugateLeaf>(self, target: &Target<'_, L>, n_extents: usize) -> bool {
         matches!(self, Self::Exploring(n) if n < n_extents) && target.prior.log_weights().is_some()
     }
 
     /// What to do at a node (or what the retained decision says), and the logarithm of `P(decision) / Q(decision)` of
     /// eq. 3.7 but for the place of a cut, times the ratio of likelihoods if `Q` sees them ([`Self::log_weight`]).
-    pub(crate) fn choose<L: LeafModel>(
+    pub(crate) fn choose<L: ConjugateLeaf>(
         self,
-        (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
+        (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
         considered: &[usize],
         retained: Option<Decision>,
         stream: &mut Stream,
@@ -158,13 +160,13 @@ impl Proposal {
             }
             Self::OptimalSubset(_) | Self::Exploring(_) => {
                 // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
-                // those that have the dimension of the cut, n / m times as often for m of n extents. With splits
+                // those that have the feature of the cut, n / m times as often for m of n extents. With splits
                 // weighed so, the ratio is the normaliser, whatever is decided.
                 // Independent draws from the prior are one too, and the place of the cut's among them another: uniform
                 // in the target, so that the prior's share of each is one in as many as they are.
                 let by_weight = self.considers_by_weight(target, node.extents().len());
                 let extents = considered.iter().copied();
-                let choices = Choices::new(if by_weight {
+                let choices = WeightedChoices::new(if by_weight {
                     let log_share = -libm::log(considered.len() as f64);
                     nodes.choice_logs_by_share(id, extents.map(|extent| (extent, log_share)))
                 } else {
@@ -189,21 +191,21 @@ impl Proposal {
     }
 
     /// A cut of an extent (or the retained one), and what its place adds to the logarithm of [`Self::choose`].
-    pub(crate) fn cut<L: LeafModel>(
+    pub(crate) fn cut<L: ConjugateLeaf>(
         self,
-        (target, nodes, id): (&Target<'_, L>, &Nodes<'_, L>, NodeId),
+        (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
         extent: usize,
         retained: Option<Decision>,
         stream: &mut Stream,
     ) -> (Decision, f64) {
         let gaps = nodes.get(id).gaps(extent);
         let ends = nodes.get(id).extents()[extent];
-        let column = target.table.column(ends.dimension);
+        let column = target.table.column(ends.feature);
         let decision = retained.unwrap_or_else(|| {
             // A gap by its weight, and a threshold uniform in it.
             let gap = gaps.at(stream.unit());
             let threshold = column.threshold((gap.left, gap.right), stream.unit());
-            Decision::Split { cut: Cut { dimension: ends.dimension, rank: gap.left }, threshold }
+            Decision::Split { cut: RankCut { feature: ends.feature, rank: gap.left }, threshold }
         });
         match (self, decision) {
             (Self::Empirical, Decision::Split { cut, .. }) => {
@@ -247,10 +249,10 @@ fn by_weight(log_shares: &[f64], n: usize, first: Option<usize>, stream: &mut St
     first.into_iter().chain(std::iter::repeat_with(draw)).take(n).collect()
 }
 
-fn draw_prior<L: LeafModel>(
+fn draw_prior<L: ConjugateLeaf>(
     target: &Target<'_, L>,
-    nodes: &Nodes<'_, L>,
-    id: NodeId,
+    nodes: &SharedNodes<'_, L>,
+    id: SharedNodeId,
     extent: usize,
     stream: &mut Stream,
 ) -> Decision {
@@ -259,7 +261,7 @@ fn draw_prior<L: LeafModel>(
         return Decision::Stop;
     }
     let extent = node.extents()[extent];
-    let column = target.table.column(extent.dimension);
+    let column = target.table.column(extent.feature);
     let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
-    Decision::Split { cut: Cut { dimension: extent.dimension, rank }, threshold }
+    Decision::Split { cut: RankCut { feature: extent.feature, rank }, threshold }
 }

@@ -1,11 +1,20 @@
+use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::dirichlet::Dirichlet;
 use crate::bayes::leaf::normal::{Normal, NormalPrior};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
+use crate::bayes::smc::nodes::{Keep, SharedNodes};
+use crate::bayes::smc::proposals::Proposal;
+use crate::bayes::smc::resampling::Resampling;
+use crate::bayes::smc::settings::{CandidateOrder, Expansion};
+use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
+use crate::random::distributions::multinomial;
+use crate::random::keyed::Stream;
+use std::sync::Arc;
 
 const PROPOSALS: [Proposal; 7] = [
     Proposal::Prior,
@@ -40,26 +49,26 @@ fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-fn run<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Island<L::Stats>> {
+fn run<L: ConjugateLeaf>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Island<L::Stats>> {
     sample(target, settings, &Threads::new(1), &Control::new()).unwrap()
 }
 
-fn n_leaves_of<S>(tree: &Tree<S>) -> f64 {
+fn n_leaves_of<S>(tree: &PreorderTree<S>) -> f64 {
     tree.leaves_and_depth().0.into()
 }
 
 /// Name of the root's cut, or "*".
-fn root_of<S>(tree: &Tree<S>, table: &SortedColumns) -> String {
+fn root_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
     match tree.nodes[0].split {
         None => "*".to_owned(),
         Some(split) => {
-            let rank = table.column(split.dimension).last_rank_below(split.threshold);
-            format!("{}<{rank}", split.dimension)
+            let rank = table.column(split.feature).last_rank_below(split.threshold);
+            format!("{}<{rank}", split.feature)
         }
     }
 }
 
-fn check_unbiased<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings, what: &str) {
+fn check_unbiased<L: ConjugateLeaf>(target: &Target<'_, L>, settings: &SmcSettings, what: &str) {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -68,7 +77,7 @@ fn check_unbiased<L: LeafModel>(target: &Target<'_, L>, settings: &SmcSettings, 
     let [mut evidence, mut leaves, mut stops] = [Mean::new(), Mean::new(), Mean::new()];
     for island in run(target, settings) {
         let own = island.log_evidence.exp() / z;
-        let mean = |f: &dyn Fn(&Tree<L::Stats>) -> f64| -> f64 {
+        let mean = |f: &dyn Fn(&PreorderTree<L::Stats>) -> f64| -> f64 {
             island.trees.iter().zip(&island.weights).map(|(tree, w)| w * f(tree)).sum()
         };
         evidence.add(own);
@@ -134,7 +143,7 @@ fn evidence_is_unbiased_for_every_combination() {
     }
 }
 
-/// Dimensions that are not alike.
+/// Features that are not alike.
 #[derive(Debug)]
 struct Weighted([f64; 4]);
 
@@ -149,7 +158,7 @@ impl TreePrior for Weighted {
 }
 
 #[test]
-fn evidence_is_unbiased_for_weighted_dimensions() {
+fn evidence_is_unbiased_for_weighted_features() {
     let (table, prior) = (table(), Weighted([0.2, -1.5, 1.0, 3.0]));
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
@@ -193,13 +202,13 @@ fn many_particles_find_the_posterior_of_the_root() {
         };
         assert!((share("*") - stop).abs() < 0.03, "{proposal:?}: {} for {stop}", share("*"));
         for (cut, p) in &cuts {
-            let found = share(&format!("{}<{}", cut.dimension, cut.rank));
+            let found = share(&format!("{}<{}", cut.feature, cut.rank));
             assert!((found - p).abs() < 0.03, "{proposal:?}: {found} for {p}");
         }
     }
 }
 
-/// Without likelihood: the prior's law of dimensions, locations and sizes; all weights stay one.
+/// Without likelihood: the prior's law of features, locations and sizes; all weights stay one.
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
@@ -228,7 +237,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
             }
             if let Some(split) = tree.nodes[0].split {
                 cuts += 1.0;
-                if split.dimension == 2 {
+                if split.feature == 2 {
                     below.add((split.threshold + 4.0) / 5.5);
                 }
             }
@@ -243,7 +252,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
         assert!((below.squares / below.n - 1.0 / 3.0).abs() < 0.02);
         let cuts: f64 = cuts;
         assert!((cuts / 20_000.0 - 0.8).abs() < 0.015);
-        assert!((below.n / cuts - 1.0 / 3.0).abs() < 0.02, "one of three dimensions that vary");
+        assert!((below.n / cuts - 1.0 / 3.0).abs() < 0.02, "one of three features that vary");
     }
 }
 
@@ -263,8 +272,8 @@ fn conditional_smc_leaves_the_posterior_invariant() {
     let n_draws: u32 = 20_000;
     for proposal in PROPOSALS {
         for (expansion, ess_threshold) in [(Expansion::Node, 1.0), (Expansion::Layer, 0.6)] {
-            let mut tree = Tree {
-                nodes: vec![crate::bayes::tree::TreeNode {
+            let mut tree = PreorderTree {
+                nodes: vec![crate::bayes::tree::PreorderNode {
                     split: None,
                     stats: Arc::new(leaf.of_rows(0..4)),
                 }],
@@ -281,7 +290,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
                     seed: u64::from(draw),
                     ..Default::default()
                 };
-                let retained = (Root::of_all(&table), &tree);
+                let retained = (SubtreeRoot::of_all(&table), &tree);
                 let islands =
                     sample_conditionally(&target, &settings, retained, &Threads::new(1), &Control::new());
                 let island = islands.unwrap().remove(0);
@@ -326,7 +335,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// At the root and at both sides of every cut of it, all of ties, equal rows and dimensions that do not vary.
+/// At the root and at both sides of every cut of it, all of ties, equal rows and features that do not vary.
 #[test]
 fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let (table, prior) = (table(), prior());
@@ -334,12 +343,13 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let target = Target { table: &table, prior: &prior, leaf: &leaf };
     let exact = Exact::new(&target);
     let (threads, control) = (Threads::new(1), Control::new());
-    let mut nodes = Nodes::new(&target, &threads, &control, Root::of_all(&table));
+    let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(&table));
     nodes.open(&[0]).unwrap();
     assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
     check_choices(&mut nodes, &exact, 0);
     let root = exact.cuts(exact.all_rows(), 0).1;
-    let cuts: Vec<Cut> = root.iter().map(|cut| Cut { dimension: cut.dimension, rank: cut.rank }).collect();
+    let cuts: Vec<RankCut> =
+        root.iter().map(|cut| RankCut { feature: cut.feature, rank: cut.rank }).collect();
     nodes.split(cuts.iter().map(|&cut| (0, cut)).collect()).unwrap();
     let mut unsplittable = 0;
     for cut in cuts {
@@ -353,8 +363,12 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     assert!(unsplittable > 0, "a single row, and two equal ones, are left alone");
 }
 
-/// Weights of stopping and of every dimension, and of each gap, against all cuts weighed one by one.
-fn check_choices(nodes: &mut Nodes<'_, Dirichlet<'_>>, exact: &Exact<'_, Dirichlet<'_>>, id: NodeId) {
+/// Weights of stopping and of every feature, and of each gap, against all cuts weighed one by one.
+fn check_choices(
+    nodes: &mut SharedNodes<'_, Dirichlet<'_>>,
+    exact: &Exact<'_, Dirichlet<'_>>,
+    id: SharedNodeId,
+) {
     let extents = nodes.get(id).extents().to_vec();
     nodes
         .weigh(
@@ -369,8 +383,8 @@ fn check_choices(nodes: &mut Nodes<'_, Dirichlet<'_>>, exact: &Exact<'_, Dirichl
     assert!((logs[0] - ((1.0 - p) * exact.likelihood(set)).ln()).abs() < 1e-12 || extents.is_empty());
     let mut n_cuts = 0;
     for (i, (extent, log)) in extents.iter().zip(&logs[1..]).enumerate() {
-        let along: Vec<_> = cuts.iter().filter(|cut| cut.dimension == extent.dimension).collect();
-        let weight = |cut: &crate::bayes::testing::enumerate::Cut| -> f64 {
+        let along: Vec<_> = cuts.iter().filter(|cut| cut.feature == extent.feature).collect();
+        let weight = |cut: &crate::bayes::testing::enumerate::WeightedCut| -> f64 {
             p * cut.probability * cut.sides.map(|side| exact.likelihood(side)).iter().product::<f64>()
         };
         let sum: f64 = along.iter().map(|cut| weight(cut)).sum();
@@ -447,7 +461,7 @@ fn work_that_is_stopped_ends() {
     let table = SortedColumns::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).unwrap();
     let prior = prior();
     let target = Target { table: &table, prior: &prior, leaf: &Flat };
-    let mut nodes = Nodes::new(&target, &threads, &control, Root::of_all(&table));
+    let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(&table));
     control.stop();
     assert!(SortedColumns::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).is_err());
     assert!(nodes.open(&[0]).is_err());

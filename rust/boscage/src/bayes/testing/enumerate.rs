@@ -1,6 +1,6 @@
 //! Exact answers on small data, for tests: the recursion over sets of rows, and all trees one by one.
 //!
-//! Given its rows, what happens on the two sides of a cut is independent. So with `V` the dimensions along
+//! Given its rows, what happens on the two sides of a cut is independent. So with `V` the features along
 //! which rows vary,
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
 //! and only the sets of rows that cuts can make are visited. Rows are bits of a number.
@@ -8,25 +8,25 @@
 use std::collections::HashMap;
 
 use crate::bayes::cuts::extents;
-use crate::bayes::leaf::model::{LeafModel, Sweep};
+use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::bayes::target::Target;
-use crate::bayes::tree::Tree;
+use crate::bayes::tree::PreorderTree;
 use crate::data::sorted_columns::SortedColumns;
 
-pub(crate) struct Exact<'a, L: LeafModel> {
+pub(crate) struct Exact<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     known: HashMap<(u64, u32), f64>,
 }
 
 /// A cut of a set of rows: its probability a priori given that there is one, and the rows on both sides.
-pub(crate) struct Cut {
-    pub(crate) dimension: u32,
+pub(crate) struct WeightedCut {
+    pub(crate) feature: u32,
     pub(crate) rank: u32,
     pub(crate) probability: f64,
     pub(crate) sides: [u64; 2],
 }
 
-impl<'a, L: LeafModel> Exact<'a, L> {
+impl<'a, L: ConjugateLeaf> Exact<'a, L> {
     pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
         Self { target, known: HashMap::new() }
     }
@@ -36,18 +36,17 @@ impl<'a, L: LeafModel> Exact<'a, L> {
     }
 
     /// `P(split)`, 0 where no cut is possible, and the cuts, one a gap.
-    pub(crate) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<Cut>) {
+    pub(crate) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<WeightedCut>) {
         let rows = rows_of(set);
         let table = self.target.table;
         let valid = extents(table, &rows, 0..table.n_features() as u32);
         let p = if valid.is_empty() { 0.0 } else { self.target.prior.split_probability(depth) };
         let mut cuts = Vec::new();
-        let weight = |dimension: u32| {
-            self.target.prior.log_weights().map_or(1.0, |logs| logs[dimension as usize].exp())
-        };
-        let total: f64 = valid.iter().map(|extent| weight(extent.dimension)).sum();
+        let weight =
+            |feature: u32| self.target.prior.log_weights().map_or(1.0, |logs| logs[feature as usize].exp());
+        let total: f64 = valid.iter().map(|extent| weight(extent.feature)).sum();
         for extent in &valid {
-            let column = table.column(extent.dimension);
+            let column = table.column(extent.feature);
             let mut ranks: Vec<u32> = rows.iter().map(|&row| column.rank(row)).collect();
             ranks.sort_unstable();
             ranks.dedup();
@@ -55,10 +54,10 @@ impl<'a, L: LeafModel> Exact<'a, L> {
                 let share = column.share((pair[0], pair[1]), (extent.low, extent.high));
                 let left =
                     rows.iter().filter(|&&row| column.rank(row) <= pair[0]).map(|row| 1u64 << row).sum();
-                cuts.push(Cut {
-                    dimension: extent.dimension,
+                cuts.push(WeightedCut {
+                    feature: extent.feature,
                     rank: pair[0],
-                    probability: share * weight(extent.dimension) / total,
+                    probability: share * weight(extent.feature) / total,
                     sides: [left, set & !left],
                 });
             }
@@ -88,7 +87,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
     }
 
     /// The posterior probability that the root stops (first), and of each of its cuts.
-    pub(crate) fn root(&mut self) -> (f64, Vec<(Cut, f64)>) {
+    pub(crate) fn root(&mut self) -> (f64, Vec<(WeightedCut, f64)>) {
         let all = self.all_rows();
         let z = self.evidence(all, 0);
         let (p, cuts) = self.cuts(all, 0);
@@ -136,7 +135,7 @@ impl<'a, L: LeafModel> Exact<'a, L> {
             let right = self.trees(cut.sides[1], depth + 1);
             for (left, a) in self.trees(cut.sides[0], depth + 1) {
                 for (right, b) in &right {
-                    let name = format!("({}<{} {left} {right})", cut.dimension, cut.rank);
+                    let name = format!("({}<{} {left} {right})", cut.feature, cut.rank);
                     trees.push((name, p * cut.probability * a * b));
                 }
             }
@@ -150,19 +149,19 @@ fn rows_of(set: u64) -> Vec<u32> {
 }
 
 /// The partition of a tree as `Exact::trees` names it: ranks are those of neighbouring rows.
-pub(crate) fn name_of<S>(tree: &Tree<S>, table: &SortedColumns) -> String {
-    fn name<S>(tree: &Tree<S>, table: &SortedColumns, at: usize, rows: &[u32]) -> String {
+pub(crate) fn name_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
+    fn name<S>(tree: &PreorderTree<S>, table: &SortedColumns, at: usize, rows: &[u32]) -> String {
         let Some(split) = tree.nodes[at].split else {
             return "*".to_owned();
         };
-        let column = table.column(split.dimension);
+        let column = table.column(split.feature);
         let rank = column.last_rank_below(split.threshold);
         let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|&&row| column.rank(row) <= rank);
         assert!(!left.is_empty() && !right.is_empty(), "a cut parts the rows");
         let rank = left.iter().map(|&row| column.rank(row)).max().unwrap();
         let [left, right] =
             [(at + 1, left), (split.right as usize, right)].map(|(at, rows)| name(tree, table, at, &rows));
-        format!("({}<{rank} {left} {right})", split.dimension)
+        format!("({}<{rank} {left} {right})", split.feature)
     }
     name(tree, table, 0, &(0..table.n_rows() as u32).collect::<Vec<_>>())
 }
@@ -171,9 +170,9 @@ pub(crate) fn name_of<S>(tree: &Tree<S>, table: &SortedColumns) -> String {
 #[derive(Debug)]
 pub(crate) struct Flat;
 
-impl LeafModel for Flat {
+impl ConjugateLeaf for Flat {
     type Stats = ();
-    type Sweep<'a> = Flat;
+    type MovingCut<'a> = Flat;
 
     fn empty(&self) {}
     fn add(&self, (): &mut (), _: u32) {}
@@ -181,12 +180,12 @@ impl LeafModel for Flat {
     fn log_likelihood(&self, (): &()) -> f64 {
         0.0
     }
-    fn sweep(&self, (): &()) -> Flat {
+    fn moving_cut(&self, (): &()) -> Flat {
         Flat
     }
 }
 
-impl Sweep for Flat {
+impl MovingCut for Flat {
     fn shift(&mut self, _: u32) {}
     fn log_likelihood(&self) -> f64 {
         0.0

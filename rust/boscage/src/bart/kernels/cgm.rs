@@ -1,0 +1,34 @@
+//! CGM: Chipman et al.'s kernel for one tree of the sum (section 4.3.2), a step of the chains of chapter 3.
+
+use crate::bart::kernels::context::Context;
+use crate::bart::kernels::table::BartStep;
+use crate::bart::state::subtree::{fits, without_statistics};
+use crate::bart::state::tree::TreeState;
+use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::mcmc::moves::{Move, step};
+use crate::bayes::mcmc::state::TreeWithRows;
+use crate::bayes::target::Target;
+use crate::bayes::tree::PreorderTree;
+use crate::random::keyed::Stream;
+
+/// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
+const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
+
+/// One step of Chipman et al. (1998): which it was, and the new tree if it was accepted.
+pub(crate) fn cgm<L: ConjugateLeaf>(
+    tree: &TreeState,
+    leaf: &L,
+    context: &Context<'_>,
+    stream: &mut Stream,
+) -> (BartStep, Option<PreorderTree<L::Stats>>) {
+    let target = Target { table: context.table, prior: context.odds, leaf };
+    let old = without_statistics(tree, leaf);
+    let mut state = TreeWithRows::from_tree(&target, &old).expect("a chain's tree splits its rows");
+    let (which, made) = step(&mut state, &MOVES, stream);
+    let counted = match which {
+        Move::Grow => BartStep::Grow,
+        Move::Prune => BartStep::Prune,
+        Move::Change | Move::Swap => BartStep::ChangeOrSwap,
+    };
+    (counted, made.then(|| state.tree()).filter(fits))
+}
