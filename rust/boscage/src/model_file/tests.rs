@@ -6,10 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bayes::leaf::normal::NormalPrior;
-use crate::bayes::mcmc::McmcSettings;
 use crate::bayes::prior::ChipmanPrior;
-use crate::bayes::smc::SmcSettings;
-use crate::bayes::weighted_trees::Sampler;
 use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::mondrian::forest::Batch;
@@ -17,6 +14,7 @@ use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::mondrian::regression::regressor::RegressionSettings;
+use crate::{McmcSettings, Sampler, SmcSettings};
 
 const X: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
 const Y: [f64; 4] = [0.0, 0.1, 1.0, 0.9];
