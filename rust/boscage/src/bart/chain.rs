@@ -1,4 +1,4 @@
-//! Chains: burn-in, thinning, what is kept of each draw, and how a chain is continued.
+//! Chains: burn-in, thinning, the draws that are kept, and how a chain is continued (Algorithm 4.1).
 
 use sha2::{Digest, Sha256};
 
@@ -15,14 +15,14 @@ use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// Where a chain was at each draw that was kept.
+/// Summaries of each draw that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BartTrace {
     /// Standard deviation of the noise.
     pub sigma: Vec<f64>,
     /// Logarithm of the likelihood given trees and noise.
     pub log_likelihood: Vec<f64>,
-    /// Leaves of all trees together.
+    /// Number of leaves of all trees.
     pub n_leaves: Vec<f64>,
     /// Shrinkage of leaves; empty if it is not learnt.
     pub k: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct BartTrace {
     pub acceptance: StepCounts,
 }
 
-/// Where a chain is after a sweep.
+/// A summary of a chain after a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
     /// Number of the chain, from 0.
@@ -47,7 +47,7 @@ pub struct Sweep {
     pub log_likelihood: f64,
 }
 
-/// Who is told of every sweep, from the threads of the chains. An error ends all chains and the fit.
+/// A callback that is called after every sweep, from the threads of the chains. An error ends all chains and the fit.
 pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 
 /// All draws of all chains.
@@ -55,15 +55,15 @@ pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
-    /// What each sum of trees is added to.
+    /// The constant to which each sum of trees is added.
     pub(crate) centres: Vec<f64>,
-    /// Those of one sum after the other in each draw.
+    /// The trees of each draw, one sum after the other.
     pub(crate) draws: Draws,
     pub(crate) traces: Vec<BartTrace>,
-    /// Where chains stand, to be continued.
+    /// The state of each chain after its last sweep, for a fit that goes on.
     pub(crate) ends: Vec<ChainEnd>,
     pub(crate) seed: u64,
-    /// Of rows, targets and settings but for the number of draws.
+    /// Hash of rows, targets and all settings but the number of draws.
     pub(crate) fingerprint: [u8; 32],
 }
 
@@ -74,26 +74,26 @@ pub(crate) struct ChainEnd {
     pub(crate) sweeps: u64,
     /// Random numbers drawn so far.
     pub(crate) position: u64,
-    /// Without their rows.
+    /// The trees, without the leaves of rows.
     pub(crate) trees: Vec<TreeState>,
-    /// What else a sampler holds.
+    /// All other numbers of the chain's state.
     pub(crate) numbers: Vec<f64>,
     /// Concentration and logarithms of split probabilities, if these are learnt.
     pub(crate) weights: Option<(f64, Vec<f64>)>,
 }
 
-/// What chains are given.
+/// The input of all chains.
 pub(crate) struct Chains<'a> {
     pub(crate) settings: &'a BartSettings,
     pub(crate) centres: Vec<f64>,
-    /// Of rows and targets.
+    /// Hash of rows, targets and settings.
     pub(crate) fingerprint: [u8; 32],
     /// Draws to go on from.
     pub(crate) from: Option<&'a SumsOfTrees>,
     pub(crate) watch: Option<&'a Watch<'a>>,
 }
 
-/// A checksum of rows, of what is observed, and of settings but for the number of draws.
+/// A hash of rows, of targets, and of all settings but the number of draws.
 pub(crate) fn fingerprint(
     settings: &BartSettings,
     rows: Rows<'_>,
@@ -111,8 +111,8 @@ pub(crate) fn fingerprint(
 }
 
 impl Chains<'_> {
-    /// Runs Algorithm 4.1 on every chain, with a sampler for its number: chains that agree though the first started
-    /// from trees without cuts and others from draws of the prior have probably arrived.
+    /// Runs Algorithm 4.1 on every chain; `sampler` makes the state of a chain from its number. The first chain starts
+    /// from trees without cuts, the others from draws of the prior: chains that agree have probably converged.
     pub(crate) fn run<S: ChainState>(
         &self,
         table: &SortedColumns,
@@ -155,7 +155,7 @@ impl Chains<'_> {
         })
     }
 
-    /// Sweeps that chains have behind them.
+    /// Number of sweeps that each chain has done before.
     fn check_from(&self) -> Result<usize> {
         let Some(from) = self.from else { return Ok(0) };
         let same = from.fingerprint == self.fingerprint && from.ends.len() == self.settings.n_chains;
@@ -167,7 +167,7 @@ impl Chains<'_> {
     }
 }
 
-/// A chain on its way.
+/// A chain while it runs.
 struct RunningChain<S> {
     number: usize,
     sampler: S,
@@ -183,7 +183,7 @@ impl<S: ChainState> RunningChain<S> {
         let settings = chains.settings;
         self.sampler.sweep(&mut self.stream, run.control)?;
         self.sweeps += 1;
-        // At first trees find the features that matter, all being alike: any burn-in will do.
+        // In the first half of burn-in all features weigh the same, while trees find those that matter.
         if let Some(weights) = self.weights.as_mut().filter(|_| self.sweeps > settings.n_burn / 2) {
             weights.draw(self.sampler.trees().into_iter(), table, &mut self.stream);
             self.sampler.set_log_weights(&weights.log_s);
@@ -216,7 +216,7 @@ impl<S: ChainState> RunningChain<S> {
         }
     }
 
-    /// Goes on where the same chain ended.
+    /// Takes over the state of the same chain of an earlier fit.
     fn resume(
         &mut self,
         from: &SumsOfTrees,
@@ -260,11 +260,11 @@ impl<S: ChainState> RunningChain<S> {
     }
 }
 
-/// What is predicted from sums: these, row after row for each sum, are replaced by it.
+/// Replaces sums of trees, row after row for each sum, by what is predicted from them.
 pub(crate) type LinkFunction = fn(&mut [f64], usize);
 
 impl SumsOfTrees {
-    /// Numbers predicted for a row.
+    /// Number of sums of trees: one, or one for each class.
     pub(crate) fn n_sums(&self) -> usize {
         self.centres.len()
     }
@@ -290,7 +290,7 @@ impl SumsOfTrees {
         link(sums, n_rows);
     }
 
-    /// The mean over draws of what a link makes of the sums, row by row.
+    /// The mean over draws of the linked sums, row by row.
     pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
@@ -304,7 +304,7 @@ impl SumsOfTrees {
         Ok(blocks.concat())
     }
 
-    /// What a link makes of the sums at every row, row by row, one draw after the other.
+    /// The linked sums, row by row, one draw after the other.
     pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
@@ -331,7 +331,7 @@ impl SumsOfTrees {
     pub(crate) fn cuts(&self) -> Result<Vec<u32>> {
         let n_trees = self.n_trees * self.n_sums();
         let n = self.n_draws() * self.n_features;
-        // Asked for before it is taken, since that would end the process if it were not there.
+        // Reserved first, since an allocation that fails would abort the process.
         let room = Vec::<u32>::new().try_reserve_exact(n);
         room.map_err(|_| Error::Memory { what: "counts of cuts", n_bytes: n * size_of::<u32>() })?;
         let mut cuts = vec![0; n];
@@ -350,7 +350,7 @@ fn n_sweeps(settings: &BartSettings) -> usize {
     settings.n_burn + settings.n_draws * settings.thin
 }
 
-/// From one sum after the other to one row after the other.
+/// Transposes numbers from sum by sum to row by row.
 fn by_row(sums: &[f64], n_sums: usize) -> Vec<f64> {
     let n_rows = sums.len() / n_sums;
     (0..sums.len()).map(|i| sums[i % n_sums * n_rows + i / n_sums]).collect()

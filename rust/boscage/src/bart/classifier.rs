@@ -18,12 +18,12 @@ use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// Trees in all sums.
+/// Greatest number of trees in all sums together.
 const MOST: usize = 100_000;
 
-/// A posterior over sums of trees for classes. Of two, the normal distribution function of one sum is the probability
-/// of the second (Chipman et al. 2010, section 4). Of more, each has a sum of its own, and probabilities are
-/// proportional to the exponentials of these (Murray 2021).
+/// A posterior over sums of trees for classes. With two classes, the probability of the second is the normal distribution
+/// function of one sum (Chipman et al. 2010, section 4). With more classes, each has its own sum, and probabilities are
+/// proportional to the exponentials of the sums (Murray 2021).
 ///
 /// ```
 /// use boscage::{BartClassifier, BartSettings, Label, Rows, Run};
@@ -44,20 +44,20 @@ pub struct BartClassifier {
 }
 
 impl BartClassifier {
-    /// Samples the posterior; `settings` of the noise are of no use here.
+    /// Samples the posterior; the settings of the noise are not used.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be, fewer than two classes; an interrupt.
+    /// Invalid settings, lengths or values; fewer than two classes; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, labels: &[Label], run: &Run<'_>) -> Result<Self> {
         Self::fit_from(None, None, (settings, rows, labels), run)
     }
 
-    /// Goes on with the chains of a fit of the same data and settings until there are `n_draws`, to the bits that one
-    /// fit would have given; `watch` is told of every sweep.
+    /// Continues the chains of a fit of the same data and settings until there are `n_draws`; the result is, bit for bit,
+    /// that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
-    /// As [`BartClassifier::fit`]; settings (but for `n_draws`) or data other than those of `from`, and fewer draws
-    /// than it has; what `watch` says.
+    /// As [`BartClassifier::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
+    /// `from` has; an error of `watch`.
     pub fn fit_from(
         from: Option<&Self>,
         watch: Option<&Watch<'_>>,
@@ -91,7 +91,7 @@ impl BartClassifier {
         Ok(Self { posterior, classes, annotation: String::new() })
     }
 
-    /// Probabilities averaged over draws: of two classes that of the second for every row, of more those of all
+    /// Probabilities averaged over draws: with two classes that of the second for every row, with more those of all
     /// classes, row by row.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl BartClassifier {
         self.posterior.mean(rows, run, self.link())
     }
 
-    /// The same in every draw, one draw after the other, those of the first chain first.
+    /// Probabilities in every draw, one draw after the other, those of the first chain first.
     ///
     /// # Errors
     /// As [`BartClassifier::predict_proba`].
@@ -136,15 +136,15 @@ impl BartClassifier {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays, of more than two classes those of the first one first; the values of a sum add up,
-    /// to its [centre](BartClassifier::centres).
+    /// The trees of a draw as arrays, with more than two classes those of the first class first. The values of a sum are
+    /// added to its [centre](BartClassifier::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What sums of trees are added to: of two classes the quantile of the share of the second, of more the logarithm
-    /// of each one's share.
+    /// The constants to which sums of trees are added: with two classes the normal quantile of the share of the second,
+    /// with more the logarithm of each share.
     #[must_use]
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
@@ -186,7 +186,7 @@ impl BartClassifier {
     }
 }
 
-/// Latent numbers of unit noise; `f` is a priori within 3 for `k` standard deviations.
+/// Latent targets of unit noise; `k` prior standard deviations of the sum of trees are 3.
 fn problem(settings: &BartSettings, positive: Vec<bool>) -> ScaledProblem<ProbitResponse> {
     let n = positive.len() as f64;
     let offset = normal_quantile(positive.iter().filter(|&&positive| positive).count() as f64 / n);

@@ -14,7 +14,7 @@ pub(crate) const LEAF: u32 = u32::MAX;
 pub(crate) struct DrawnNode {
     /// The feature that is cut, or [`LEAF`].
     pub(crate) feature: u32,
-    /// How far on the right child is.
+    /// Distance to the right child.
     pub(crate) right: u32,
     /// Threshold, or a leaf's value.
     pub(crate) value: f64,
@@ -66,7 +66,7 @@ impl Draws {
         self.starts.extend(other.starts.iter().map(|start| start + shift));
     }
 
-    /// The draws of one chain of some with as many each.
+    /// The draws of one of `n_chains` chains with as many draws each.
     pub(crate) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
         let n_trees = self.starts.len() / n_chains;
         let starts = &self.starts[chain * n_trees..(chain + 1) * n_trees];
@@ -95,8 +95,8 @@ impl Draws {
         }
     }
 
-    /// `f(draw, sums)` for every draw and every block of rows, which it turns into numbers; those of all blocks, in
-    /// order.
+    /// The results of `f` for all blocks of rows, in order. `f` is given a function that adds the trees of a draw to the
+    /// sums of the block's rows, and their number.
     pub(crate) fn over_rows<R: Send>(
         &self,
         (n_trees, n_features): (usize, usize),
@@ -133,7 +133,7 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
 /// The values of a small tree for all rows of a block at once, from the leaves up and without branches.
 #[derive(Debug, Default)]
 struct Columns {
-    /// Subtrees whose parent is still to come, those further left above.
+    /// Stack of subtrees whose parents come later; subtrees further left are nearer to the top.
     waiting: Vec<Subtree>,
     spare: Vec<Vec<f64>>,
 }
@@ -145,7 +145,7 @@ enum Subtree {
 }
 
 impl Columns {
-    /// Where walking down is faster than looking at all nodes.
+    /// Larger trees are predicted faster by walking down.
     const MAX_NODES: usize = 31;
 
     fn add(&mut self, nodes: &[DrawnNode], block: &ColumnBlock, sums: &mut [f64]) {
@@ -170,7 +170,7 @@ impl Columns {
         }
     }
 
-    /// Puts the values of a node's subtrees, of which rows take one, to some use.
+    /// Calls `put` for each row with the value of the subtree on its side.
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
         let (left, right) = (self.pop(), self.pop());
         let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| !goes_right(x, node.value)));
@@ -203,20 +203,20 @@ impl Columns {
     }
 }
 
-/// One of two numbers, without a branch, and so for several rows in one instruction.
+/// One of two numbers, without a branch, so that several rows take one instruction.
 fn either(first: bool, a: f64, b: f64) -> f64 {
     let mask = u64::from(first).wrapping_neg();
     f64::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
 }
 
-/// Some rows, column by column.
+/// A block of rows, stored by column.
 struct ColumnBlock {
     n_rows: usize,
     values: Vec<f64>,
 }
 
 impl ColumnBlock {
-    /// Few enough that all trees' columns stay in the cache.
+    /// Few enough rows that all columns stay in the cache.
     const ROWS: usize = 256;
 
     fn new(rows: Rows<'_>, start: usize) -> Self {

@@ -38,17 +38,17 @@ impl BartRegressor {
     /// Samples the posterior.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be; an interrupt.
+    /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
         Self::fit_from(None, None, (settings, rows, targets), run)
     }
 
-    /// Goes on with the chains of a fit of the same data and settings until there are `n_draws`, to the bits that one
-    /// fit would have given; `watch` is told of every sweep.
+    /// Continues the chains of a fit of the same data and settings until there are `n_draws`; the result is, bit for bit,
+    /// that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
-    /// As [`BartRegressor::fit`]; settings (but for `n_draws`) or data other than those of `from`, and fewer draws
-    /// than it has; what `watch` says.
+    /// As [`BartRegressor::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
+    /// `from` has; an error of `watch`.
     pub fn fit_from(
         from: Option<&Self>,
         watch: Option<&Watch<'_>>,
@@ -100,13 +100,13 @@ impl BartRegressor {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up, to [a centre](BartRegressor::centres).
+    /// The trees of a draw as arrays; their values are added to the [centre](BartRegressor::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// What the sum of trees is added to, alone.
+    /// The constant to which the sum of trees is added, as a slice of one.
     #[must_use]
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
@@ -190,7 +190,7 @@ fn problem(
     };
     let estimate = match settings.sigma_estimate {
         Some(estimate) => scaled("sigma_estimate", estimate)?,
-        // Targets that a plane fits exactly leave no scale.
+        // A plane that fits the targets exactly leaves no scale.
         None => over_estimate(rows, &targets).max(1e-6),
     };
     let (sigma, prior) = match settings.sigma {

@@ -1,4 +1,4 @@
-//! What is observed of the sum of trees: normal numbers, or the sign of one (probit).
+//! The observed targets given the sum of trees: numbers with normal noise (eq. 4.2), or two classes (probit).
 
 use crate::bart::prior::noise::{VariancePrior, log_likelihood};
 use crate::bart::state::row_passes::squares;
@@ -6,32 +6,32 @@ use crate::math::special_functions::normal_cdf;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 
-/// Targets as the chain sees them, `(y - centre) / scale`, with the scales of the priors.
+/// Targets in units of the chain, `(y - centre) / scale`, with the scales of the priors.
 #[derive(Debug)]
 pub(crate) struct ScaledProblem<R> {
     pub(crate) targets: Vec<f64>,
     pub(crate) centre: f64,
     pub(crate) scale: f64,
-    /// Where chains start.
+    /// The noise with which chains start.
     pub(crate) sigma: f64,
     pub(crate) sigma_mu: f64,
     pub(crate) response: R,
 }
 
-/// The rest of a Gibbs sweep: everything but the trees, which see normal targets of standard deviation `sigma`.
+/// All of a Gibbs sweep but the trees, for which targets are normal with standard deviation `sigma`.
 pub(crate) trait Response {
-    /// Draws `sigma`, and targets if these are not observed, given targets less the sum of trees.
+    /// Draws `sigma` (Algorithm 4.1, line 4), and latent targets, given targets less the sum of trees.
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64;
 
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64;
 
-    /// Targets that are drawn.
+    /// Latent targets.
     fn latent(&self) -> &[f64] {
         &[]
     }
 
-    /// Takes over as many.
+    /// Sets the latent targets, as many as there are.
     fn set_latent(&mut self, latent: &[f64]) {
         let _ = latent;
     }

@@ -1,4 +1,4 @@
-//! What a chain changes: sums of trees with all else that is not known.
+//! The state of a chain: sums of trees with all other unknowns.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::backfitting::normal::NormalForest;
@@ -11,12 +11,12 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// The state of a chain, and how it goes on.
+/// The state of a chain, and a sweep over it.
 pub(crate) trait ChainState {
-    /// Draws everything once.
+    /// Draws all unknowns once (Algorithm 4.1, lines 4 to 8).
     ///
     /// # Errors
-    /// An interrupt, or a model whose likelihoods are none; the state is of no use then.
+    /// An interrupt, or a model whose marginal likelihoods are not finite; the state is invalid after either.
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()>;
 
     /// All trees, those of the first sum first.
@@ -25,7 +25,7 @@ pub(crate) trait ChainState {
     /// Logarithms of the weights of features for the sweeps to come.
     fn set_log_weights(&mut self, log_weights: &[f64]);
 
-    /// What a value of a leaf is worth in the user's units.
+    /// The unit of leaf values, in the user's units.
     fn scale(&self) -> f64 {
         1.0
     }
@@ -43,13 +43,13 @@ pub(crate) trait ChainState {
     /// Logarithm of the likelihood of what is observed.
     fn log_likelihood(&self) -> f64;
 
-    /// As in [`BartTrace`](crate::bart::chain::BartTrace).
+    /// How often steps were tried and made.
     fn acceptance(&self) -> StepCounts;
 
-    /// All else between two sweeps, to the bit.
+    /// All numbers of the state but the trees.
     fn numbers(&self) -> Vec<f64>;
 
-    /// Takes over trees and numbers of before; false if these are not as many as they should be.
+    /// Restores trees and numbers of an earlier state; false if their number is wrong.
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool;
 }
 

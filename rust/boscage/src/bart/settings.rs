@@ -1,4 +1,4 @@
-//! How BART is fitted.
+//! Settings of BART: priors (section 4.2.4) and sampler.
 
 use crate::bart::kernels::table::{Kernel, Kernels};
 use crate::bayes::prior::ChipmanPrior;
@@ -18,16 +18,16 @@ pub struct Sparsity {
     pub alpha: Option<f64>,
 }
 
-/// Trees in a sum.
+/// Greatest number of trees in a sum.
 const MAX_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
-/// Numbers kept or counted of each draw and feature: cuts, split probabilities.
+/// Greatest number of counts or probabilities, by draw and feature.
 pub(crate) const MAX_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
 /// Degrees of freedom of the prior of the variance of leaves' values.
 pub(crate) const SPREAD_DF: f64 = 6.0;
 
-/// Spreads of leaves with which rounding does not take what targets say.
+/// Values of `k` for which rounding does not hide the targets.
 const SHRINKAGE: Interval = (1e-4, 1e4, "from 0.0001 to 10000");
 
 /// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
@@ -47,16 +47,16 @@ pub struct BartSettings {
     pub kernels: Kernels,
     /// Particles of Particle Gibbs, the retained one among them.
     pub n_particles: usize,
-    /// How particles propose.
+    /// The proposal of particles.
     pub proposal: Proposal,
-    /// How readily trees split (eq. 4.3).
+    /// The probability of a node to split, by depth (eq. 4.3).
     pub prior: ChipmanPrior,
     /// Whether split probabilities of features are learnt; None: all features are alike.
     pub sparse: Option<Sparsity>,
     /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
     pub k: f64,
-    /// Whether it is learnt, for numbers and two classes: the variance of leaves' values is then a priori
-    /// six times that of the `k` above, over a chi-square variable of six degrees of freedom.
+    /// Whether `k` is learnt, for numbers and two classes: the prior variance of leaf values is then `6 / chi2(6)` times
+    /// that of the `k` above.
     pub learn_k: bool,
     /// Degrees of freedom of the prior of the noise variance.
     pub nu: f64,
@@ -180,7 +180,7 @@ impl BartSettings {
             Proposal::OptimalSubset(n) => (3, n),
             Proposal::Exploring(n) => (4, n),
         };
-        // None is told from every number that is allowed.
+        // No allowed concentration has the code of None, or of a sampled one.
         let alpha = sparse.map_or(-1.0, |sparse| sparse.alpha.unwrap_or(0.0));
         let [sigma, sigma_estimate] = [sigma, sigma_estimate].map(|sigma| sigma.unwrap_or(0.0));
         let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_considered].map(|n| n as u64);
@@ -190,7 +190,7 @@ impl BartSettings {
         first.chain(learn_k.then_some(1)).chain(later_kernels).collect()
     }
 
-    /// The settings, and whether rows and targets are as many as they should be.
+    /// Checks the settings and the numbers of rows, targets and features.
     ///
     /// # Errors
     /// As [`Self::check`]; lengths that differ, no rows, too many features.

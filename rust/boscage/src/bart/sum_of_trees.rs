@@ -1,4 +1,4 @@
-//! Sums of trees for what a user says is observed.
+//! Sums of trees for a leaf model of the user.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
@@ -33,12 +33,11 @@ pub struct SumOfTrees {
 }
 
 impl SumOfTrees {
-    /// Samples the posterior; priors of leaves and noise are the model's, not those of `settings`. `watch` is told of
+    /// Samples the posterior; priors of leaves and noise are the model's, not those of `settings`. `watch` is called after
     /// every sweep.
     ///
     /// # Errors
-    /// Settings or lengths that are not as they should be; a model's `log_marginal` that is not finite; an interrupt;
-    /// what `watch` says.
+    /// Invalid settings or lengths; a model's `log_marginal` that is not finite; an interrupt; an error of `watch`.
     pub fn fit<M: LeafModel>(
         settings: &BartSettings,
         rows: Rows<'_>,

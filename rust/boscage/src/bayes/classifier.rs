@@ -57,11 +57,11 @@ impl FittedLeaf for ClassLeaves {
 }
 
 impl BayesianTreeClassifier {
-    /// Samples the posterior; `targets` are an index into the labels for every row, and the labels, each once.
+    /// Samples the posterior; `codes` has an index into `labels` for every row, and `labels` has each label once.
     /// `alpha` is the concentration of a leaf's Dirichlet prior.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be; an interrupt.
+    /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(
         prior: &(impl TreePrior + 'static),
         alpha: f64,
@@ -101,7 +101,7 @@ impl BayesianTreeClassifier {
                 out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
             }
         })?;
-        // Sums over trees are rounded; a probability is none above 1.
+        // Rounding may take sums over trees above 1.
         for p in &mut proba {
             *p = p.min(1.0);
         }

@@ -1,5 +1,5 @@
-//! What a node's rows allow: features that can be cut, and every distinct cut of a feature with its
-//! weight, from one pass over sorted rows.
+//! The cuts of a node: the features that vary among its rows, and every distinct cut along a feature with its weight, from
+//! one pass over sorted rows (section 3.3.1).
 
 use std::ops::Range;
 
@@ -53,19 +53,19 @@ pub(crate) fn extents(
     features.filter_map(extent).collect()
 }
 
-/// A gap between neighbouring ranks of a node: all thresholds in it part the rows alike.
+/// A gap between neighbouring ranks of a node: all thresholds in it split the rows alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gap {
     pub(crate) left: u32,
     pub(crate) right: u32,
-    /// Weights of this gap and those before it, of all.
+    /// Sum of the weights of this gap and those before it.
     cumulative: f64,
 }
 
 /// The gaps of a node along one feature, with weights.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaps {
-    /// None once forgotten.
+    /// None once dropped, to save memory.
     gaps: Option<Vec<Gap>>,
     /// Logarithm of the sum of their weights.
     log_total: f64,
@@ -90,7 +90,7 @@ impl Gaps {
         gaps[i.min(gaps.len() - 1)]
     }
 
-    /// The gap that parts rows as a cut after rank `rank` does.
+    /// The gap that a cut after rank `rank` lies in.
     pub(crate) fn around(&self, rank: u32) -> Gap {
         let gaps = self.known();
         gaps[gaps.partition_point(|gap| gap.left <= rank) - 1]
@@ -130,11 +130,11 @@ impl Gaps {
     }
 }
 
-/// Those of a column's rows in some places that are marked, each with its place.
+/// Picks the marked rows among some places of a column's order, each with its place.
 fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
     let mut n = 0;
     for (place, &row) in places.clone().zip(&order[places]) {
-        // Written whether marked or not, which is faster than to ask: half of the rows are, and none foretells the next.
+        // Written whether marked or not: a branch would be unpredictable.
         let Some(to) = picked.get_mut(n) else { break };
         *to = (place as u64) << 32 | u64::from(row);
         n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
@@ -150,17 +150,16 @@ pub(crate) struct Sorter<'a> {
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
-    /// Before each of these rows the logarithm of the likelihood of both sides.
+    /// By sorted row, the log likelihood of a cut before it.
     likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
-    /// Picking rows from the table's order takes about as long as sorting them when they are one in this
-    /// many.
+    /// Picking rows from the table's order is faster than sorting them unless they are fewer than one in so many.
     const SPARSE: usize = 8;
 
     pub(crate) fn new(table: &'a SortedColumns, rows: &'a [u32]) -> Self {
-        // Bits are marked as fast as rows are read if there are no more than a row for each word of them.
+        // Clearing the bits costs no more than reading the rows if there is a row for each word.
         let members = (rows.len() * 64 >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
             for &row in rows {
@@ -224,7 +223,7 @@ impl<'a> Sorter<'a> {
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
                 likelihood = sweep.log_likelihood();
-                // A gap weighs its likelihood at the most, and not much less unless it is tiny.
+                // The weight of a gap is at most its likelihood, and not much less unless it is tiny.
                 let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
                 if least > bound && share(left, rank) > TINY_SHARE.0 {
                     bound = least;

@@ -1,4 +1,4 @@
-//! How probable finished trees are under the posterior, each as what it makes of the training rows.
+//! Posterior probabilities of finished trees, all trees together.
 
 use crate::data::goes_right;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use crate::error::Result;
 /// Nodes of trees that have the same rows: the tree's number, and the node's in it.
 type Same = Vec<(usize, usize)>;
 
-/// Trees, and their rows in an order in which those of a node are neighbours.
+/// Trees that are walked down together, and rows in an order in which those of a node are contiguous.
 struct SharedWalk<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     trees: &'a [PreorderTree<L::Stats>],
     rows: Vec<u32>,
-    /// So far, by tree.
+    /// Log posterior so far, by tree.
     sums: Vec<f64>,
     waiting: Vec<Part>,
 }
 
-/// Rows that trees part alike.
+/// A set of rows that some trees split by the same cut.
 struct Part {
     rows: Range<usize>,
     depth: u32,
@@ -35,9 +35,9 @@ struct Part {
     same: Same,
 }
 
-/// Logarithms of the posterior probabilities of trees, but for the evidence: the prior of eq. 3.4 times the likelihood
-/// of the leaves. All thresholds in a gap between rows make the same tree, so what counts of a cut is the share that
-/// its gap has of the extent of the node's rows.
+/// Log posterior probabilities of trees up to the log evidence: the prior (eq. 3.4) times the likelihood of the leaves
+/// (eq. 3.1). Trees whose thresholds are in the same gaps between rows are one tree, so a cut contributes the share of its
+/// gap in the extent of the node's rows.
 ///
 /// # Errors
 /// An interrupt.
@@ -52,7 +52,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
     let mut walk = SharedWalk { target, trees, rows, sums, waiting: Vec::new() };
     let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
     walk.meet(all, 0, 0..table.n_features() as u32, roots);
-    // What waits is parted again whatever order its rows are left in by what comes before.
+    // Each part splits its own rows again, in whatever order earlier parts left them.
     while let Some(part) = walk.waiting.pop() {
         control.check()?;
         walk.part(part);
@@ -61,8 +61,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
 }
 
 impl<L: ConjugateLeaf> SharedWalk<'_, L> {
-    /// Adds what nodes of these rows, which may vary along some features, say where they are leaves, and lets those
-    /// that are not wait.
+    /// Adds the terms of nodes with these rows that are leaves, and queues the other nodes by their cut.
     fn meet(&mut self, rows: Range<usize>, depth: u32, features: impl Iterator<Item = u32>, same: Same) {
         let varying = Arc::new(self.varying(rows.clone(), features));
         let log_stop = if varying.is_empty() { 0.0 } else { self.target.log_split_stop(depth).1 };
@@ -87,7 +86,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
         }
     }
 
-    /// Parts rows in place, adds what the cut says, and goes on with both sides.
+    /// Splits rows in place, adds the term of the cut, and goes on with both sides.
     fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
         let column = self.target.table.column(cut.feature);
         let (mut low, mut below, mut above, mut high) = (u32::MAX, 0, u32::MAX, 0);
@@ -103,8 +102,8 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
             }
         }
         let at = varying.iter().position(|&feature| feature == cut.feature);
-        let log_share =
-            self.target.log_shares_of(varying.iter().copied())[at.expect("a cut parts the rows of its node")];
+        let log_share = self.target.log_shares_of(varying.iter().copied())
+            [at.expect("a cut splits the rows of its node")];
         let log_place = column.log_extent(below, above) - column.log_extent(low, high);
         let log_cut = self.target.log_split_stop(depth).0 + log_share + log_place;
         for &(tree, _) in &same {

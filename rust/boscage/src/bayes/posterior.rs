@@ -1,4 +1,4 @@
-//! A sampled posterior over decision trees, whatever its leaves are.
+//! A sampled posterior over decision trees, with leaves of classes or numbers.
 
 use std::any::Any;
 
@@ -13,7 +13,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::math::greatest;
 
-/// What a fitted leaf tells of itself; the leaf models of the crate are classes and numbers.
+/// The leaves of a fitted model: classes or numbers.
 pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     /// Sufficient statistics of a node's rows.
     type Stats: std::fmt::Debug + Clone + Send + Sync;
@@ -34,7 +34,7 @@ pub(crate) fn known(prior: &(impl TreePrior + 'static)) -> (&dyn TreePrior, Opti
 #[derive(Debug, Clone)]
 pub struct BayesianTrees<L: FittedLeaf> {
     pub(crate) ensemble: Ensemble<L::Stats>,
-    /// None if it is a prior of the user's own.
+    /// None if it is a user's own type.
     pub(crate) prior: Option<ChipmanPrior>,
     pub(crate) leaf: L,
     pub(crate) annotation: String,
@@ -80,15 +80,14 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         self.ensemble.trees.iter().map(|tree| self.export(tree)).collect()
     }
 
-    /// The tree of the greatest of [`log_posteriors`](Self::log_posteriors), the first of equals.
+    /// The tree with the greatest [log posterior](Self::log_posteriors), the first of equals.
     #[must_use]
     pub fn best_tree(&self) -> PosteriorTree {
         self.export(&self.ensemble.trees[greatest(self.log_posteriors())])
     }
 
-    /// Logarithm of each tree's posterior probability, but for the marginal likelihood of the data: prior times
-    /// likelihood of the tree as what it makes of the training rows, so that trees whose cuts lie in the same gaps
-    /// between rows are the same.
+    /// Logarithm of each tree's posterior probability, up to the marginal likelihood of the data. Trees whose cuts lie in
+    /// the same gaps between training rows count as the same tree.
     #[must_use]
     pub fn log_posteriors(&self) -> &[f64] {
         &self.ensemble.log_posteriors

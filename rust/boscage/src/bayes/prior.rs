@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::validate::check;
 
-/// How readily the nodes of a tree split, and along which features. Where along one is uniform over what the
-/// node's rows allow (thesis section 3.2.3).
+/// A prior of trees: the probability that a node splits, by its depth, and the weights of features. The threshold is
+/// uniform in the extent of the node's rows (thesis section 3.2.3).
 ///
-/// All samplers take any such prior. One of trees that are not deep, but else readily split:
+/// All samplers take any such prior, for instance one of shallow trees:
 ///
 /// ```
 /// use boscage::{BayesianTreeClassifier, Label, Rows, Run, Sampler, SmcSettings, TreePrior};
@@ -36,8 +36,7 @@ use crate::validate::check;
 /// # Ok::<(), boscage::Error>(())
 /// ```
 pub trait TreePrior: std::fmt::Debug + Sync {
-    /// The probability that a node with this many cuts above it, and whose rows can be split, is: from zero to below
-    /// one.
+    /// The probability to split of a node with so many cuts above it whose rows can be split: from zero to below one.
     fn split_probability(&self, depth: u32) -> f64;
 
     /// Logarithms of that probability and of its complement.
@@ -46,18 +45,18 @@ pub trait TreePrior: std::fmt::Debug + Sync {
         (libm::log(p), libm::log1p(-p))
     }
 
-    /// Logarithms of the weights of all features, finite, up to a constant: a node that splits does so along one of those
-    /// that vary among its rows, in proportion to these; all alike if None is given.
+    /// Finite logarithms of the weights of all features, up to a constant. A node that splits draws one of the features that
+    /// vary among its rows by weight; None for equal weights.
     fn log_weights(&self) -> Option<&[f64]> {
         None
     }
 }
 
-/// Checks a prior that may be anybody's, for rows that no tree of more cuts than rows can part.
+/// Checks a user's prior at all depths that a tree over so many rows can have.
 ///
 /// # Errors
-/// [`Error::InvalidSetting`] for probabilities or weights that are none; [`Error::Length`] for weights that are not one
-/// for each feature.
+/// [`Error::InvalidSetting`] for invalid probabilities or weights; [`Error::Length`] unless there is a weight for each
+/// feature.
 pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
     let probabilities = (0..n_rows as u32).map(|depth| prior.split_probability(depth));
     for p in probabilities {

@@ -62,7 +62,7 @@ impl BayesianTreeRegressor {
     /// Samples the posterior.
     ///
     /// # Errors
-    /// Settings, lengths or values that are not as they should be; an interrupt.
+    /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(
         prior: &(impl TreePrior + 'static),
         leaf_prior: NormalPrior,
@@ -121,8 +121,8 @@ impl BayesianTreeRegressor {
         Ok((means, stds))
     }
 
-    /// The predictive distribution of every row: a mixture of Student distributions, one a tree, which weigh
-    /// what the trees do.
+    /// The predictive distribution of every row: a mixture of one Student distribution a tree, with the weights of the
+    /// trees.
     ///
     /// # Errors
     /// As [`BayesianTreeRegressor::predict`].
@@ -143,13 +143,13 @@ impl BayesianTreeRegressor {
         self.leaf
     }
 
-    /// The mean of a row that comes to these leaves.
+    /// The predictive mean of a row in these leaves.
     fn mean(&self, of_nodes: &[Vec<(f64, f64, f64)>], leaves: &[usize]) -> f64 {
         let trees = leaves.iter().zip(of_nodes).zip(&self.ensemble.weights);
         trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum()
     }
 
-    /// Degrees of freedom, location and scale of what each node of each tree predicts.
+    /// Degrees of freedom, location and scale of the predictive distribution of each node of each tree.
     fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
         let of_tree = |tree: &PreorderTree<NormalSums>| {
             tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect()

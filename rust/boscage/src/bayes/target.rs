@@ -1,4 +1,4 @@
-//! The posterior that the samplers aim at.
+//! The posterior that the samplers target.
 
 use crate::bayes::cuts::Extent;
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -8,7 +8,7 @@ use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::keyed::Stream;
 
-/// Where trees grow from: rows, ascending, and how many cuts are above them.
+/// The root from which trees grow: its rows, ascending, and its depth, which is not zero in a subtree.
 #[derive(Debug, Clone)]
 pub(crate) struct SubtreeRoot {
     pub(crate) rows: Vec<u32>,
@@ -41,7 +41,7 @@ impl<L: ConjugateLeaf> Target<'_, L> {
         self.log_shares_of(extents.iter().map(|extent| extent.feature))
     }
 
-    /// The same of these features.
+    /// Logarithms of the probabilities of these features, in a node in which just these vary.
     pub(crate) fn log_shares_of(&self, features: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
         match self.prior.log_weights() {
             None => vec![-libm::log(features.len() as f64); features.len()],

@@ -1,4 +1,4 @@
-//! Trees as they come out of the samplers.
+//! Finished trees in preorder, as all samplers return them.
 
 use crate::data::goes_right;
 use std::sync::Arc;

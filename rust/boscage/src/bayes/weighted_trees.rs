@@ -1,4 +1,4 @@
-//! Weighted trees, however they were sampled: prediction, and what the sampler reports.
+//! Weighted trees from either sampler: prediction (eq. 2.1) and reports.
 
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::log_posterior::log_posteriors;
@@ -25,34 +25,34 @@ pub enum Sampler {
     Mcmc(McmcSettings),
 }
 
-/// What one island reports.
+/// The report of an island.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IslandReport {
     /// Number of particles.
     pub n_particles: u32,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub log_evidence: f64,
-    /// Particles whose trees `max_stages` cut short.
+    /// Number of particles whose trees were unfinished after `max_stages`.
     pub n_unfinished: u32,
     /// Stage by stage.
     pub stages: Vec<Stage>,
 }
 
-/// What one chain reports.
+/// The report of a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChainReport {
-    /// Where the chain was at each tree that was kept.
+    /// A summary of each tree that was kept.
     pub draws: Vec<Draw>,
     /// By move, over all steps.
     pub acceptance: [Acceptance; 4],
 }
 
-/// What a sampler reports of its run.
+/// The report of a sampler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// Of each island.
+    /// A report of each island.
     Smc(Vec<IslandReport>),
-    /// Of each chain.
+    /// A report of each chain.
     Mcmc(Vec<ChainReport>),
 }
 
@@ -69,8 +69,8 @@ impl Report {
     }
 }
 
-/// The jackknife's standard error of a log mean. Where all numbers are near each other it is the mean's relative error;
-/// where one outweighs the rest that would be one at the most, however far the logarithms lie apart.
+/// The jackknife's standard error of a log mean. If all numbers are similar it is the relative error of the mean; if one
+/// outweighs the rest it grows with the distance of the logarithms, where the relative error is at most one.
 fn log_mean_error(logs: &[f64]) -> f64 {
     let (n, total) = (logs.len() as f64, log_sum_exp(logs));
     let first = greatest(logs);
@@ -103,7 +103,7 @@ pub struct PosteriorTree {
     pub threshold: Vec<f64>,
     /// Number of training rows.
     pub n_rows: Vec<u64>,
-    /// So many numbers for each node: rows by class, or degrees of freedom, location and scale of the predictive
+    /// As many numbers for each node: rows by class; or degrees of freedom, location and scale of the predictive
     /// Student distribution, and mean and variance of the rows' targets.
     pub values: Vec<f64>,
 }

@@ -15,7 +15,7 @@ pub(crate) struct SortedColumn {
     ranks: Vec<u32>,
     /// Rows by rank.
     order: Vec<u32>,
-    /// Where in this the rows are that have the most frequent value.
+    /// The places in `order` of the rows with the most frequent value.
     commonest: Range<usize>,
 }
 
@@ -114,7 +114,7 @@ impl SortedColumn {
         &self.order
     }
 
-    /// The rows that have not the most frequent value, those below it and those above.
+    /// The rows with another than the most frequent value: those below it and those above.
     pub(crate) fn uncommon(&self) -> [&[u32]; 2] {
         [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
     }
@@ -129,7 +129,7 @@ impl SortedColumn {
         self.rank_at(threshold).expect("a threshold in the column's range")
     }
 
-    /// The share of the way from rank `low` to rank `high` that lies between two ranks.
+    /// The distance between the values of two ranks, as a share of that from rank `low` to rank `high`.
     pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
         self.shares(low, high)(left, right)
     }
@@ -143,7 +143,7 @@ impl SortedColumn {
         move |left, right| way(left, right, scale) / whole
     }
 
-    /// Logarithm of the way from rank `low` to rank `high`.
+    /// Logarithm of the distance between the values of ranks `low` and `high`.
     pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
         let (low, high) = (self.value(low), self.value(high));
         match high - low {
@@ -188,7 +188,7 @@ impl DistinctValues {
         }
     }
 
-    /// How many of some are not above a threshold.
+    /// How many values of a range are not above a threshold.
     fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
         match self {
             Self::Single(values) => {

@@ -15,7 +15,7 @@ pub(crate) struct SortedColumns {
     n_rows: usize,
     columns: Vec<SortedColumn>,
     tells_rows_apart: bool,
-    /// Found when they are first asked for.
+    /// Computed on first use.
     ties: OnceLock<Ties>,
 }
 
@@ -60,7 +60,7 @@ impl SortedColumns {
         rows.iter().any(|&row| column.rank(row) != first)
     }
 
-    /// What is known of columns in which rows have values in common.
+    /// The columns in which rows have values in common.
     pub(crate) fn ties(&self) -> &Ties {
         self.ties.get_or_init(|| Ties::new(&self.columns))
     }

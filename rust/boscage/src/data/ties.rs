@@ -2,12 +2,12 @@
 
 use crate::data::sorted_column::SortedColumn;
 
-/// Of all columns, by feature.
+/// The features with ties.
 #[derive(Debug)]
 pub(crate) struct Ties {
     /// Features of a single value.
     pub(crate) constant: Vec<u32>,
-    /// Others in which rows have values in common.
+    /// Other features in which rows have values in common.
     pub(crate) varying: Vec<u32>,
     /// Where the rows of a feature begin, and after all where the last end.
     starts: Vec<usize>,
@@ -32,7 +32,7 @@ impl Ties {
         ties
     }
 
-    /// The rows that have not the most frequent value of a feature that varies, where these are few.
+    /// The rows with another than the most frequent value of a feature that varies, if these are few.
     pub(crate) fn uncommon(&self, feature: u32) -> Option<&[u32]> {
         let d = feature as usize;
         let rows = &self.rows[self.starts[d]..self.starts[d + 1]];

@@ -279,12 +279,16 @@ fn bounded(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
+    use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
     use crate::bart::regressor::BartRegressor;
     use crate::bart::settings::BartSettings;
     use crate::control::Run;
     use crate::data::Rows;
     use crate::error::Error;
     use crate::model_file::AnyModel;
+    use crate::model_file::format::{Reader, Writer};
+
+    use super::read_counts;
 
     /// Counts of cuts by feature would take more than all memory.
     #[test]
@@ -307,6 +311,88 @@ mod tests {
                     assert!(!is_read && matches!(error, Error::ModelFile(_)), "{n_features}: {error}");
                 }
             }
+        }
+    }
+
+    /// Written by the first version of files, which counts seven steps without their names.
+    const OLD: &[u8] = include_bytes!("../../tests/files/bart_regressor_v1.boscage");
+
+    fn read(bytes: &[u8]) -> BartRegressor {
+        match AnyModel::from_bytes(bytes, &Run::default()) {
+            Ok(AnyModel::BartRegressor(model)) => *model,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn counts(model: &BartRegressor, chain: usize) -> Vec<(&'static str, u64, u64)> {
+        let counts = model.traces()[chain].acceptance;
+        counts.iter().map(|(step, counts)| (step.name(), counts.tried, counts.made)).collect()
+    }
+
+    /// A file of the first version holds the same model, whose chains go on as those of a fit of today.
+    #[test]
+    fn files_of_the_first_version_are_read_and_go_on() {
+        let old = read(OLD);
+        let new = read(&old.to_bytes());
+        let first_chain = [
+            ("grow", 7, 3),
+            ("prune", 1, 0),
+            ("change_or_swap", 0, 0),
+            ("particle_gibbs", 3, 0),
+            ("shift", 8, 7),
+            ("regrow", 1, 1),
+            ("edit", 2, 2),
+        ];
+        assert_eq!(counts(&old, 0), first_chain);
+        assert_eq!(counts(&old, 1), counts(&new, 1));
+        let x: Vec<f64> = (0..24).map(|i| f64::from(i % 7)).collect();
+        let rows = Rows::from_f64(&x, 2).unwrap();
+        let y: Vec<f64> =
+            (0..12).map(|i| f64::from(u8::from(x[2 * i] > 3.0)) + 0.25 * f64::from(i as u32 % 3)).collect();
+        let kernels = Kernels::new(&[
+            (Kernel::Local, 0.3),
+            (Kernel::GrowPrune, 0.2),
+            (Kernel::Cgm, 0.2),
+            (Kernel::ParticleGibbs, 0.1),
+            (Kernel::Regrow, 0.1),
+            (Kernel::Edit, 0.1),
+        ]);
+        let settings = BartSettings {
+            n_trees: 2,
+            n_chains: 2,
+            n_burn: 3,
+            n_draws: 9,
+            kernels,
+            n_particles: 4,
+            seed: 3,
+            ..BartSettings::default()
+        };
+        let run = Run::default();
+        let all = BartRegressor::fit(&settings, rows, &y, &run).unwrap();
+        for from in [old, new] {
+            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y), &run).unwrap();
+            assert_eq!(more.to_bytes(), all.to_bytes());
+        }
+    }
+
+    /// A step that is unknown, or counted twice, is an error; one that is not there was not tried.
+    #[test]
+    fn steps_are_counted_by_name() {
+        let with = |names: &[&str]| {
+            let mut writer = Writer::default();
+            writer.list(names, |writer, name| {
+                writer.text(name);
+                writer.u64(5);
+                writer.u64(3);
+            });
+            let bytes = writer.into_bytes();
+            read_counts(&mut Reader::new(&bytes))
+        };
+        let counts = with(&["edit", "grow"]).unwrap();
+        assert_eq!((counts.of(BartStep::Edit).tried, counts.of(BartStep::Grow).made), (5, 3));
+        assert_eq!(counts.of(BartStep::Shift).tried, 0);
+        for names in [&["edit", "edit"][..], &["jump"]] {
+            assert!(matches!(with(names), Err(Error::ModelFile(_))), "{names:?}");
         }
     }
 }

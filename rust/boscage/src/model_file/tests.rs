@@ -80,6 +80,8 @@ fn fields(file: &[u8]) -> Vec<(String, usize)> {
             ModelKind::BartRegressor => bart::read_regressor(reader, &run).map(drop),
         }?;
         fields.clone_from(&reader.fields);
+        // Of a text, its length stands for the whole.
+        fields.dedup_by(|(path, _), (before, _)| path == before);
         Ok(())
     })
     .unwrap();

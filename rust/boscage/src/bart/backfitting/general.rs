@@ -17,7 +17,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Only kernels of normal leaves look at the context's.
+/// The context's leaf, at which only kernels of normal leaves look.
 const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
 /// The trees of a sum, and the sum at every row.
@@ -27,10 +27,10 @@ pub(crate) struct GeneralForest<'a, M: LeafModel> {
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
     pub(crate) trees: Vec<TreeState>,
-    /// What the trees add up to, and what they are added to.
+    /// By row, the centre plus the values of all trees.
     pub(crate) sums: Vec<f64>,
     pub(crate) acceptance: StepCounts,
-    /// By row, of the tree that is being changed.
+    /// By row, the statistics for the tree that is being changed.
     stats: Vec<M::Stats>,
     by_node: Vec<M::Stats>,
 }
@@ -39,7 +39,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
     /// Trees with their values, drawn from the prior, to be added to `centre`.
     ///
     /// # Errors
-    /// An interrupt, here and below; there also a model whose likelihoods are none.
+    /// An interrupt.
     pub(crate) fn from_prior(
         (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
         model: &M,
@@ -93,6 +93,9 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
     }
 
     /// Changes every tree and draws its values, given the others.
+    ///
+    /// # Errors
+    /// An interrupt; a model whose marginal likelihoods are not finite.
     pub(crate) fn sweep(&mut self, model: &M, stream: &mut Stream, control: &Control) -> Result<()> {
         let odds = Arc::clone(&self.odds);
         let context = Context::new((self.table, &odds), NO_LEAF, control);
@@ -114,7 +117,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         Ok(())
     }
 
-    /// Takes a tree out of the sums, and finds what rows say about it.
+    /// Takes a tree out of the sums, and computes the statistics of every row for it.
     fn take_out(&mut self, m: usize, model: &M) {
         let tree = &self.trees[m];
         let rows = self.sums.iter_mut().zip(&tree.labels).zip(&mut self.stats).enumerate();
@@ -124,7 +127,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         }
     }
 
-    /// Sums what rows say by leaf.
+    /// Sums the statistics of rows by leaf.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
         self.by_node.clear();

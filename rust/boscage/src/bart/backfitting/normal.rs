@@ -1,4 +1,4 @@
-//! The state of a chain, and a sweep over its trees (Algorithm 4.1, lines 5 to 8).
+//! A sum of trees with normal leaves, and a sweep over it (Algorithm 4.1, lines 5 to 8).
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// A sum of trees, and what it leaves of the targets.
+/// A sum of trees, and the residuals of the targets.
 #[derive(Debug)]
 pub(crate) struct NormalForest<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
-    /// Standard deviation of leaves' values a priori, and what is known of it if it is learnt.
+    /// Prior standard deviation of leaf values, and its own prior if it is learnt.
     pub(crate) sigma_mu: f64,
     spread: Option<VariancePrior>,
     pub(crate) trees: Vec<TreeState>,
@@ -35,9 +35,9 @@ pub(crate) struct NormalForest<'a> {
     pub(crate) acceptance: StepCounts,
     likelihoods: LeafLikelihoods,
     sums: Sums,
-    /// By node of the tree that is being changed: its value that is still counted in the residuals.
+    /// By node of the tree that is being changed: the value that the residuals of its rows still have subtracted.
     counted: Vec<f64>,
-    /// By node of the tree before: what residuals have still to be given.
+    /// By node of the tree before: the change that must still be added to the residuals of its rows.
     changes: Vec<f64>,
 }
 
@@ -95,7 +95,8 @@ impl<'a> NormalForest<'a> {
         }
     }
 
-    /// Changes every tree and draws its values, given the others; before that `sigma_mu` given all values, if it is learnt.
+    /// Draws `sigma_mu` given all leaf values, if it is learnt; then changes every tree and draws its values, given the
+    /// other trees.
     ///
     /// # Errors
     /// An interrupt.
@@ -130,7 +131,7 @@ impl<'a> NormalForest<'a> {
         self.spread.map(|_| self.sigma_mu)
     }
 
-    /// The shrinkage that this is.
+    /// The shrinkage `k` of the present `sigma_mu`.
     pub(crate) fn learnt_k(&self) -> Option<f64> {
         self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
@@ -144,7 +145,7 @@ impl<'a> NormalForest<'a> {
             let before = (&self.trees[m - 1], self.changes.as_slice());
             self.sums.carry_and_gather(&mut self.residuals, before, tree);
         }
-        // Residuals of eq. 4.7 are those without this tree: its own values come on top.
+        // The residuals of eq. 4.7 leave this tree out, so its own values are added back.
         self.counted.clear();
         self.counted.extend(tree.nodes.iter().map(|node| if node.is_leaf() { node.mu } else { 0.0 }));
         for ((sum, value), node) in self.sums.by_node.iter_mut().zip(&self.counted).zip(&tree.nodes) {

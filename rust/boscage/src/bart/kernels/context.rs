@@ -1,4 +1,4 @@
-//! What the steps of a chain have in common while `sigma` stands.
+//! What all kernels of a sweep share.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Odds {
         Self { prior, by_depth: (0..DEPTHS).map(|depth| odds(&prior, depth)).collect(), log_weights: None }
     }
 
-    /// Gives features other weights from now on.
+    /// Sets the weights of features.
     pub(crate) fn set_log_weights(odds: &mut Arc<Self>, log_weights: &[f64]) {
         Arc::make_mut(odds).log_weights = Some(log_weights.to_vec());
     }
@@ -51,12 +51,12 @@ fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
     (prior.split_probability(depth), prior.log_split_stop(depth))
 }
 
-/// Training rows, the prior of trees, the law of leaves, and who may stop the chain.
+/// Training rows, the prior of trees, the posterior of leaf values, and the control that may stop the chain.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) table: &'a SortedColumns,
     pub(crate) odds: &'a Odds,
-    /// Of features, where these are not all alike.
+    /// Weights of features, if these are not all alike.
     pub(crate) weights: Option<Weights<'a>>,
     pub(crate) leaf: LeafPosterior,
     pub(crate) control: &'a Control,

@@ -1,8 +1,8 @@
-//! Cuts inserted, changed and deleted, while those below stay as far as they still part rows.
+//! Inserts, changes and deletes cuts; the cuts below stay if they still split rows.
 //!
-//! A step proposes what [`guide`](crate::bart::kernels::edit_proposal) makes of the subtree of a random node. A cut that has become useless is
-//! deleted from above all that was made to suit it, one at a wrong place is moved, and rotations (Pratola 2016) are
-//! single insertions: steps between trees that fit well, which subtrees drawn anew hardly ever hit.
+//! Each Metropolis-Hastings step proposes an [edited](crate::bart::kernels::edit_proposal) subtree of a random node. So a
+//! cut above others can be deleted once it is useless, or moved, and a rotation (Pratola 2016) is a single insertion. A
+//! subtree that is drawn anew hardly ever finds these trees, which fit as well as the old one.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::edit_proposal::{Guide, LARGEST, draw, log_chance};
@@ -16,11 +16,14 @@ use crate::bayes::tree::PreorderTree;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Nodes below which edits are tried, one after the other: each costs little beside a subtree drawn anew. Fewer rows
-/// make smaller trees.
+/// Number of Metropolis-Hastings steps of one call, at most one for each row: a step costs little beside a subtree that
+/// is drawn anew.
 const TOPS: usize = 60;
 
-/// The tree with edits, if any was made.
+/// The tree after some steps, if any of them was accepted.
+///
+/// # Errors
+/// An interrupt.
 pub(crate) fn edit<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
@@ -52,7 +55,7 @@ fn edit_below<L: ConjugateLeaf>(
         return None;
     }
     let start = TreeWithRows::at(target, root.clone());
-    let old = start.with_cuts(&subtree::cut_out(tree, &own)).expect("a chain's tree parts its rows");
+    let old = start.with_cuts(&subtree::cut_out(tree, &own)).expect("a chain's tree splits its rows");
     let old = Guide::new(&old);
     if !old.can_be_cut() {
         return None;
@@ -63,12 +66,12 @@ fn edit_below<L: ConjugateLeaf>(
     let log_choose = |guide: &Guide<'_, L>| -libm::log((n_others + guide.n_nodes()) as f64);
     let gain = new_guide.log_posterior() + log_choose(&new_guide) - old.log_posterior() - log_choose(&old);
     let needed = libm::log(1.0 - stream.unit());
-    // Most proposals are so bad that there is no need to know all ways.
+    // The one way that was taken bounds the sum over all ways, which most proposals need not.
     if needed >= gain - log_way
         || needed >= gain + log_chance(&new_guide, &old) - log_chance(&old, &new_guide)
     {
         return None;
     }
-    // A reversible kernel that rejects all larger trees stays so.
+    // A reversible kernel that rejects all larger trees stays reversible.
     Some(subtree::graft(tree, own, &new.tree())).filter(fits)
 }

@@ -1,13 +1,14 @@
-//! A subtree made of another, and how probable it is.
+//! The proposal of `edit`: a subtree that is made from another, and its probability.
 //!
-//! A proposal follows the old subtree, its guide, from the top down: it makes the guide's cut and goes on with the
-//! guide's children, and skips cuts that do not part its rows. At the top, and now and then below, it edits instead: it
-//! inserts a cut, and both sides go on with the same guide; or it cuts elsewhere than the guide; or it leaves out the
-//! guide's cut, and goes on with one of its children. Many ways lead from one subtree to another. The sum over all of
-//! them is a recursion over pairs of nodes, so that the Hastings ratio is exact.
+//! The new subtree is made from the top down along the old one, its guide: a node takes the guide's cut, and its children
+//! go on with the guide's children; cuts of the guide that do not split the rows are skipped. At the top always, and at
+//! other nodes with a small probability, it edits instead. It inserts a cut, and both children go on with the same guide;
+//! or it changes the guide's cut; or it deletes the guide's cut, and goes on with one of its children. There are many ways
+//! from one subtree to another. The sum of their probabilities is a recursion over pairs of nodes, so that the Hastings
+//! ratio is exact.
 //!
-//! What counts of a cut is the gap between rows that it falls into: given all else thresholds are uniform in their gaps,
-//! under the posterior and in what is proposed alike.
+//! Cuts in the same gap between rows count as one: given all else, the threshold is uniform in its gap, under the posterior
+//! as in the proposal.
 
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -18,7 +19,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 
-/// Larger subtrees are none: pairs of nodes are many.
+/// Larger subtrees are not proposed, since the pairs of nodes would be too many.
 pub(crate) const LARGEST: usize = 512;
 
 /// A subtree, as others are made from it.
@@ -60,7 +61,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         self.nodes.len()
     }
 
-    /// Whether some feature varies.
+    /// Whether some feature varies among its rows.
     pub(crate) fn can_be_cut(&self) -> bool {
         self.state.can_be_split(self.nodes[0].node)
     }
@@ -90,9 +91,9 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         (!parts).then_some(if goes_right(rank, rule.cut.rank) { right } else { left })
     }
 
-    /// How often a proposal edits, below the node at which it does for certain.
+    /// The probability of an edit at a node below the top, where an edit is certain.
     fn rate(&self) -> f64 {
-        // Few enough for a lone leaf not to grow for ever.
+        // Small enough that a single leaf does not grow without end.
         1.0 / (self.nodes.len() as f64 + 3.0)
     }
 }
@@ -108,7 +109,7 @@ impl CutGap {
     }
 }
 
-/// The ranks next to a cut among the rows of a node that it parts.
+/// The ranks next to a cut among the rows of a node that it splits.
 fn gap<S>(node: &NodeWithRows<S>, rule: Rule, table: &SortedColumns) -> (u32, u32) {
     let column = table.column(rule.cut.feature);
     node.rows.iter().fold((0, u32::MAX), |(left, right), &row| match column.rank(row) {
@@ -117,10 +118,10 @@ fn gap<S>(node: &NodeWithRows<S>, rule: Rule, table: &SortedColumns) -> (u32, u3
     })
 }
 
-/// What a proposal does at a node.
+/// What the proposal does at a node.
 #[derive(Clone, Copy, PartialEq)]
 enum EditStep {
-    /// As the guide.
+    /// Takes the guide's cut.
     Follow,
     Insert,
     Change,
@@ -174,7 +175,7 @@ pub(crate) fn draw<'a, L: ConjugateLeaf>(
             }
             (EditStep::Change, Some((_, below))) => (state.draw_rule(id, stream), below),
             (EditStep::Shift, Some((rule, below))) => {
-                let extent = state.extent(node, rule.cut.feature).expect("the guide's cut parts the rows");
+                let extent = state.extent(node, rule.cut.feature).expect("the guide's cut splits the rows");
                 (rule_in(table, rule, (extent.low, extent.high), stream), below)
             }
             (EditStep::Delete, Some((_, below))) => {
@@ -253,7 +254,7 @@ impl<L: ConjugateLeaf> Below<'_, L> {
         }
     }
 
-    /// Whether the guide's rule parts the rows of a node as its own does.
+    /// Whether the guide's rule splits the rows of a node as its own does.
     fn is_same(&self, id: usize, rule: Rule, old: Rule) -> bool {
         let gap = self.new.nodes[id].cut.map(|cut| cut.gap);
         let is_inside = gap.is_some_and(|(left, right)| left <= old.cut.rank && old.cut.rank < right);

@@ -1,8 +1,8 @@
 //! `GrowPrune` (Pratola et al. 2013; section 4.3.2): grow and prune, decided from sums over leaves.
 //!
-//! A rule that grows a leaf is drawn from the prior, so that its density cancels; what is left of the Hastings
-//! ratio are the probabilities of splitting and stopping, the likelihoods of eq. 4.9, and how many leaves and
-//! nodes there were to choose from.
+//! A rule that grows a leaf is drawn from the prior, so that its density cancels. The Hastings ratio consists of the
+//! probabilities of splitting and stopping (eq. 4.3), the likelihoods of eq. 4.9, and the numbers of leaves and nodes to
+//! choose from.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::leaves::statistics::LeafStatistics;
@@ -14,13 +14,14 @@ use crate::data::goes_right;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// What a step works on.
+/// The tree that a step changes, with the statistics of its leaves.
 pub(crate) struct Work<'a, E> {
     pub(crate) tree: &'a mut TreeState,
     pub(crate) statistics: E,
 }
 
-/// Tries to grow or to prune, either with probability one half where both are possible.
+/// Tries to grow or to prune, each with probability one half if both are possible. Whether it tried to grow, and whether
+/// the tree changed.
 pub(crate) fn step<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
@@ -41,7 +42,7 @@ fn can_grow(tree: &TreeState) -> bool {
     tree.has_room(0) && tree.nodes.iter().any(is_growable)
 }
 
-/// Logarithm of the ratio by which growing a leaf is accepted, and pruning its children refused.
+/// Logarithm of the posterior ratio of the tree with a leaf split to the tree with the leaf.
 fn log_ratio<E: LeafStatistics>(
     (tree, statistics): (&TreeState, &E),
     id: NodeLabel,
@@ -140,14 +141,14 @@ fn prune<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, strea
     true
 }
 
-/// A rule, and what of a leaf's rows it sends to the left: their number, and statistics of both sides.
+/// A rule for a leaf, the number of rows that it sends to the left, and the statistics of both sides.
 struct Cutting<S> {
     rule: Rule,
     n_left: u32,
     sides: [S; 2],
 }
 
-/// A rule from the prior: a feature of those that vary in the leaf, and a place in its extent.
+/// A rule from the prior (eq. 4.4): a feature of those that vary in the leaf, and a threshold in its extent.
 fn draw_rule<E: LeafStatistics>(
     (tree, statistics): (&TreeState, &E),
     id: NodeLabel,
@@ -162,13 +163,14 @@ fn draw_rule<E: LeafStatistics>(
             let (n_left, sides) = statistics.part(tree, id, column.ranks(), cut.rank);
             Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
-        // A place in the leaf's cell that parts its rows is uniform in their extent; that spares a pass.
+        // A uniform place in the leaf's cell is, given that it splits the rows, uniform in their extent: no pass over
+        // the rows is needed to find the extent.
         let (low, high) = cell(tree, id, feature, column.ends());
         if low >= high {
             continue;
         }
         let u = stream.unit();
-        // Where nearly all rows have one value, the few others tell whether a pass over the node's rows is worth it.
+        // Where nearly all rows have one value, the feature varies only if one of the few other rows is in the leaf.
         let uncommon = context.table.ties().uncommon(feature);
         if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
             continue;
@@ -185,7 +187,7 @@ fn draw_rule<E: LeafStatistics>(
     None
 }
 
-/// The range of a feature that the cuts above a node leave of another range.
+/// The part of a range of a feature that the cuts above a node leave.
 pub(crate) fn cell(
     tree: &TreeState,
     id: NodeLabel,

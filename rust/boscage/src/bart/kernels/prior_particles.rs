@@ -1,8 +1,7 @@
 //! Particle Gibbs with proposals from the prior (Algorithm 4.2): conditional SMC, the old tree being retained.
 //!
-//! `bayes/smc` does the same for any proposal. The prior needs to know nothing of a node before it cuts it: a node that
-//! stops costs nothing, and of one that is cut rows are looked up along a single feature. So a draw of the prior alone
-//! is one, too.
+//! `bayes/smc` does the same for any proposal. Here a node that stops costs nothing, and a node that is cut looks at its
+//! rows along a single feature. The same code draws trees from the prior.
 
 use crate::data::goes_right;
 use std::mem::swap;
@@ -20,7 +19,7 @@ use crate::math::logs::normalised;
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
 
-/// The tree of a particle drawn by weight after all have decided about all their nodes; None if it is the old one.
+/// The tree of a particle that is drawn by weight once all trees are finished; None if it is the old one.
 ///
 /// # Errors
 /// An interrupt.
@@ -59,9 +58,9 @@ pub(crate) fn draw<L: ConjugateLeaf>(
     Ok((drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn)))
 }
 
-/// Replaces a tree without cuts by one that is drawn from the prior (eq. 3.4), its values left to the caller. One of
-/// more nodes than there are numbers for would be drawn again and again under a prior that hardly ever gives others; a
-/// chain may start anywhere, so this tree stays as it is.
+/// Replaces a tree without cuts by a draw of the prior (eq. 4.4), its values left to the caller. A draw with more nodes
+/// than there are numbers is not repeated, since all draws of some priors are too large; the tree then stays without cuts,
+/// and a chain may start anywhere.
 ///
 /// # Errors
 /// An interrupt.
@@ -98,7 +97,7 @@ fn from_prior<L: ConjugateLeaf>(
     Some(nodes.tree(&tree))
 }
 
-/// What the old tree does at a node, whose children are numbered next.
+/// The rule of the old tree at a node, whose children are numbered next; None at a leaf.
 fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<NodeLabel>) -> Option<Rule> {
     match tree.get(retained[slot]).kind {
         NodeKind::Inner(rule, children) => {
@@ -109,13 +108,13 @@ fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<NodeLabel>) -
     }
 }
 
-/// A growing tree: its nodes in the order in which they were made, which is that in which they are decided about.
+/// A growing tree: its nodes in the order in which they are made and decided about, breadth-first.
 #[derive(Debug)]
 struct PriorParticle {
     nodes: Vec<u32>,
     /// How many nodes are decided about.
     next: usize,
-    /// Up to a constant that is the same for all particles.
+    /// Logarithm of the weight, up to a constant that is the same for all particles.
     log_weight: f64,
 }
 
@@ -182,7 +181,7 @@ struct PriorNode<S> {
     n_rows: u32,
     stats: S,
     log_likelihood: f64,
-    /// Where its rows are, once they were asked for.
+    /// Where its rows are, once they have been looked up.
     rows: Option<Range<usize>>,
 }
 
@@ -191,7 +190,7 @@ struct PriorNodes<'a, L: ConjugateLeaf> {
     leaf: &'a L,
     context: &'a Context<'a>,
     all: Vec<PriorNode<L::Stats>>,
-    /// Of all nodes whose rows were asked for.
+    /// The rows of all nodes whose rows have been looked up.
     rows: Vec<u32>,
     /// Rows on the left of the cut that is being made.
     left: Vec<u32>,
@@ -252,7 +251,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         (self.all.len() as u32 - 2, gain)
     }
 
-    /// What a cut sends to the left: number of rows and statistics.
+    /// The number and the statistics of the rows that a cut sends to the left.
     fn left_of(&mut self, id: u32, cut: RankCut) -> (u32, L::Stats) {
         let column = self.context.table.column(cut.feature);
         if id == 0 {

@@ -1,7 +1,7 @@
-//! Another subtree below a node, by importance sampling with the old one retained.
+//! Draws the subtree of a random node anew, by importance sampling with the old subtree retained.
 //!
-//! This is Particle Gibbs (Algorithm 4.2) that never resamples: a cut that is worse until those below it are made
-//! survives until they are. The node is drawn uniformly from all nodes, so a tree's weight is over their number.
+//! This is Particle Gibbs (Algorithm 4.2) without resampling, so that a cut survives that pays only with the cuts below it.
+//! The node is drawn uniformly from all nodes, so the weight of a tree is divided by its number of nodes.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::particle_gibbs::one_island;
@@ -19,13 +19,16 @@ use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// Features whose cuts are weighed in a node, however many there are: enough for what is in most data.
+/// Number of features whose cuts the proposal weighs at a node.
 const FEATURES: usize = 10;
 
-/// Nodes that are tried one after the other.
+/// Number of subtrees that are drawn one after the other.
 const NODES: usize = 4;
 
-/// The tree with other subtrees, if any were drawn.
+/// The tree with new subtrees; None if it is the old one.
+///
+/// # Errors
+/// An interrupt.
 pub(crate) fn regrow<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,
@@ -39,7 +42,7 @@ pub(crate) fn regrow<L: ConjugateLeaf>(
     for _ in 0..NODES {
         let top = stream.below(new.nodes.len());
         let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
-        // A reversible kernel that rejects all larger trees stays so.
+        // A reversible kernel that rejects all larger trees stays reversible.
         new = Some(drawn).filter(fits).unwrap_or(new);
     }
     Ok(Some(new).filter(|new| !same_cuts(new, &old)))

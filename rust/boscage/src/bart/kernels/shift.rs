@@ -1,5 +1,7 @@
-//! Small shifts of cuts (as the perturbations of Pratola 2016), above leaves decided from the rows between the old and
-//! the new place: a cut that targets hold fast cannot be pruned and grown elsewhere, but it can wander.
+//! Small shifts of thresholds (as the perturbations of Pratola 2016). A cut that the targets need is never pruned, and so
+//! cannot be grown at a better place; it can be shifted there.
+//!
+//! For a node above two leaves only the rows between the old and the new threshold count.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::{Work, cell, pick};
@@ -11,12 +13,12 @@ use crate::bayes::prior::TreePrior;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// The widest step over the narrowest, in logarithms: what is right for a cut depends on how many rows feel it.
+/// Logarithm of the widest step over the narrowest: the best width depends on how many rows a cut moves.
 const LOG_STEPS: f64 = 4.6;
 
-/// Tries to move the threshold of a node; None if there is none. The node is drawn from as many as there will be, the
-/// step from a symmetric law, and the prior is uniform in the node's extent, which stays; so likelihoods decide, and
-/// what the prior says of the nodes below.
+/// Tries to shift the threshold of a random node; None if there is none. The number of nodes to choose from and the
+/// extent of the node stay the same and the step has a symmetric law, so the Hastings ratio consists of likelihoods and of
+/// the prior of the nodes below.
 pub(crate) fn shift<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
@@ -38,7 +40,7 @@ pub(crate) fn shift<E: LeafStatistics>(
     })
 }
 
-/// The same of a given node whose children are leaves, and a given step.
+/// Tries to give a node whose children are leaves a new rule.
 fn shift_between_leaves<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     (id, new): (NodeLabel, Rule),
@@ -50,7 +52,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     let column = context.table.column(new.cut.feature);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
     let rows = column.between(low, high);
-    // Between both places all rows leave one child for the other.
+    // All rows between both thresholds go from one child to the other.
     let [left, right] = children;
     let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
     let (n_moved, [moved, rest]) = work.statistics.among(&tree.labels, from, rows);
@@ -92,7 +94,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     true
 }
 
-/// The rule with its threshold moved, if it stays within the node's cell.
+/// The rule with a shifted threshold, if this lies in the node's cell.
 fn step(tree: &TreeState, id: NodeLabel, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
     let (Rule { cut, threshold }, _) = tree.cut(id);
     let column = context.table.column(cut.feature);

@@ -1,5 +1,5 @@
-//! Shifts of cuts with other cuts below them: rows between the old and the new place go down the other side. What the
-//! prior says of the cuts below depends on their rows, too: on how far these reach, and on which features vary.
+//! Shifts of thresholds of nodes with cuts below them: rows between the old and the new threshold go down the other side.
+//! The prior of the cuts below changes too, with the extents of their rows and the features that vary (eq. 4.4).
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::Work;
@@ -13,9 +13,9 @@ use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// Whether it costs little to ask which features vary in a node. Those without ties vary in any two rows.
+/// Whether it costs little to find the features that vary in a node. A feature without ties varies in any two rows.
 pub(crate) fn is_cheap(table: &SortedColumns) -> bool {
-    /// So many columns are asked about in less time than a tree is summed over.
+    /// So many columns take less time than a pass over the rows.
     const MAX_TIED: usize = 64;
     table.ties().varying.len() <= MAX_TIED
 }
@@ -53,7 +53,7 @@ pub(crate) fn shift_above<E: LeafStatistics>(
     made
 }
 
-/// The rows between the old and the new place of a cut, with the leaves that they leave and come to.
+/// The rows between the old and the new threshold, each with its old and its new leaf.
 fn rows_between(tree: &TreeState, id: NodeLabel, new: Rule, table: &SortedColumns) -> Vec<Transfer> {
     let (old, [left, right]) = tree.cut(id);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
@@ -82,7 +82,7 @@ fn nodes_below(tree: &TreeState, id: NodeLabel) -> Vec<NodeLabel> {
     found
 }
 
-/// Moves the cut of a node, and rows with it.
+/// Gives a node a new rule, and rows their new leaves.
 fn redirect(tree: &mut TreeState, (id, new): (NodeLabel, Rule), transfers: &[Transfer]) {
     let (_, children) = tree.cut(id);
     tree.nodes[id as usize].kind = NodeKind::Inner(new, children);
@@ -99,7 +99,7 @@ fn redirect(tree: &mut TreeState, (id, new): (NodeLabel, Rule), transfers: &[Tra
     }
 }
 
-/// Finds which leaves can be split, where rows came to one that could not or left one that could.
+/// Updates whether leaves can be split, where they gained or lost rows.
 fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[NodeLabel], table: &SortedColumns) {
     for &id in below {
         let (node, old) = (*tree.get(id), old[id as usize]);
@@ -111,12 +111,11 @@ fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[NodeLabel], tabl
     }
 }
 
-/// What the rows below a node change of the posterior.
+/// The terms of the log posterior that depend on the rows of the nodes below a node.
 struct Terms {
-    /// Logarithm of likelihoods, of stopping where leaves could be split, and of the density of thresholds within the
-    /// extents of their rows.
+    /// Sum of log likelihoods, of log probabilities to stop, and of log densities of thresholds within extents.
     log_sum: f64,
-    /// Features that do not vary, by inner node; nothing where columns have no ties, so that all do.
+    /// Features that do not vary, by inner node; empty if no column has ties.
     constant: Vec<Vec<u32>>,
 }
 
@@ -148,7 +147,7 @@ impl Terms {
         Self { log_sum, constant }
     }
 
-    /// Logarithm of the ratio to what it was before.
+    /// Logarithm of the ratio of the posterior after to that before.
     fn log_ratio(&self, before: &Self, context: &Context<'_>) -> f64 {
         let weights = before.constant.iter().zip(&self.constant).filter(|(before, after)| before != after);
         let of_weights =

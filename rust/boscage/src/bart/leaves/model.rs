@@ -1,4 +1,4 @@
-//! Leaves of any kind: what is observed need not be normal.
+//! Leaves of any kind: targets need not be normal.
 
 use crate::data::goes_right;
 use std::fmt::Debug;
@@ -12,20 +12,20 @@ use crate::error::Result;
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// What is observed of a sum of trees. Given all trees but one, a row must say about the value of its leaf in that
-/// tree what can be added up over rows, and the sum must allow the value to be integrated out and to be drawn.
+/// A model of targets given a sum of trees. Given all trees but one, the likelihood of the value of a leaf must depend on
+/// the leaf's rows through statistics that add up over rows; the value can be integrated out and drawn given their sum.
 ///
 /// Normal numbers have their own faster implementation in [`BartRegressor`](crate::BartRegressor), with the same
 /// sampler; [`PoissonLeaves`](crate::PoissonLeaves) is an example of others.
 pub trait LeafModel: Clone + Send + Sync {
-    /// What rows say about the value of their leaf: sufficient statistics, which add up. Differences are taken of a
-    /// leaf and a part of it, and may be off by rounding.
+    /// Sufficient statistics of rows for the value of their leaf. The statistics of some rows are subtracted from those
+    /// of a leaf that has them, so they may be off by rounding.
     type Stats: Copy + Default + Debug + Send + Sync + Add<Output = Self::Stats> + Sub<Output = Self::Stats>;
 
     /// Number of rows.
     fn n_rows(&self) -> usize;
 
-    /// What a row says about the value of its leaf if the other trees add up to `others` there.
+    /// The statistics of a row if the other trees add up to `others` there.
     fn stats(&self, row: usize, others: f64) -> Self::Stats;
 
     /// Logarithm of the likelihood of the rows of a leaf, its value integrated out by the prior (`l` of eq. 3.1 and
@@ -36,21 +36,21 @@ pub trait LeafModel: Clone + Send + Sync {
     /// A draw of a leaf's value given its rows; from the prior if there are none.
     fn draw(&self, stats: Self::Stats, stream: &mut Stream) -> f64;
 
-    /// Draws all else that is not known, given the sum of trees at every row. Called before every sweep.
+    /// Draws all other unknowns, given the sum of trees at every row. Called before every sweep.
     fn update(&mut self, sums: &[f64], stream: &mut Stream) {
         let _ = (sums, stream);
     }
 
-    /// Logarithm of the likelihood of what is observed, given the sum of trees at every row.
+    /// Logarithm of the likelihood of the targets, given the sum of trees at every row.
     fn log_likelihood(&self, sums: &[f64]) -> f64;
 }
 
-/// What all rows say about one tree given the others: leaves for the kernels of Bayesian trees.
+/// The statistics of all rows for one tree given the others: leaves for the samplers of Bayesian trees.
 #[derive(Debug)]
 pub(crate) struct RowStats<'a, M: LeafModel> {
     pub(crate) model: &'a M,
     pub(crate) stats: &'a [M::Stats],
-    /// Whether the model has said of some rows what is no likelihood.
+    /// Whether some `log_marginal` was not finite.
     is_wrong: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
         Self { model, stats, is_wrong: AtomicBool::new(false) }
     }
 
-    /// The model's, or any number in the place of what is none.
+    /// The model's `log_marginal`; zero, and an error later, if it is not finite.
     fn log_marginal(&self, stats: M::Stats) -> f64 {
         let log = self.model.log_marginal(stats);
         if log.is_finite() {
@@ -69,7 +69,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
         0.0
     }
 
-    /// Whether all likelihoods asked for were likelihoods.
+    /// Checks that all marginal likelihoods so far were finite.
     ///
     /// # Errors
     /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
@@ -125,7 +125,7 @@ impl<M: LeafModel> bayes::leaf::model::MovingCut for BothSides<'_, M> {
     }
 }
 
-/// The same for growing, pruning and shifting, with statistics by node.
+/// The same for growing, pruning and shifting, with the statistics of nodes.
 #[derive(Debug)]
 pub(crate) struct NodeStats<'a, M: LeafModel> {
     pub(crate) rows: &'a RowStats<'a, M>,

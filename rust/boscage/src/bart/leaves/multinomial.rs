@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 
-/// What is observed of one class's sum.
+/// The targets of one class's sum of trees.
 #[derive(Debug, Clone)]
 pub(crate) struct OneClass {
     pub(crate) prior: LogGamma,
@@ -45,7 +45,7 @@ impl LeafModel for OneClass {
         self.prior.draw(stats, stream)
     }
 
-    /// Of no use for one class alone.
+    /// Never called: the likelihood is that of all classes together.
     fn log_likelihood(&self, _: &[f64]) -> f64 {
         0.0
     }
@@ -54,7 +54,7 @@ impl LeafModel for OneClass {
 /// The sums of all classes.
 #[derive(Debug)]
 pub(crate) struct Multinomial<'a> {
-    /// By class.
+    /// The sums and their models, by class.
     pub(crate) forests: Vec<GeneralForest<'a, OneClass>>,
     pub(crate) classes: Vec<OneClass>,
 }
@@ -121,7 +121,7 @@ impl ChainState for Multinomial<'_> {
         for (forest, numbers) in self.forests.iter_mut().zip(numbers.chunks_exact(self.classes[0].n_rows())) {
             forest.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
             forest.sums.copy_from_slice(numbers);
-            // Only their total is asked for.
+            // Counts are reported in total, which the first sum carries.
             forest.acceptance = StepCounts::default();
         }
         self.forests[0].acceptance = acceptance;

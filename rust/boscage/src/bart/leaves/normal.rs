@@ -31,7 +31,7 @@ impl LeafPosterior {
         constant + factor * sum * sum
     }
 
-    /// What it is without residuals, and the factor of the square of their sum.
+    /// The log likelihood where the sum is zero, and the factor of the squared sum.
     fn terms(&self, n: u32) -> (f64, f64) {
         let v = self.noise + f64::from(n) * self.spread;
         (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
@@ -44,16 +44,16 @@ impl LeafPosterior {
     }
 }
 
-/// Its marginal likelihoods, of which a sweep asks for those of the same numbers of rows again and again.
+/// Marginal likelihoods of leaves, with a table by number of rows, since a sweep needs the same numbers again and again.
 #[derive(Debug, Default)]
 pub(crate) struct LeafLikelihoods {
     posterior: LeafPosterior,
-    /// By number of rows; NaN where they have not been asked for.
+    /// By number of rows; NaN until computed.
     terms: Vec<Cell<(f64, f64)>>,
 }
 
 impl LeafLikelihoods {
-    /// Begins anew, for leaves of at most so many rows.
+    /// Empties the table, for leaves of at most so many rows.
     pub(crate) fn reset(&mut self, posterior: LeafPosterior, n_rows: usize) {
         self.posterior = posterior;
         self.terms.clear();
@@ -101,7 +101,7 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
         stats.sum += self.residuals[row as usize];
     }
 
-    /// Added up side by side, so that rows do not wait for each other.
+    /// Added up in lanes, so that additions do not wait for each other.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
         let mut rows = rows.into_iter();
         let (mut n, mut lanes) = (0, [0.0; LANES]);

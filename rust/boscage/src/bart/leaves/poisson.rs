@@ -19,18 +19,18 @@ use crate::validate::check;
 pub(crate) struct LogGamma {
     shape: f64,
     log_rate: f64,
-    /// Zero where it is too small for a number.
+    /// Zero if it underflows.
     rate: f64,
     /// `shape log rate - log Gamma(shape)`.
     log_constant: f64,
 }
 
-/// Events, and how many would be expected of a leaf with value zero.
+/// Numbers of events: counted, and expected of a leaf with value zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Events {
-    /// Those counted.
+    /// Events counted.
     pub count: f64,
-    /// Those expected.
+    /// Events expected.
     pub expected: f64,
 }
 
@@ -46,7 +46,7 @@ impl Sub for Events {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        // What rounding leaves of nothing is nothing.
+        // Rounding may leave a small remainder where no row is left.
         let rest = |all: f64, part: f64| (all - part).max(0.0);
         Self { count: rest(self.count, other.count), expected: rest(self.expected, other.expected) }
     }
@@ -89,7 +89,7 @@ impl LogGamma {
     }
 }
 
-/// `exp`, so bounded that sums over rows are finite.
+/// `exp`, bounded so that sums over rows are finite.
 pub(crate) fn finite_exp(x: f64) -> f64 {
     libm::exp(x.min(600.0))
 }

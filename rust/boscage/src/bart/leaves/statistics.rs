@@ -1,4 +1,4 @@
-//! What growing, pruning and shifting ask about rows: statistics of leaves, and what is added up when one is split.
+//! Statistics of leaves, as growing, pruning and shifting need them.
 
 use crate::bart::leaves::normal::LeafLikelihoods;
 use crate::bart::state::row_passes::{among, join_labels, only_if, part};
@@ -9,22 +9,22 @@ pub(crate) trait LeafStatistics {
     /// Statistics of a set of rows.
     type Sum: Copy;
 
-    /// Those of a leaf.
+    /// The statistics of a leaf.
     fn sum(&self, id: NodeLabel) -> Self::Sum;
 
-    /// Those of two leaves together.
+    /// The statistics of two leaves together.
     fn join(a: Self::Sum, b: Self::Sum) -> Self::Sum;
 
-    /// Logarithm of the marginal likelihood of `n` rows, but for what is the same for all trees.
+    /// Logarithm of the marginal likelihood of `n` rows (eq. 4.9), up to a constant that is the same for all trees.
     fn log_likelihood(&self, n: u32, sum: Self::Sum) -> f64;
 
-    /// Of a leaf's rows, how many are not above a rank; and statistics of these and of the others.
+    /// The number of a leaf's rows that are not above a rank, and the statistics of these and of the other rows.
     fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
 
-    /// Of some rows those in a leaf: how many, and statistics of these and of the leaf's other rows.
+    /// The number of `rows` that are in a leaf, and the statistics of these and of the leaf's other rows.
     fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [Self::Sum; 2]);
 
-    /// Of some rows those in one leaf go over to another; both then have these statistics.
+    /// Moves those of `rows` that are in one leaf to another; `from` and `to` have the new statistics of both.
     fn moved(
         &mut self,
         labels: &mut [NodeLabel],
@@ -33,16 +33,16 @@ pub(crate) trait LeafStatistics {
         to: (NodeLabel, Self::Sum),
     );
 
-    /// All statistics, by node, as they will be when rows have gone to other leaves.
+    /// The statistics of all nodes after rows have moved to other leaves.
     fn after(&self, transfers: &[Transfer]) -> Vec<Self::Sum>;
 
-    /// Rows went to other leaves, as their labels say; all statistics are then these.
+    /// Takes over new statistics of all nodes; rows have moved to other leaves, as their labels say.
     fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<Self::Sum>);
 
-    /// A leaf was split, so that its labels are those of these new leaves.
+    /// Takes over the statistics of two new leaves, after the labels of a split leaf have changed.
     fn grown(&mut self, n_nodes: usize, id: NodeLabel, children: [(NodeLabel, Self::Sum); 2]);
 
-    /// Two leaves become their parent, and take its label.
+    /// Joins two leaves in their parent, whose label their rows take.
     fn pruned(&mut self, labels: &mut [NodeLabel], children: [NodeLabel; 2], parent: (NodeLabel, Self::Sum));
 }
 

@@ -1,4 +1,4 @@
-//! Variances: their prior, for the noise fixed by an over-estimate (thesis section 4.2.4), and its conjugate update.
+//! The prior of a variance and its conjugate update. For the noise the prior follows from an over-estimate (section 4.2.4).
 
 use std::f64::consts::PI;
 
@@ -17,7 +17,7 @@ pub(crate) struct VariancePrior {
 impl VariancePrior {
     /// The prior with `P(sigma <= estimate) = q`.
     pub(crate) fn new(nu: f64, q: f64, estimate: f64) -> Self {
-        // Of hardly any degrees of freedom the quantile is too small for a number; noise is none without it.
+        // With few degrees of freedom the quantile may underflow to zero.
         let scale = (estimate * estimate * chi_square_quantile(1.0 - q, nu)).max(1e-30);
         Self { nu, lambda: scale / nu }
     }
@@ -29,8 +29,8 @@ impl VariancePrior {
     }
 }
 
-/// The standard deviation about a least squares fit, or about the mean where rows are too few for that, or
-/// features so many that it would take longer than sampling.
+/// The standard deviation about a least squares fit; about the mean if there are too few rows, or so many features that
+/// the fit would take longer than sampling (section 4.2.4).
 pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
     const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());
@@ -44,7 +44,7 @@ pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
     (squares / n.saturating_sub(rank).max(1) as f64).sqrt()
 }
 
-/// With a largest value of one.
+/// A column scaled to a greatest magnitude of one.
 fn scaled(mut column: Vec<f64>) -> Vec<f64> {
     let largest = column.iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
     for x in &mut column {
@@ -53,14 +53,14 @@ fn scaled(mut column: Vec<f64>) -> Vec<f64> {
     column
 }
 
-/// Takes from `rest` what columns explain (modified Gram-Schmidt), and gives the number of independent ones.
+/// Subtracts from `rest` its projection on the columns (modified Gram-Schmidt); the number of independent columns.
 fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
     let mut rank = 0;
     for k in 0..basis.len() {
         let (done, todo) = basis.split_at_mut(k + 1);
         let own = &mut done[k];
         let norm = own.iter().map(|x| x * x).sum::<f64>().sqrt();
-        // Dependent columns leave nothing but rounding.
+        // Of a dependent column only rounding is left.
         if norm < 1e-10 * (own.len() as f64).sqrt() {
             continue;
         }

@@ -19,7 +19,7 @@ use crate::random::keyed::Stream;
 /// The state of the prior of split probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SplitWeights {
-    /// What the concentration may be; nothing if it is given.
+    /// Grid of concentrations; empty if the concentration is given.
     grid: Vec<(f64, f64)>,
     pub(crate) alpha: f64,
     /// `log s`.
@@ -27,7 +27,7 @@ pub(crate) struct SplitWeights {
 }
 
 impl SplitWeights {
-    /// All alike, to begin with.
+    /// Equal probabilities, with which chains start.
     pub(crate) fn new(sparsity: Sparsity, n_features: usize) -> Self {
         let alpha = sparsity.alpha.unwrap_or(1.0);
         let grid = if sparsity.alpha.is_none() { concentrations(n_features as f64) } else { Vec::new() };
@@ -93,7 +93,7 @@ impl SplitWeights {
 /// summed by their logarithms.
 struct RateSums {
     sums: Vec<f64>,
-    /// Nothing as long as there are none.
+    /// Empty as long as all fit into `sums`.
     log_sums: Vec<f64>,
 }
 

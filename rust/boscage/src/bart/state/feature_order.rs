@@ -1,5 +1,5 @@
-//! Features in random order: a node is cut along the first one that varies among its rows, which has so the weight that
-//! it has among those that do.
+//! Features in random order, by weight: a node is cut along the first that varies among its rows, which is a draw by weight
+//! among those that vary.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -47,7 +47,7 @@ impl<'a> Weights<'a> {
 /// Features drawn by weight without replacement, only as far as they are asked for.
 pub(crate) enum FeatureOrder<'a> {
     Uniform(ShuffledRange),
-    /// No more than the first is drawn.
+    /// Only the first is drawn so far.
     Weighted {
         weights: &'a Weights<'a>,
         first: Option<u32>,
@@ -86,7 +86,7 @@ impl<'a> FeatureOrder<'a> {
 pub(crate) struct Rest<'a> {
     logs: &'a [f64],
     first: u32,
-    /// Features without a time as yet.
+    /// Features whose time is not drawn yet.
     waiting: std::slice::Iter<'a, u32>,
     /// A number for each feature.
     numbers: Ahead,

@@ -1,4 +1,4 @@
-//! The passes over rows, where a sweep spends its time: each reads a row's leaf and residual once, in order.
+//! Passes over rows, where a sweep spends its time: each reads the leaf and the residual of every row once, in order.
 
 use crate::data::goes_right;
 use pulp::Arch;
@@ -7,7 +7,7 @@ use crate::bart::state::row_passes_simd;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::bart::state::tree::{NodeLabel, TreeState};
 
-/// The sum of those that went on side by side.
+/// The sum of all lanes.
 pub(crate) fn total(lanes: &[f64; LANES]) -> f64 {
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
 }
@@ -48,7 +48,7 @@ impl Sums {
         self.finish();
     }
 
-    /// Adds to each residual what the leaves of the tree before have changed, and then as [`Self::gather`].
+    /// Adds to each residual the change of its leaf in the tree before, then sums residuals as [`Self::gather`] does.
     pub(crate) fn carry_and_gather(
         &mut self,
         residuals: &mut [f64],
@@ -78,7 +78,7 @@ impl Sums {
     }
 }
 
-/// Adds to each residual what the leaves of a tree have changed.
+/// Adds to each residual the change of its leaf.
 pub(crate) fn carry(residuals: &mut [f64], labels: &[NodeLabel], changes: &[f64]) {
     for (r, &at) in residuals.iter_mut().zip(labels) {
         *r += changes[at as usize];
@@ -150,12 +150,12 @@ pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[NodeLabel], leaf:
     (count as u32, total(&sums))
 }
 
-/// A number or zero, without a branch that nobody could predict.
+/// A number if `one` is 1, zero if it is 0, without a branch, which would be unpredictable.
 pub(crate) fn only_if(one: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & one.wrapping_neg())
 }
 
-/// Parts a leaf's rows among two new ones.
+/// Gives the rows of a split leaf the numbers of its children.
 pub(crate) fn split_labels(
     labels: &mut [NodeLabel],
     ranks: &[u32],
@@ -171,7 +171,7 @@ pub(crate) fn split_labels(
     });
 }
 
-/// Makes one leaf of two, whose values go back into the residuals.
+/// Gives the rows of two leaves the number of their parent, and adds the leaves' values back to the residuals.
 pub(crate) fn join_labels(
     labels: &mut [NodeLabel],
     residuals: &mut [f64],

@@ -1,22 +1,22 @@
-//! The pass over rows where two trees have few leaves: rows are compared with each leaf, four at a time, instead of
-//! looking leaves up.
+//! The pass over rows for trees of few leaves: four rows at a time are compared with each leaf, instead of looking up the
+//! leaf of each row.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::bart::state::tree::{NodeLabel, TreeState};
 
-/// Sums that go on side by side, so that rows of one leaf do not wait for each other.
+/// Number of partial sums (lanes) of a leaf, so that additions do not wait for each other.
 pub(crate) const LANES: usize = 4;
 
-/// Leaves of a tree; beyond, looking them up is as fast.
+/// Greatest number of leaves for which comparing is faster.
 const FEW: usize = 3;
 
-/// A label that no row has.
+/// A number that no leaf has.
 const NONE: NodeLabel = NodeLabel::MAX;
 
-/// Adds to each residual what the leaves of the tree before have changed, and to `lanes` the sums of these by leaf, but
-/// for the last rows that are no whole chunk: the same bits as one after the other. The number of rows done: none where
-/// trees have more leaves or the processor no vectors of four numbers.
+/// Adds to each residual the change of its leaf in the tree before, and to `lanes` the sums of residuals by leaf, to the
+/// bits of the plain pass. Returns the number of rows done: all but the last that fill no chunk, or none if trees have more
+/// leaves or the processor has no vectors of four numbers.
 pub(crate) fn carry_and_gather(
     residuals: &mut [f64],
     (before, changes): (&TreeState, &[f64]),

@@ -17,7 +17,7 @@ pub(crate) fn without_statistics<L: ConjugateLeaf>(tree: &TreeState, leaf: &L) -
     tree.to_tree(|_| Arc::clone(&none))
 }
 
-/// Whether there are numbers for all nodes of a tree. A reversible kernel that rejects all larger trees stays so.
+/// Whether there are numbers for all nodes of a tree. A reversible kernel that rejects all larger trees stays reversible.
 pub(crate) fn fits<S>(tree: &PreorderTree<S>) -> bool {
     tree.nodes.len() <= MAX_NODES
 }
@@ -59,7 +59,7 @@ pub(crate) fn cut_out<S>(tree: &PreorderTree<S>, own: &Range<usize>) -> Preorder
     PreorderTree { nodes: moved(&tree.nodes[own.clone()], -(own.start as i64)) }
 }
 
-/// Nodes whose numbers are all so much higher.
+/// Copies of nodes whose numbers are shifted.
 fn moved<S>(nodes: &[PreorderNode<S>], by: i64) -> Vec<PreorderNode<S>> {
     let moved = nodes.iter().map(|node| {
         let split = node.split.map(|mut split| {

@@ -8,12 +8,12 @@ use crate::data::sorted_columns::SortedColumns;
 /// The number of a node; rows carry that of their leaf.
 pub(crate) type NodeLabel = u16;
 
-/// Numbers of nodes that a tree can have. The prior is held to trees of no more.
+/// Greatest number of nodes of a tree. The prior is restricted to such trees.
 pub(crate) const MAX_NODES: usize = NodeLabel::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NodeKind {
-    /// A number that no node has at present.
+    /// A number without a node.
     Free,
     Leaf,
     Inner(Rule, [NodeLabel; 2]),
@@ -91,13 +91,13 @@ impl TreeState {
         self.select(Node::is_leaf)
     }
 
-    /// Their number.
+    /// Number of leaves.
     pub(crate) fn n_leaves(&self) -> usize {
         // A binary tree has one more than it has splits.
         self.n_nodes().div_ceil(2)
     }
 
-    /// Numbers in use.
+    /// Number of nodes.
     fn n_nodes(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
@@ -110,12 +110,12 @@ impl TreeState {
         }
     }
 
-    /// Whether a leaf could be split after so many nodes more were made.
+    /// Whether there are numbers for two children beside `extra` other new nodes.
     pub(crate) fn has_room(&self, extra: usize) -> bool {
         self.n_nodes() + extra + 2 <= MAX_NODES
     }
 
-    /// Splits a leaf, its rows left to the caller; the children's numbers are given back.
+    /// Splits a leaf, and returns the numbers of its children; the caller updates the labels of rows.
     pub(crate) fn grow(&mut self, id: NodeLabel, rule: Rule, children: [Node; 2]) -> [NodeLabel; 2] {
         let ids = children.map(|child| match self.free.pop() {
             Some(free) => {
@@ -131,7 +131,7 @@ impl TreeState {
         ids
     }
 
-    /// Makes a leaf of value zero of a node whose children are leaves; rows are left to the caller.
+    /// Turns a node whose children are leaves into a leaf of value zero; the caller updates the labels of rows.
     pub(crate) fn prune(&mut self, id: NodeLabel) {
         if let NodeKind::Inner(_, children) = self.get(id).kind {
             for child in children.into_iter().rev() {
@@ -143,7 +143,7 @@ impl TreeState {
         (node.kind, node.mu) = (NodeKind::Leaf, 0.0);
     }
 
-    /// The tree as others hold it, with a value for every node (zero at inner ones).
+    /// The tree in preorder; `stats` gives the statistics of a node from its value (zero at inner nodes).
     pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> PreorderTree<S> {
         let mut nodes: Vec<PreorderNode<S>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
@@ -166,7 +166,7 @@ impl TreeState {
         PreorderTree { nodes }
     }
 
-    /// Takes over another tree, with leaves of value zero, and finds the leaves of all rows.
+    /// Replaces the tree by another, with leaves of value zero, and finds the leaves of all rows.
     pub(crate) fn replace<S>(&mut self, tree: &PreorderTree<S>, table: &SortedColumns) {
         let root =
             Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: NodeKind::Leaf };
@@ -187,12 +187,12 @@ impl TreeState {
         self.label_rows(table);
     }
 
-    /// The tree without its rows.
+    /// The tree without the leaves of rows, to be stored.
     pub(crate) fn bare(&self) -> Self {
         Self { nodes: self.nodes.clone(), labels: Vec::new(), free: self.free.clone() }
     }
 
-    /// A tree from [`Self::bare`] with its rows, if it parts these so that all its leaves have some.
+    /// A tree from [`Self::bare`] with the leaves of rows; None if a leaf has no rows.
     pub(crate) fn with_rows(mut self, table: &SortedColumns) -> Option<Self> {
         for node in &mut self.nodes {
             (node.n_rows, node.splittable) = (0, false);
@@ -255,12 +255,12 @@ impl TreeState {
         }
     }
 
-    /// Numbers that no node has at present, the next to be used last.
+    /// Numbers without a node; the last is used next.
     pub(crate) fn free(&self) -> &[NodeLabel] {
         &self.free
     }
 
-    /// The leaf of a row of those of a node.
+    /// The leaf below a node that a row comes to.
     pub(crate) fn leaf_below(&self, mut id: NodeLabel, row: u32, table: &SortedColumns) -> NodeLabel {
         while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
             id = if goes_right(table.column(rule.cut.feature).rank(row), rule.cut.rank) {
@@ -293,7 +293,7 @@ impl TreeState {
         }
     }
 
-    /// That the tree is one, and that rows are where it sends them.
+    /// Checks that the nodes are a tree, and that rows are in the leaves to which it sends them.
     #[cfg(test)]
     pub(crate) fn check(&self, table: &SortedColumns) {
         let mut other = Self::new(table);
@@ -326,7 +326,7 @@ impl TreeState {
     }
 }
 
-/// Whether `n` rows, those for which something holds, can be told apart.
+/// Whether some feature varies among the `n` rows for which `holds` is true.
 pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -> bool {
     if n < 2 || table.tells_rows_apart() {
         return n > 1;
@@ -335,7 +335,7 @@ pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -
     rows.next().is_some_and(|first| rows.any(|row| differ(table, first, row)))
 }
 
-/// Whether two rows can be told apart.
+/// Whether some feature differs between two rows.
 pub(crate) fn differ(table: &SortedColumns, a: u32, b: u32) -> bool {
     a != b && (0..table.n_features() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
 }

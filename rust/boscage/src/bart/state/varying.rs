@@ -1,9 +1,9 @@
-//! Which features do not vary among the rows of a node.
+//! Finds the features that do not vary among the rows of a node.
 //!
-//! What is constant in a node is so below it. Of what is not, rows are looked at until two differ, which takes long where
-//! nearly all have the same value, as in columns of a one-hot code. Such columns list the few rows that have another
-//! ("uncommon" ones). A node of more rows than that has one with the most frequent value, so the feature varies there
-//! exactly if the node has an uncommon row, too.
+//! A feature that is constant in a node is constant below it. For other features rows are scanned until two differ. The scan
+//! is long where nearly all rows have the same value, as in one-hot columns; such columns list their few other rows (the
+//! "uncommon" ones). A node with more rows than there are uncommon ones has a row with the most frequent value, so the
+//! feature varies in it exactly if the node has an uncommon row.
 
 use std::cell::OnceCell;
 
@@ -14,7 +14,7 @@ use crate::data::sorted_columns::SortedColumns;
 pub(crate) struct InnerNode {
     pub(crate) id: NodeLabel,
     pub(crate) feature: u32,
-    /// Features that do not vary among its rows, and of others those with ties, which alone might not below it.
+    /// Features that do not vary among its rows. `varying` has the others with ties; only these may be constant below.
     pub(crate) constant: Vec<u32>,
     varying: Vec<u32>,
 }
@@ -38,12 +38,12 @@ pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerN
     found
 }
 
-/// The rows of the nodes of a tree. In the order of its leaves those of a node are next to each other.
+/// The rows of the nodes of a tree, in an order in which the rows of each node are contiguous.
 pub(crate) struct TreeRows<'t> {
     tree: &'t TreeState,
     /// By node: where its rows begin.
     starts: Vec<u32>,
-    /// All rows in this order, once they are asked for.
+    /// All rows in this order, computed on first use.
     order: OnceCell<Vec<u32>>,
 }
 
@@ -61,7 +61,7 @@ impl<'t> TreeRows<'t> {
         Self { tree, starts, order: OnceCell::new() }
     }
 
-    /// Whether rows are in a node.
+    /// A function that tells whether a row is in a node.
     pub(crate) fn is_in(&self, id: NodeLabel) -> impl Fn(u32) -> bool + '_ {
         let (start, n_rows) = (self.starts[id as usize], self.tree.get(id).n_rows);
         move |row| self.starts[self.tree.labels[row as usize] as usize].wrapping_sub(start) < n_rows
@@ -87,9 +87,9 @@ impl<'t> TreeRows<'t> {
         parent: &InnerNode,
         table: &SortedColumns,
     ) -> [Vec<u32>; 2] {
-        /// So many rows of the table suffice where values are many and mixed.
+        /// So many rows of the table usually suffice to find two that differ.
         const FEW: u32 = 256;
-        /// So many rows of a list are looked at as soon as one in a column, which is anywhere in memory.
+        /// Looking at so many rows of a list costs as much as at one row of a column, whose place in memory is random.
         const CHEAPER: usize = 8;
         let n_rows = self.tree.get(id).n_rows as usize;
         let is_in = self.is_in(id);
@@ -187,7 +187,7 @@ mod tests {
 
     /// Of random trees that split readily, however many rows have ties of whatever kind.
     #[test]
-    fn constant_dimensions_are_those_along_which_all_rows_are_alike() {
+    fn constant_features_are_those_along_which_all_rows_are_alike() {
         const P: usize = 32;
         let prior = ChipmanPrior::new(0.95, 0.3).unwrap();
         let settings = BartSettings { n_trees: 8, prior, ..BartSettings::default() };

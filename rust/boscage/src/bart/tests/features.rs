@@ -182,7 +182,7 @@ fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
 
 /// Features of unequal weight: every tree as often as the recursion says.
 #[test]
-fn weights_of_dimensions_are_those_of_the_posterior() {
+fn weights_of_features_are_those_of_the_posterior() {
     let table = table();
     let mut odds = Odds::new(prior());
     odds.log_weights = Some(vec![0.15f64.ln(), 0.85f64.ln()]);

@@ -1,4 +1,4 @@
-//! What leaves know about targets: statistics, marginal likelihood, and both sides of a moving cut.
+//! The trait of conjugate leaves: statistics, marginal likelihood, and both sides of a moving cut.
 
 /// A conjugate model of a leaf's targets, `l(Y | X)` in eq. 3.1, with the targets of all rows.
 ///

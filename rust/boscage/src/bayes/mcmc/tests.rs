@@ -401,7 +401,7 @@ fn chains_repeat_whatever_the_threads() {
 }
 
 #[test]
-fn a_tree_that_does_not_part_the_rows_is_refused() {
+fn a_tree_that_does_not_split_the_rows_is_refused() {
     let (table, prior) = (table(), prior());
     let target = Target { table: &table, prior: &prior, leaf: &Flat };
     let tree = |threshold: f64| {

@@ -1,9 +1,8 @@
 //! Nodes of growing trees, shared by all particles that have them in common.
 //!
-//! A node is a set of rows at a depth. It is the same node for every particle that came to it by the same
-//! cuts, so what is found out about it (its rows, its features, the weights of its cuts, its children) is
-//! found out once. Rows are parted only when a particle is about to expand the node: most cuts that are
-//! proposed do not live as long.
+//! All particles that came to a node by the same cuts share it, so that its rows, its features, the weights of its cuts and
+//! its children are computed once. The rows of a cut are split only when a particle is about to expand a child, since most
+//! cuts that are proposed do not survive so long.
 
 use crate::data::goes_right;
 use std::ops::Range;
@@ -47,7 +46,7 @@ pub(crate) struct SharedNodes<'a, L: ConjugateLeaf> {
     threads: &'a Threads,
     control: &'a Control,
     all: Vec<SharedNode<L::Stats>>,
-    /// Left nodes of pairs that nobody has any more.
+    /// Left nodes of pairs that no particle has any more.
     free: Vec<SharedNodeId>,
     /// Bytes that nodes have come to hold since nodes were last dropped, and when to do so again.
     grown: usize,
@@ -236,7 +235,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         Ok(())
     }
 
-    /// Whether so much was added that it is time to drop what nobody needs.
+    /// Whether so much was added that nodes without particles should be dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.grown > self.limit
     }
@@ -274,8 +273,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         self.limit = self.room().max(held / 4);
     }
 
-    /// Bytes that may be added before anything is dropped: half of what features take in single precision, and some
-    /// that nobody misses.
+    /// Bytes that may be added before nodes are dropped: half of the features in single precision, and a few megabytes.
     fn room(&self) -> usize {
         const SOME: usize = 1 << 22;
         SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_features()
@@ -322,7 +320,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         let rows = node.listed_rows();
         let mut sorter = Sorter::new(self.target.table, &rows);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        // What stopping weighs beside gaps, before the probability of a split is on these.
+        // The weight of stopping relative to gaps whose weights lack the probability of a split.
         let stop = log_stop + node.log_likelihood - log_split;
         let log_shares = self.target.log_shares(node.extents());
         let known = node.gaps.iter().zip(&log_shares);

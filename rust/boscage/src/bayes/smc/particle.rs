@@ -1,4 +1,4 @@
-//! A particle: a growing tree, as the list of its cuts and of the nodes that are still to be decided.
+//! A particle: a growing tree, stored as its cuts and the nodes that are eligible for expansion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct Event<S> {
 #[derive(Debug)]
 pub(crate) struct History<S> {
     events: Vec<Event<S>>,
-    /// How many events there must be before those of particles that are gone are looked for.
+    /// The number of events above which events without particles are dropped.
     limit: usize,
     root: Arc<S>,
 }

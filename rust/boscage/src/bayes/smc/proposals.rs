@@ -21,41 +21,41 @@ pub enum Proposal {
     Optimal,
     /// The optimal proposal on so many features, drawn anew at each node (section 3.5).
     OptimalSubset(usize),
-    /// The same seven times in ten, and else the prior on these features: what the optimal proposal of a node does
-    /// not think of may still be best for the nodes below.
+    /// The same with probability 0.7, and else the prior on these features: a cut that is bad by itself may be best with
+    /// the cuts below it.
     ///
-    /// Of features that are not alike these are drawn by weight, with replacement, if they are not all.
+    /// If features have weights, and not all are considered, they are drawn by weight, with replacement.
     Exploring(usize),
 }
 
-/// How often [`Proposal::Exploring`] draws from the prior.
+/// The probability that [`Proposal::Exploring`] draws from the prior.
 const EXPLORES: f64 = 0.3;
 
-/// What becomes of a node.
+/// A decision about a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Decision {
     /// It is a leaf.
     Stop,
     /// It is split.
     Split {
-        /// Which way rows go.
+        /// The cut by ranks.
         cut: RankCut,
-        /// The same in the user's units.
+        /// The cut's threshold in the user's units.
         threshold: f64,
     },
 }
 
-/// What a particle is about to do at a node.
+/// A decision, or the extent that is to be cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Plan {
-    /// This.
+    /// The decision is made.
     Made(Decision),
     /// To cut one of the node's extents, in a gap that is drawn by weight.
     Cut(usize),
 }
 
 impl Plan {
-    /// What a choice among stopping and some extents means.
+    /// The plan of a choice between stopping and some extents.
     fn of_choice(choice: usize, extent: impl Fn(usize) -> usize) -> Self {
         choice.checked_sub(1).map_or(Self::Made(Decision::Stop), |i| Self::Cut(extent(i)))
     }

@@ -1,4 +1,4 @@
-//! Weights in log space: sums, effective sample size, resampling.
+//! Effective sample size and resampling (Algorithm 3.1, lines 13 to 15).
 
 use crate::random::distributions::{inverse, multinomial};
 use crate::random::keyed::Stream;

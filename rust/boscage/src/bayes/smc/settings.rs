@@ -1,4 +1,4 @@
-//! How Sequential Monte Carlo is done.
+//! Settings of Sequential Monte Carlo.
 
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::resampling::Resampling;
@@ -8,10 +8,10 @@ use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, check_count, check_p
 /// How many nodes a particle decides about in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expansion {
-    /// One.
+    /// One (node-wise).
     #[default]
     Node,
-    /// All that are eligible.
+    /// All that are eligible (layer-wise).
     Layer,
 }
 
@@ -25,17 +25,17 @@ pub enum CandidateOrder {
     MarginalLikelihood,
 }
 
-/// How much say each island has.
+/// The weights of islands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IslandWeights {
-    /// All the same.
+    /// Equal weights.
     #[default]
     Uniform,
-    /// By their estimates of the evidence.
+    /// In proportion to their estimates of the evidence.
     Evidence,
 }
 
-/// How Sequential Monte Carlo is done.
+/// Settings of Sequential Monte Carlo (Algorithm 3.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmcSettings {
     /// Particles, on each island.
@@ -48,12 +48,12 @@ pub struct SmcSettings {
     pub expansion: Expansion,
     /// Which node comes first.
     pub candidate_order: CandidateOrder,
-    /// How particles are drawn anew.
+    /// The resampling scheme.
     pub resampling: Resampling,
-    /// They are when the effective sample size is below this share of `n_particles`.
+    /// Particles are resampled when the effective sample size is below this share of `n_particles`.
     pub ess_threshold: f64,
-    /// Trees that are not finished after so many stages stay as they are: nodes not decided about are leaves. The
-    /// evidence is then that of trees which are cut short so, under the prior too.
+    /// Greatest number of stages. In a tree that is unfinished then, undecided nodes are leaves; the evidence is that of a
+    /// prior whose trees end there, too.
     pub max_stages: usize,
     /// How islands are combined.
     pub island_weights: IslandWeights,

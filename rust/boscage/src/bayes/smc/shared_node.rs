@@ -17,7 +17,7 @@ pub(crate) struct SharedNode<S> {
     pub(crate) n_rows: u32,
     pub(crate) stats: Arc<S>,
     pub(crate) log_likelihood: f64,
-    /// Where the node comes from; of no use once its rows are there.
+    /// The parent and its cut, from which the rows are found.
     pub(super) parent: SharedNodeId,
     pub(super) cut: RankCut,
     pub(super) rows: Option<RowSet>,
@@ -26,11 +26,11 @@ pub(crate) struct SharedNode<S> {
     pub(super) gaps: Vec<Option<Gaps>>,
     /// Weights of stopping and of a split along each extent.
     pub(super) choices: Option<WeightedChoices>,
-    /// The left child of each cut that was ever proposed.
+    /// The left child of each cut that was proposed.
     pub(super) children: BTreeMap<RankCut, SharedNodeId>,
 }
 
-/// Whether to stop (0) or to split along one of some extents (1, 2, ...), with weights.
+/// Weights of the choices at a node: to stop (0), or to split along one of some extents (1, 2, ...).
 #[derive(Debug)]
 pub(crate) struct WeightedChoices {
     cumulative: Vec<f64>,
@@ -90,7 +90,7 @@ impl<S> SharedNode<S> {
         self.rows.as_ref().expect("an expanded node has its rows").iter()
     }
 
-    /// The same where they are looked at more than once.
+    /// The rows as a list, for callers that read them more than once.
     pub(super) fn listed_rows(&self) -> Vec<u32> {
         let mut rows = Vec::with_capacity(self.n_rows as usize);
         rows.extend(self.rows());
@@ -124,7 +124,7 @@ impl<S> SharedNode<S> {
         rows + gaps + self.gaps.capacity() * size_of::<Option<Gaps>>()
     }
 
-    /// Drops what was found out but the rows.
+    /// Drops everything that was computed except the rows.
     pub(super) fn drop_findings(&mut self) {
         self.extents = None;
         self.gaps = Vec::new();
