@@ -1,7 +1,7 @@
 """The compiled module. It takes arrays that the facade has checked; see its classes for users."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ __all__ = [
     "bart_kernels",
     "learn_axes",
     "model_kind",
+    "model_kinds",
     "pilot_rates",
 ]
 
@@ -34,6 +35,7 @@ _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 # What classes have alike; these bases are not there at run time.
 
 class _Model:
+    kind: ClassVar[str]
     def to_bytes(self, *, annotation: str | None = None) -> bytes: ...
     @classmethod
     def from_bytes(cls, data: bytes, *, n_threads: int = 1) -> Self: ...
@@ -375,6 +377,7 @@ def learn_axes(
 ) -> dict[str, tuple[NDArray[np.float64], _Maps]]: ...
 def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...
+def model_kinds() -> dict[str, tuple[str, type[Any]]]: ...
 def pilot_rates(
     X: _Rows,
     y: NDArray[np.float64],

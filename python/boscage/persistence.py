@@ -29,7 +29,9 @@ class ModelKind:
     Attributes
     ----------
     name : str
-        What the kind is called in files and error messages.
+        The kind's name, such as ``"bart_regressor"``.
+    description : str
+        The kind in words, as messages say it.
     model : type
         The compiled class.
     estimator : type
@@ -37,6 +39,7 @@ class ModelKind:
     """
 
     name: str
+    description: str
     model: Any
     estimator: type[Estimator]
 
@@ -47,24 +50,24 @@ MODEL_KINDS: Mapping[str, ModelKind] = MappingProxyType(_kinds)
 """All kinds of model by name."""
 
 
-def register(name: str, model: Any) -> Callable[[type[E]], type[E]]:
-    """Register an estimator class as the one that wraps a kind of model: a class decorator.
+def register(model: Any) -> Callable[[type[E]], type[E]]:
+    """Register an estimator class as the one that wraps a compiled class: a class decorator.
 
     Parameters
     ----------
-    name : str
-        The kind's name in files.
     model : type
-        The compiled class.
+        The compiled class. It knows the name of its kind.
 
     Returns
     -------
     callable
         The decorator.
     """
+    description, _ = _boscage.model_kinds()[model.kind]
 
     def decorate(estimator: type[E]) -> type[E]:
-        estimator._kind = _kinds[name] = ModelKind(name, model, estimator)
+        kind = ModelKind(model.kind, description, model, estimator)
+        estimator._kind = _kinds[kind.name] = kind
         return estimator
 
     return decorate

@@ -14,7 +14,7 @@ from boscage.bart._base import Bart
 from boscage.bart.kernels import Kernels
 
 
-@persistence.register("BART classifier", _boscage.BartClassifier)
+@persistence.register(_boscage.BartClassifier)
 class BARTClassifier(ProbabilisticClassifier, Bart):
     """The posterior over sums of trees for classification, by Markov chains (Algorithm 4.1).
 

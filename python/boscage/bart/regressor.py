@@ -17,7 +17,7 @@ from boscage.bart.kernels import Kernels
 from boscage.distributions import GaussianMixture
 
 
-@persistence.register("BART regressor", _boscage.BartRegressor)
+@persistence.register(_boscage.BartRegressor)
 class BARTRegressor(DistributionalRegressor, Bart):
     """The posterior over sums of trees for regression, by Markov chains (Algorithm 4.1).
 

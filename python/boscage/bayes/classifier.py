@@ -13,7 +13,7 @@ from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
 
 
-@persistence.register("Bayesian tree classifier", _boscage.BayesianTreeClassifier)
+@persistence.register(_boscage.BayesianTreeClassifier)
 class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     """The posterior over decision trees for classification.
 

@@ -17,7 +17,7 @@ _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
 _VALUES = ("df", "location", "scale", "target_mean", "target_variance")
 
 
-@persistence.register("Bayesian tree regressor", _boscage.BayesianTreeRegressor)
+@persistence.register(_boscage.BayesianTreeRegressor)
 class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     """The posterior over decision trees for regression.
 

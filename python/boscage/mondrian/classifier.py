@@ -22,7 +22,7 @@ _MAX_LEFT_OUT = 1000
 """The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
-@persistence.register("classifier", _boscage.MondrianClassifier)
+@persistence.register(_boscage.MondrianClassifier)
 class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     """A Mondrian forest for classification, in batch and online.
 

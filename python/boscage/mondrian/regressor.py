@@ -17,7 +17,7 @@ from boscage.mondrian.feature_rates import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 
-@persistence.register("regressor", _boscage.MondrianRegressor)
+@persistence.register(_boscage.MondrianRegressor)
 class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     """A Mondrian forest for regression, in batch and online, that predicts distributions.
 

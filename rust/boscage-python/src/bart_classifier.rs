@@ -16,7 +16,7 @@ use crate::methods::{bart_methods, file_methods, only_a_model};
 pub(crate) struct BartClassifier(boscage::BartClassifier);
 
 only_a_model!(BartClassifier);
-file_methods!(BartClassifier, BartClassifier);
+file_methods!(BartClassifier);
 bart_methods!(BartClassifier);
 
 #[pymethods]

@@ -14,7 +14,7 @@ use crate::methods::{bart_methods, file_methods, only_a_model};
 pub(crate) struct BartRegressor(boscage::BartRegressor);
 
 only_a_model!(BartRegressor);
-file_methods!(BartRegressor, BartRegressor);
+file_methods!(BartRegressor);
 bart_methods!(BartRegressor);
 
 #[pymethods]

@@ -17,7 +17,7 @@ use crate::methods::{bayes_methods, file_methods, only_a_model};
 pub(crate) struct BayesianTreeClassifier(boscage::BayesianTreeClassifier);
 
 only_a_model!(BayesianTreeClassifier);
-file_methods!(BayesianTreeClassifier, BayesianTreeClassifier);
+file_methods!(BayesianTreeClassifier);
 bayes_methods!(BayesianTreeClassifier);
 
 #[pymethods]

@@ -19,7 +19,7 @@ type Table<'py> = Bound<'py, PyArray2<f64>>;
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
 
 only_a_model!(BayesianTreeRegressor);
-file_methods!(BayesianTreeRegressor, BayesianTreeRegressor);
+file_methods!(BayesianTreeRegressor);
 bayes_methods!(BayesianTreeRegressor);
 
 #[pymethods]

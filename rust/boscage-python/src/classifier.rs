@@ -40,7 +40,7 @@ impl MondrianClassifier {
     }
 }
 
-file_methods!(MondrianClassifier, Classifier);
+file_methods!(MondrianClassifier);
 forest_methods!(MondrianClassifier);
 
 #[pymethods]

@@ -1,4 +1,4 @@
-//! The one gate to long work: releases the interpreter, listens for signals, reports progress.
+//! The one way to long work: it releases the interpreter, checks for signals and reports progress.
 
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-/// How long work goes on before anybody asks Python for signals, and how often afterwards.
+/// How often Python is asked for signals.
 const SLICE: Duration = Duration::from_millis(50);
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(100);
@@ -20,6 +20,26 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Run<'_>) -> boscage::Result<R> + Send,
 ) -> PyResult<R> {
+    let (mut work, mut result) = (Some(work), None);
+    let raised = wait_for(py, n_threads, progress, &mut |run| {
+        result = work.take().map(|work| work(run));
+    })?;
+    match (result.expect("work that does not panic has a result"), raised) {
+        // Work that ended before it was stopped is done; the signal is still to be raised.
+        (Ok(_) | Err(Error::Interrupted), Some(error)) => Err(error),
+        (result, _) => result.map_err(to_python),
+    }
+}
+
+/// Does work on a thread of its own and waits for it; returns what a signal or the report of progress raised.
+///
+/// Not generic, so that it is compiled once, not for every kind of work.
+fn wait_for(
+    py: Python<'_>,
+    n_threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: &mut (dyn FnMut(&Run<'_>) + Send),
+) -> PyResult<Option<PyErr>> {
     let control = Control::new();
     let (done, ended) = mpsc::channel();
     // Only this thread listens; the lock is what lets the receiver leave the interpreter.
@@ -28,16 +48,15 @@ pub(crate) fn run<R: Send>(
     std::thread::scope(|scope| {
         let control = &control;
         scope.spawn(move || {
-            let result =
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&Run { n_threads, control })));
-            // The receiver waits until it has heard.
-            let _ = done.send(result);
+            let work = std::panic::AssertUnwindSafe(|| work(&Run { n_threads, control }));
+            // The receiver waits until it has received.
+            let _ = done.send(std::panic::catch_unwind(work));
         });
         let mut raised = None;
         let mut reported = Instant::now();
-        let result = loop {
+        let panicked = loop {
             match py.detach(wait) {
-                Ok(result) => break result,
+                Ok(panicked) => break panicked,
                 Err(_) if raised.is_some() => {}
                 Err(_) => {
                     let report = |progress: &Bound<'_, PyAny>| progress.call1(control.progress()).map(drop);
@@ -58,17 +77,15 @@ pub(crate) fn run<R: Send>(
         {
             progress.call1(control.progress())?;
         }
-        match (result, raised) {
-            (Err(panic), _) => std::panic::resume_unwind(panic),
-            // Work that ended before it heard of the stop is done; the signal is still to be raised.
-            (Ok(Ok(_) | Err(Error::Interrupted)), Some(error)) => Err(error),
-            (Ok(result), _) => result.map_err(to_python),
+        match panicked {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => Ok(raised),
         }
     })
 }
 
-/// Work that is short, unless another thread is settling the same model: without the interpreter, but also without a
-/// thread of its own.
+/// Runs short work without the interpreter, but on the calling thread. It may wait for another thread that is updating
+/// the same model.
 pub(crate) fn brief<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> boscage::Result<R> + Send,
@@ -76,14 +93,14 @@ pub(crate) fn brief<R: Send>(
     py.detach(work).map_err(to_python)
 }
 
-/// How much there is to do where rows go through trees.
+/// A measure of the work of passing rows through trees.
 pub(crate) fn size(n_rows: usize, settings: &MondrianSettings, domain: &Domain) -> usize {
-    /// So many features do not make a way through a tree longer.
+    /// Up to as many features the time is the same.
     const FEW: usize = 16;
     n_rows.saturating_mul(settings.n_estimators).saturating_mul(domain.n_features().max(FEW))
 }
 
-/// [`run`], but what is small goes without a thread of its own: starting one would take longer.
+/// [`run`], but on the calling thread if the work is small: starting another would take longer.
 pub(crate) fn run_sized<R: Send>(
     py: Python<'_>,
     size: usize,

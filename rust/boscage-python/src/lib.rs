@@ -17,18 +17,40 @@ mod regressor;
 mod settings;
 mod trees;
 
+use boscage::ModelKind;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+/// The table of the classes of models, one for each kind that the crate knows.
+macro_rules! model_classes {
+    ($($kind:ident: $class:ty;)*) => {
+        fn add_model_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$class>()?;)*
+            Ok(())
+        }
+
+        fn model_class(py: Python<'_>, kind: ModelKind) -> Bound<'_, PyType> {
+            match kind {
+                $(ModelKind::$kind => py.get_type::<$class>(),)*
+            }
+        }
+    };
+}
+
+model_classes! {
+    MondrianClassifier: classifier::MondrianClassifier;
+    MondrianRegressor: regressor::MondrianRegressor;
+    BayesianTreeClassifier: bayes_classifier::BayesianTreeClassifier;
+    BayesianTreeRegressor: bayes_regressor::BayesianTreeRegressor;
+    BartClassifier: bart_classifier::BartClassifier;
+    BartRegressor: bart_regressor::BartRegressor;
+}
 
 /// The compiled core of boscage.
 #[pymodule]
 fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<classifier::MondrianClassifier>()?;
-    module.add_class::<regressor::MondrianRegressor>()?;
-    module.add_class::<bayes_classifier::BayesianTreeClassifier>()?;
-    module.add_class::<bayes_regressor::BayesianTreeRegressor>()?;
-    module.add_class::<bart_classifier::BartClassifier>()?;
-    module.add_class::<bart_regressor::BartRegressor>()?;
+    add_model_classes(module)?;
     module.add_class::<bart_settings::BartSettings>()?;
     module.add_class::<bayes_settings::SmcSettings>()?;
     module.add_class::<bayes_settings::McmcSettings>()?;
@@ -36,12 +58,22 @@ fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(axes::learn_axes, module)?)?;
     module.add_function(wrap_pyfunction!(bart_settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
+    module.add_function(wrap_pyfunction!(model_kinds, module)?)?;
     Ok(())
 }
 
-/// What kind of model some bytes claim to hold: "classifier", "regressor", "Bayesian tree classifier",
-/// "Bayesian tree regressor", "BART classifier" or "BART regressor".
+/// The name of the kind of model that some bytes say they hold, such as `"mondrian_classifier"`.
 #[pyfunction]
 fn model_kind(data: &[u8]) -> PyResult<&'static str> {
     Ok(boscage::model_kind(data).map_err(errors::to_python)?.name())
+}
+
+/// All kinds of model: by name, the kind in words and its class in this module.
+#[pyfunction]
+fn model_kinds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let kinds = PyDict::new(py);
+    for &kind in ModelKind::ALL {
+        kinds.set_item(kind.name(), (kind.description(), model_class(py, kind)))?;
+    }
+    Ok(kinds)
 }

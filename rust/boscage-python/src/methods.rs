@@ -1,16 +1,13 @@
-//! Methods that several classes have alike. Python classes cannot be generic: these macros write further blocks
-//! of methods for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`.
-
-use boscage::{AnyModel, ModelKind};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+//! Methods that several classes share. Python classes cannot be generic: these macros write further blocks of methods
+//! for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`. A class has the name of
+//! its model and of its kind of model.
 
 /// `model` and `of` of a class that is a model and nothing else.
 macro_rules! only_a_model {
     ($class:ident) => {
         #[allow(clippy::unnecessary_wraps)]
         impl $class {
-            fn model(&self) -> PyResult<&boscage::$class> {
+            fn model(&self) -> pyo3::PyResult<&boscage::$class> {
                 Ok(&self.0)
             }
 
@@ -23,9 +20,15 @@ macro_rules! only_a_model {
 
 /// Bytes, files, and the text kept in them.
 macro_rules! file_methods {
-    ($class:ident, $kind:ident) => {
+    ($class:ident) => {
         #[pymethods]
         impl $class {
+            /// The name of the kind of model, as `model_kind` tells it of a file.
+            #[classattr]
+            fn kind() -> &'static str {
+                boscage::ModelKind::$class.name()
+            }
+
             #[pyo3(signature = (*, annotation=None))]
             fn to_bytes<'py>(
                 &self,
@@ -45,11 +48,8 @@ macro_rules! file_methods {
                 data: &[u8],
                 n_threads: usize,
             ) -> PyResult<Self> {
-                let read = |run: &boscage::Run<'_>| boscage::AnyModel::from_bytes(data, run);
-                match crate::gate::run(class.py(), n_threads, None, read)? {
-                    boscage::AnyModel::$kind(model) => Ok(Self::of(*model)),
-                    other => Err(crate::methods::of_another_kind(&other, boscage::ModelKind::$kind)),
-                }
+                let read = |run: &boscage::Run<'_>| boscage::$class::from_bytes(data, run);
+                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
             }
 
             #[pyo3(signature = (path, *, annotation=None))]
@@ -73,11 +73,7 @@ macro_rules! file_methods {
     };
 }
 
-pub(crate) fn of_another_kind(found: &AnyModel, expected: ModelKind) -> PyErr {
-    PyValueError::new_err(format!("the model is a {}, not a {}", found.name(), expected.name()))
-}
-
-/// What both Mondrian forests do with their rows and trees.
+/// Methods of both Mondrian forests.
 macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
@@ -94,7 +90,7 @@ macro_rules! forest_methods {
                 Ok(())
             }
 
-            /// Lets the trees take in the rows that wait, and let go those that left.
+            /// Applies pending insertions and removals.
             #[pyo3(signature = (*, n_threads=1, progress=None))]
             fn settle(
                 &self,
@@ -134,7 +130,7 @@ macro_rules! forest_methods {
                 py.detach(|| self.clone())
             }
 
-            /// Bytes that trees and rows hold.
+            /// Bytes of memory that trees and rows take.
             #[getter]
             fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
                 let model = self.model()?;
@@ -199,7 +195,7 @@ macro_rules! forest_methods {
     };
 }
 
-/// What both posteriors over trees tell of them.
+/// Methods of both posteriors over trees.
 macro_rules! bayes_methods {
     ($class:ident) => {
         #[pymethods]
@@ -223,7 +219,7 @@ macro_rules! bayes_methods {
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
             }
 
-            /// How many cuts of each tree are along each feature.
+            /// Number of splits of each tree on each feature.
             fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
                 crate::arrays::matrix(py, self.0.cuts(), self.0.weights().len(), self.0.n_features())
             }
@@ -232,7 +228,7 @@ macro_rules! bayes_methods {
                 crate::bayes_settings::tree(py, self.0.best_tree())
             }
 
-            /// Logarithm of each tree's posterior probability, but for the evidence.
+            /// Logarithm of each tree's posterior probability, up to the log evidence.
             #[getter]
             fn log_posteriors<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
                 crate::arrays::vector(py, self.0.log_posteriors().to_vec())
@@ -270,14 +266,14 @@ macro_rules! bayes_methods {
     };
 }
 
-/// What both posteriors over sums of trees tell of them.
+/// Methods of both posteriors over sums of trees.
 macro_rules! bart_methods {
     ($class:ident) => {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
-            /// What sums of trees say of every row in every draw, the draws of the first chain first: the target
-            /// without noise, the probability of the second class, or those of more classes, row by row.
+            /// The sums of trees at every row, in every draw, the draws of the first chain first: the target without
+            /// noise, the probability of the second class, or those of all of more than two classes, row by row.
             #[pyo3(signature = (X, *, n_threads=1))]
             fn predict_draws<'py>(
                 &self,
@@ -291,7 +287,7 @@ macro_rules! bart_methods {
                 crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
             }
 
-            /// How many cuts of each draw are along each feature.
+            /// Number of splits of each draw on each feature.
             fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
                 let cuts = py.detach(|| self.0.cuts()).map_err(crate::errors::to_python)?;
                 crate::arrays::matrix(py, cuts, self.0.n_draws(), self.0.n_features())
@@ -299,7 +295,7 @@ macro_rules! bart_methods {
 
             fn trees<'py>(&self, py: Python<'py>, draw: usize) -> PyResult<Bound<'py, pyo3::types::PyList>> {
                 if draw >= self.0.n_draws() {
-                    return Err(pyo3::exceptions::PyIndexError::new_err("there are not so many draws"));
+                    return Err(pyo3::exceptions::PyIndexError::new_err("draw is beyond the last"));
                 }
                 crate::bart_settings::trees(py, self.0.trees(draw))
             }
@@ -323,7 +319,7 @@ macro_rules! bart_methods {
                 self.0.n_draws()
             }
 
-            /// What each sum of trees is added to.
+            /// The constant that is added to each sum of trees.
             #[getter]
             fn centres<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
                 crate::arrays::vector(py, self.0.centres().to_vec())

@@ -59,7 +59,7 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
     )
 }
 
-file_methods!(MondrianRegressor, Regressor);
+file_methods!(MondrianRegressor);
 forest_methods!(MondrianRegressor);
 
 #[pymethods]

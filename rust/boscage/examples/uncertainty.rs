@@ -25,7 +25,7 @@ fn main() -> Result<()> {
 
     let path = std::env::temp_dir().join("boscage-uncertainty.boscage");
     forest.save(&path)?;
-    let AnyModel::Regressor(forest) = boscage::load(&path, &run)? else {
+    let AnyModel::MondrianRegressor(forest) = boscage::load(&path, &run)? else {
         panic!("the file holds a regressor");
     };
 

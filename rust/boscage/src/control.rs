@@ -1,12 +1,13 @@
-//! Stopping and watching long work, and running it on a number of threads.
+//! Stopping long work, following its progress, and running it on threads.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// A stop flag and a progress counter, shared between the one who works and the one who waits.
+/// A stop flag and a progress counter, shared by the thread that works and the thread that waits.
 ///
 /// ```
 /// let control = boscage::Control::new();
@@ -21,18 +22,18 @@ pub struct Control {
 }
 
 impl Control {
-    /// A control that nobody has stopped.
+    /// A control that is not stopped.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks the work to end soon.
+    /// Asks the work to end: it returns [`Error::Interrupted`] soon after.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Steps done and steps in all.
+    /// Number of steps that are done, and number of steps in all.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
@@ -53,7 +54,7 @@ impl Control {
     }
 }
 
-/// How work that may take long is run: on how many threads, and who may stop and watch it.
+/// How long work is run: the number of threads, and the control by which it is stopped and followed.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// Number of threads; results do not depend on it.
@@ -63,7 +64,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `0..n` through `work`, on as many threads as there are, until somebody stops it.
+    /// `work(i)` for every `i < n`, in order of `i`, on `n_threads` threads, unless it is stopped.
     pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         let each = map(self.n_threads, n, |i| {
             self.control.check()?;
@@ -74,43 +75,72 @@ impl Run<'_> {
 }
 
 impl Default for Run<'static> {
-    /// One thread, and nobody who stops it.
+    /// One thread, and a control that is never stopped.
     fn default() -> Self {
-        static NOBODY: std::sync::LazyLock<Control> = std::sync::LazyLock::new(Control::new);
-        Self { n_threads: 1, control: &NOBODY }
+        static NEVER: std::sync::LazyLock<Control> = std::sync::LazyLock::new(Control::new);
+        Self { n_threads: 1, control: &NEVER }
     }
 }
 
 /// `f(i)` for every `i < n`, in order of `i`, on `n_threads` threads (one: in place).
 pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
     match pool(n_threads.min(n)) {
-        Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
+        Some(pool) => collect(n, f, |work| for_each(&pool, n, None, work)),
         None => (0..n).map(f).collect(),
     }
 }
 
 /// `f(context, i, item)` for every item, on `n_threads` threads, each with contexts of its own; the first error in
 /// order of `i` is returned.
-pub(crate) fn try_for_each_mut<T: Send, C>(
+pub(crate) fn try_for_each_mut<T: Send, C: Send>(
     n_threads: usize,
     items: &mut [T],
     context: impl Fn() -> C + Sync + Send,
     f: impl Fn(&mut C, usize, &mut T) -> Result<()> + Sync + Send,
 ) -> Result<()> {
     match pool(n_threads.min(items.len())) {
-        Some(pool) => pool.install(|| {
-            let ended: Vec<Result<()>> = items
-                .par_iter_mut()
-                .enumerate()
-                .map_init(context, |context, (i, item)| f(context, i, item))
-                .collect();
-            ended.into_iter().collect()
-        }),
+        Some(pool) => {
+            let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
+            let idle: Mutex<Vec<C>> = Mutex::new(Vec::new());
+            let work = |i: usize| {
+                let taken = idle.lock().expect(NO_PANIC).pop();
+                let mut context = taken.unwrap_or_else(&context);
+                let ended = f(&mut context, i, &mut items[i].lock().expect(NO_PANIC));
+                idle.lock().expect(NO_PANIC).push(context);
+                ended
+            };
+            collect(items.len(), work, |work| for_each(&pool, items.len(), None, work)).into_iter().collect()
+        }
         None => {
             let mut context = context();
             items.iter_mut().enumerate().try_for_each(|(i, item)| f(&mut context, i, item))
         }
     }
+}
+
+const NO_PANIC: &str = "nothing panics while it holds a lock";
+
+/// What `f` returns for every `i < n`, where `for_each` calls work for each of them once.
+fn collect<R: Send>(
+    n: usize,
+    f: impl Fn(usize) -> R + Sync,
+    for_each: impl FnOnce(&(dyn Fn(usize) + Sync)),
+) -> Vec<R> {
+    let results: Vec<Mutex<Option<R>>> = (0..n).map(|_| Mutex::new(None)).collect();
+    for_each(&|i| {
+        let result = f(i);
+        *results[i].lock().expect(NO_PANIC) = Some(result);
+    });
+    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i came once");
+    results.into_iter().map(result).collect()
+}
+
+/// `work(i)` for every `i < n` on the threads of a pool, at most `max_len` after one another on the same.
+///
+/// Not generic: Rayon's loops are compiled once, not for every kind of work, of which there are dozens.
+fn for_each(pool: &rayon::ThreadPool, n: usize, max_len: Option<usize>, work: &(dyn Fn(usize) + Sync)) {
+    let max_len = max_len.unwrap_or(usize::MAX);
+    pool.install(|| (0..n).into_par_iter().with_max_len(max_len).for_each(work));
 }
 
 /// Threads that stay for many short pieces of work.
@@ -136,7 +166,7 @@ impl Threads {
     /// `f(i)` for every `i < n`, in order of `i`; each is handed out on its own, since they may differ in size.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
-            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
+            Some(pool) if n > 1 => collect(n, f, |work| for_each(pool, n, Some(1), work)),
             _ => (0..n).map(f).collect(),
         }
     }
@@ -155,16 +185,16 @@ impl Threads {
     }
 }
 
-/// More threads than machines have cores only take time to start, which nothing could interrupt. Results do not
-/// depend on their number.
-const MOST_THREADS: usize = 1024;
+/// The largest number of threads: starting more than a machine has cores only takes time, and cannot be interrupted.
+/// Results do not depend on the number.
+const MAX_THREADS: usize = 1024;
 
-/// A pool of more than one thread; where the system refuses it, the work is done in place.
+/// A pool of threads. There is none for one thread, or where the system refuses it: the work is then done in place.
 fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     if n_threads <= 1 {
         return None;
     }
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads.min(MOST_THREADS)).build().ok()
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads.min(MAX_THREADS)).build().ok()
 }
 
 #[cfg(test)]
@@ -175,6 +205,6 @@ mod tests {
     fn any_number_of_threads_can_be_asked_for() {
         let threads = Threads::new(usize::MAX);
         assert_eq!(threads.map(3, |i| i), [0, 1, 2]);
-        assert!(threads.install(rayon::current_num_threads) <= MOST_THREADS);
+        assert!(threads.install(rayon::current_num_threads) <= MAX_THREADS);
     }
 }

@@ -1,5 +1,7 @@
 //! The one error type of the crate.
 
+use std::path::Path;
+
 /// Everything that can go wrong in this crate. Bad input never panics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -100,9 +102,18 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("stopped by the caller")]
     Interrupted,
-    /// A file or byte string that is not a valid model.
+    /// A file or byte string that is not a valid model: the byte and the field at fault, what was expected there and
+    /// what was found.
     #[error("not a valid boscage model: {0}")]
     ModelFile(String),
+    /// A file or byte string holds a valid model of a kind that was not asked for.
+    #[error("the model is a {found}, not a {expected}")]
+    OtherKind {
+        /// The kind of the model, in words.
+        found: &'static str,
+        /// The kind asked for, in words.
+        expected: &'static str,
+    },
     /// There is not as much memory as an answer takes.
     #[error("not enough memory for {what}: {n_bytes} bytes")]
     Memory {
@@ -111,14 +122,25 @@ pub enum Error {
         /// How much it takes.
         n_bytes: usize,
     },
-    /// Reading or writing a file failed.
-    #[error("{path}: {message}")]
+    /// A file could not be read or written.
+    #[error("cannot {action} {path}: {message}")]
     Io {
+        /// What was tried: "read" or "write".
+        action: &'static str,
         /// The file.
         path: String,
         /// The operating system's message.
         message: String,
+        /// The operating system's number of the error, if it has one.
+        code: Option<i32>,
     },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, error: &std::io::Error) -> Self {
+        let path = path.display().to_string();
+        Self::Io { action, path, message: error.to_string(), code: error.raw_os_error() }
+    }
 }
 
 /// The crate's result.

@@ -163,8 +163,8 @@ proptest! {
         }
 
         let loaded = match AnyModel::from_bytes(&forest.to_bytes(), &Run::default()).unwrap() {
-            AnyModel::Classifier(loaded) => loaded,
-            other => panic!("a classifier was saved, not a {}", other.name()),
+            AnyModel::MondrianClassifier(loaded) => loaded,
+            other => panic!("a classifier was saved, not a {}", other.kind().description()),
         };
         prop_assert_eq!(loaded.digest(), forest.digest());
         prop_assert_eq!(loaded.ids(), forest.ids());
@@ -218,7 +218,7 @@ proptest! {
         prop_assert!(variance.iter().all(|&v| v > 0.0));
 
         let loaded = AnyModel::from_bytes(&forest.to_bytes(), &Run::default()).unwrap();
-        let AnyModel::Regressor(loaded) = loaded else { panic!("a regressor was saved") };
+        let AnyModel::MondrianRegressor(loaded) = loaded else { panic!("a regressor was saved") };
         prop_assert_eq!(loaded.domain(), forest.domain());
         prop_assert_eq!(loaded.digest(), forest.digest());
     }
@@ -281,7 +281,7 @@ proptest! {
             prop_assert_eq!(forest.ids(), held);
         }
         let again = AnyModel::from_bytes(&forest.to_bytes(), &one).unwrap();
-        let AnyModel::Classifier(again) = again else { panic!("a classifier was saved") };
+        let AnyModel::MondrianClassifier(again) = again else { panic!("a classifier was saved") };
         let copy = forest.clone();
         forest.keep_newest(window);
         prop_assert_eq!(copy.digest(), classifier(&setting, &rows, &held).digest());

@@ -1,8 +1,8 @@
 //! Bayesian decision trees for classes.
 
 use crate::bayes::leaf::dirichlet::{Counts, Dirichlet};
-use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
-use crate::bayes::prior::TreePrior;
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf, known};
+use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
@@ -64,6 +64,17 @@ impl BayesianTreeClassifier {
     /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(
         prior: &(impl TreePrior + 'static),
+        alpha: f64,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        (codes, labels): (&[u32], &[Label]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_known(known(prior), alpha, sampler, rows, (codes, labels), run)
+    }
+
+    fn fit_known(
+        prior: (&dyn TreePrior, Option<ChipmanPrior>),
         alpha: f64,
         sampler: &Sampler,
         rows: Rows<'_>,

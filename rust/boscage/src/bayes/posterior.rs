@@ -25,6 +25,11 @@ pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     fn values(&self, stats: &Self::Stats, values: &mut Vec<f64>);
 }
 
+/// The prior itself, and as a [`ChipmanPrior`] if it is one.
+pub(crate) fn known(prior: &(impl TreePrior + 'static)) -> (&dyn TreePrior, Option<ChipmanPrior>) {
+    (prior, (prior as &dyn Any).downcast_ref().copied())
+}
+
 /// A posterior over decision trees (thesis chapter 3): weighted trees, and what the sampler reports.
 #[derive(Debug, Clone)]
 pub struct BayesianTrees<L: FittedLeaf> {
@@ -36,16 +41,16 @@ pub struct BayesianTrees<L: FittedLeaf> {
 }
 
 impl<L: FittedLeaf> BayesianTrees<L> {
-    /// Samples the posterior; `model` knows the targets of the rows.
+    /// Samples the posterior; `model` knows the targets of the rows, and `known` is the prior if it is a
+    /// [`ChipmanPrior`]. Not generic in the prior: the samplers would be compiled again in crates that call `fit`.
     pub(crate) fn sample(
-        prior: &(impl TreePrior + 'static),
+        (prior, known): (&dyn TreePrior, Option<ChipmanPrior>),
         leaf: L,
         model: &impl ConjugateLeaf<Stats = L::Stats>,
         sampler: &Sampler,
         rows: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let known = (prior as &dyn Any).downcast_ref::<ChipmanPrior>().copied();
         if known.is_none() {
             check_prior(prior, rows.n_rows(), rows.n_features())?;
         }

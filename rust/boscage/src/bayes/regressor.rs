@@ -1,8 +1,8 @@
 //! Bayesian decision trees for numbers.
 
 use crate::bayes::leaf::normal::{Normal, NormalPrior, NormalSums};
-use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
-use crate::bayes::prior::TreePrior;
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf, known};
+use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
@@ -65,6 +65,17 @@ impl BayesianTreeRegressor {
     /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(
         prior: &(impl TreePrior + 'static),
+        leaf_prior: NormalPrior,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        targets: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_known(known(prior), leaf_prior, sampler, rows, targets, run)
+    }
+
+    fn fit_known(
+        prior: (&dyn TreePrior, Option<ChipmanPrior>),
         leaf_prior: NormalPrior,
         sampler: &Sampler,
         rows: Rows<'_>,

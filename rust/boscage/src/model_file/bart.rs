@@ -1,4 +1,4 @@
-//! What stands in the file of BART: the drawn trees one after the other, the traces of the chains, and where these
+//! The fields of BART: the drawn trees one after the other, the traces of the chains, and the states in which these
 //! ended.
 
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
@@ -10,31 +10,32 @@ use crate::bart::settings::MAX_BY_FEATURE;
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
+use crate::control::Run;
 use crate::error::Result;
-use crate::model_file::codec::{Reader, STEP_COUNTS, Writer, read_label, write_label, wrong};
+use crate::model_file::format::{ITEM, Reader, STEP_COUNTS, Writer};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
-pub(crate) fn read_regressor(reader: &mut Reader<'_>) -> Result<BartRegressor> {
-    let annotation = reader.text()?;
+pub(crate) fn read_regressor(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<BartRegressor> {
+    let annotation = reader.text("annotation")?;
     Ok(BartRegressor { posterior: read_posterior(reader, 1)?, annotation })
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BartClassifier, annotation: &str) {
-    writer.list(&model.classes, write_label);
+    writer.list(&model.classes, Writer::label);
     writer.text(annotation);
     write_posterior(writer, &model.posterior);
 }
 
-pub(crate) fn read_classifier(reader: &mut Reader<'_>) -> Result<BartClassifier> {
-    let classes = reader.list(8, read_label)?;
+pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<BartClassifier> {
+    let classes = reader.list("classes", 8, |reader| reader.label(ITEM))?;
     if classes.len() < 2 || !classes.is_sorted_by(|a, b| a < b) {
-        return Err(wrong("classes that are not sorted, or fewer than two"));
+        return Err(reader.expected("two labels or more, in ascending order", format!("{classes:?}")));
     }
-    let annotation = reader.text()?;
+    let annotation = reader.text("annotation")?;
     let n_sums = if classes.len() == 2 { 1 } else { classes.len() };
     Ok(BartClassifier { posterior: read_posterior(reader, n_sums)?, classes, annotation })
 }
@@ -72,37 +73,59 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
 }
 
 fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees> {
-    let mut size = || usize::try_from(reader.u64()?).map_err(|_| wrong("a number that is too large"));
-    let (n_features, n_trees) = (size()?, size()?);
-    let centres = reader.list(8, number)?;
-    let traces = reader.list(56, |reader| read_trace(reader, n_features))?;
-    let draws = read_draws(reader, n_features)?;
+    let n_features = reader.size("n_features")?;
+    let n_features_at = reader.last();
+    let n_trees = reader.size("n_trees")?;
+    if n_trees == 0 {
+        return Err(reader.expected("at least 1", n_trees));
+    }
+    let centres = reader.list("centres", 8, |reader| reader.finite(ITEM))?;
+    if centres.len() != n_sums {
+        return Err(reader.expected(format!("{n_sums} numbers, one for each sum of trees"), centres.len()));
+    }
+    let traces = reader.list("traces", 56, |reader| read_trace(reader, n_features))?;
     let n_draws: usize = traces.iter().map(|trace| trace.sigma.len()).sum();
-    let all_trees = n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums));
-    if n_trees == 0 || n_draws == 0 || centres.len() != n_sums || all_trees != Some(draws.starts.len()) {
-        return Err(wrong("more or fewer trees than draws of them"));
+    if n_draws == 0 || traces.iter().any(|trace| trace.sigma.len() != traces[0].sigma.len()) {
+        let lengths: Vec<usize> = traces.iter().map(|trace| trace.sigma.len()).collect();
+        let found = format!("chains of {lengths:?} draws");
+        return Err(reader.expected("chains of as many draws each, at least one", found));
     }
     if n_draws.checked_mul(n_features).is_none_or(|n| n > MAX_BY_FEATURE.0) {
-        return Err(wrong("more features than a fit can have"));
+        let expected = format!("at most {} features for {n_draws} draws", MAX_BY_FEATURE.0 / n_draws);
+        return Err(reader.expected_at(n_features_at, expected, n_features));
     }
-    let (seed, fingerprint) = (reader.u64()?, reader.array()?);
-    let ends = reader.list(41, read_end)?;
-    let same_length = traces.iter().all(|trace| trace.sigma.len() == traces[0].sigma.len());
-    if ends.len() != traces.len() || !same_length {
-        return Err(wrong("chains that are not alike"));
+    let draws = read_draws(reader, n_features)?;
+    let n_stored = draws.starts.len();
+    if n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums)) != Some(n_stored) {
+        let expected = format!("{n_trees} trees for each of {n_sums} sums in each of {n_draws} draws");
+        return Err(reader.expected(expected, format!("{n_stored} trees in all")));
+    }
+    let (seed, fingerprint) = (reader.u64("seed")?, reader.array("fingerprint")?);
+    let ends = reader.list("ends", 41, read_end)?;
+    if ends.len() != traces.len() {
+        return Err(reader.expected(format!("{} states, one for each chain", traces.len()), ends.len()));
     }
     Ok(SumsOfTrees { n_trees, n_features, centres, draws, traces, ends, seed, fingerprint })
 }
 
 fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
-    let mut numbers = || reader.list(8, number);
-    let [sigma, log_likelihood, n_leaves] = [numbers()?, numbers()?, numbers()?];
-    let [k, alpha, split_probabilities] = [numbers()?, numbers()?, numbers()?];
-    if [&log_likelihood, &n_leaves].iter().any(|other| other.len() != sigma.len())
-        || [&k, &alpha].iter().any(|learnt| !(learnt.is_empty() || learnt.len() == sigma.len()))
-        || alpha.len().checked_mul(n_features) != Some(split_probabilities.len())
-    {
-        return Err(wrong("traces of different lengths"));
+    let mut n_draws = None;
+    // The first list says how many draws there are.
+    let mut numbers = |name, is_optional: bool| {
+        let numbers = reader.list(name, 8, |reader| reader.finite(ITEM))?;
+        let n_draws = *n_draws.get_or_insert(numbers.len());
+        if numbers.len() == n_draws || is_optional && numbers.is_empty() {
+            return Ok(numbers);
+        }
+        Err(reader.expected(format!("{n_draws} numbers, one for each draw"), numbers.len()))
+    };
+    let [sigma, log_likelihood] = [numbers("sigma", false)?, numbers("log_likelihood", false)?];
+    let n_leaves = numbers("n_leaves", false)?;
+    let [k, alpha] = [numbers("k", true)?, numbers("alpha", true)?];
+    let split_probabilities = reader.list("split_probabilities", 8, |reader| reader.finite(ITEM))?;
+    if alpha.len().checked_mul(n_features) != Some(split_probabilities.len()) {
+        let expected = format!("{n_features} numbers for each of {} draws of alpha", alpha.len());
+        return Err(reader.expected(expected, split_probabilities.len()));
     }
     let acceptance = read_counts(reader)?;
     Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
@@ -111,18 +134,19 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
 /// Counts by the names of steps, so that steps may be added. Files before [`STEP_COUNTS`] hold those of seven steps.
 fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
     let mut all = StepCounts::default();
-    if reader.version() < STEP_COUNTS {
-        for step in BartStep::OF_FIRST_FILES {
-            all.set(step, read_acceptance(reader)?);
-        }
+    if reader.version < STEP_COUNTS {
+        let steps = BartStep::OF_FIRST_FILES;
+        let counts = reader.list_of("steps", steps.len(), read_acceptance)?;
+        steps.into_iter().zip(counts).for_each(|(step, counts)| all.set(step, counts));
         return Ok(all);
     }
     let mut found = Vec::new();
-    reader.list(24, |reader| {
-        let name = reader.text()?;
-        let step = BartStep::from_name(&name).ok_or_else(|| wrong("an unknown kind of step of a chain"))?;
+    reader.list("steps", 24, |reader| {
+        let name = reader.text("name")?;
+        let step = BartStep::from_name(&name)
+            .ok_or_else(|| reader.expected("the name of a step of a chain", format!("{name:?}")))?;
         if found.contains(&step) {
-            return Err(wrong("a kind of step of a chain that is counted twice"));
+            return Err(reader.expected("each step once", format!("{name:?} twice")));
         }
         found.push(step);
         all.set(step, read_acceptance(reader)?);
@@ -132,7 +156,7 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
 }
 
 fn read_acceptance(reader: &mut Reader<'_>) -> Result<Acceptance> {
-    Ok(Acceptance { tried: reader.u64()?, made: reader.u64()? })
+    Ok(Acceptance { tried: reader.u64("tried")?, made: reader.u64("accepted")? })
 }
 
 fn write_end(writer: &mut Writer, end: &ChainEnd) {
@@ -166,54 +190,58 @@ fn write_end(writer: &mut Writer, end: &ChainEnd) {
 }
 
 fn read_end(reader: &mut Reader<'_>) -> Result<ChainEnd> {
-    let (sweeps, position) = (reader.u64()?, reader.u64()?);
+    let (sweeps, position) = (reader.u64("sweeps")?, reader.u64("position")?);
     if position > u64::MAX / 2 {
-        return Err(wrong("more random numbers than there are"));
+        return Err(reader.expected(format!("at most {} random numbers drawn", u64::MAX / 2), position));
     }
-    let trees = reader.list(16, |reader| {
-        let nodes = reader.list(1, read_node)?;
-        let free = reader.list(4, label)?;
-        TreeState::from_parts(nodes, free).ok_or_else(|| wrong("nodes that are no tree"))
+    let trees = reader.list("trees", 16, |reader| {
+        let nodes = reader.list("nodes", 1, read_node)?;
+        let nodes_at = reader.last();
+        let free = reader.list("free", 4, |reader| node_number(reader, ITEM))?;
+        TreeState::from_parts(nodes, free).map_err(|found| reader.expected_at(nodes_at, "a tree", found))
     })?;
-    let numbers = reader.list(8, bounded)?;
-    let weights = match reader.u8()? {
-        0 => None,
-        1 => {
-            let alpha = number(reader)?;
-            if !(1e-100..1e100).contains(&alpha) {
-                return Err(wrong("a concentration beyond all bounds"));
-            }
-            Some((alpha, reader.list(8, bounded)?))
+    let numbers = reader.list("numbers", 8, |reader| bounded(reader, ITEM))?;
+    let has_weights = reader.flag("has_split_probabilities")?;
+    let weights = has_weights.then(|| {
+        let alpha = reader.f64("alpha")?;
+        if !(1e-100..1e100).contains(&alpha) {
+            return Err(reader.expected("a concentration from 1e-100 to 1e100", alpha));
         }
-        _ => return Err(wrong("neither yes nor no")),
-    };
+        Ok((alpha, reader.list("log_split_probabilities", 8, |reader| bounded(reader, ITEM))?))
+    });
+    let weights = weights.transpose()?;
     Ok(ChainEnd { sweeps, position, trees, numbers, weights })
 }
 
 fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
-    Ok(match reader.u8()? {
+    Ok(match reader.u8("kind")? {
         0 => (NodeKind::Free, 0.0),
-        1 => (NodeKind::Leaf, bounded(reader)?),
+        1 => (NodeKind::Leaf, bounded(reader, "mu")?),
         2 => {
-            let cut = RankCut { feature: reader.u32()?, rank: reader.u32()? };
-            let rule = Rule { cut, threshold: number(reader)? };
-            (NodeKind::Inner(rule, [label(reader)?, label(reader)?]), 0.0)
+            let cut = RankCut { feature: reader.u32("feature")?, rank: reader.u32("rank")? };
+            let rule = Rule { cut, threshold: reader.finite("threshold")? };
+            let children = [node_number(reader, "left")?, node_number(reader, "right")?];
+            (NodeKind::Inner(rule, children), 0.0)
         }
-        _ => return Err(wrong("an unknown kind of node")),
+        other => return Err(reader.expected("0 (free), 1 (leaf) or 2 (split)", other)),
     })
 }
 
-fn label(reader: &mut Reader<'_>) -> Result<u16> {
-    u16::try_from(reader.u32()?).map_err(|_| wrong("a number of a node that is too large"))
+fn node_number(reader: &mut Reader<'_>, name: &'static str) -> Result<u16> {
+    let number = reader.u32(name)?;
+    u16::try_from(number)
+        .map_err(|_| reader.expected(format!("the number of a node, at most {}", u16::MAX), number))
 }
 
 fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
-    let mut nodes = reader.list(12, |reader| {
-        let node = DrawnNode { feature: reader.u32()?, right: 0, value: number(reader)? };
-        if !node.is_leaf() && node.feature as usize >= n_features {
-            return Err(wrong("a cut of a feature that does not exist"));
+    let mut nodes = reader.list("drawn_nodes", 12, |reader| {
+        let feature = reader.u32("feature")?;
+        let node = DrawnNode { feature, right: 0, value: 0.0 };
+        if !node.is_leaf() && feature as usize >= n_features {
+            let expected = format!("a feature below {n_features}, or {LEAF} for a leaf");
+            return Err(reader.expected(expected, feature));
         }
-        Ok(node)
+        Ok(DrawnNode { value: reader.finite("value")?, ..node })
     })?;
     let mut starts = Vec::new();
     // Inner nodes whose right child is still to come: the first node that no left subtree takes.
@@ -227,23 +255,26 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
         if nodes[i].feature != LEAF {
             waiting.push(i);
         } else if let Some(parent) = waiting.pop() {
-            nodes[parent].right = u32::try_from(i + 1 - parent).map_err(|_| wrong("a tree too large"))?;
+            nodes[parent].right = u32::try_from(i + 1 - parent)
+                .map_err(|_| reader.expected("left subtrees of less than 2^32 nodes", i - parent))?;
         } else {
             begins = true;
         }
     }
-    if begins { Ok(Draws { nodes, starts }) } else { Err(wrong("a tree that does not end")) }
+    if begins {
+        return Ok(Draws { nodes, starts });
+    }
+    let found = match waiting.last() {
+        Some(parent) => format!("a split, node {parent}, that lacks a child"),
+        None => "the end of the list before that of a tree".into(),
+    };
+    Err(reader.expected("whole trees", found))
 }
 
 /// A number of a chain, whose square is finite.
-fn bounded(reader: &mut Reader<'_>) -> Result<f64> {
-    let value = number(reader)?;
-    if value.abs() <= 1e140 { Ok(value) } else { Err(wrong("a number that is too large")) }
-}
-
-fn number(reader: &mut Reader<'_>) -> Result<f64> {
-    let value = reader.f64()?;
-    if value.is_finite() { Ok(value) } else { Err(wrong("a number that is not finite")) }
+fn bounded(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
+    let value = reader.finite(name)?;
+    if value.abs() <= 1e140 { Ok(value) } else { Err(reader.expected("at most 1e140 by magnitude", value)) }
 }
 
 #[cfg(test)]
@@ -255,7 +286,7 @@ mod tests {
     use crate::data::Rows;
     use crate::error::Error;
     use crate::model_file::AnyModel;
-    use crate::model_file::codec::{Reader, STEP_COUNTS, Writer};
+    use crate::model_file::format::{Reader, Writer};
 
     use super::read_counts;
 
@@ -349,14 +380,13 @@ mod tests {
     fn steps_are_counted_by_name() {
         let with = |names: &[&str]| {
             let mut writer = Writer::default();
-            writer.u32(STEP_COUNTS);
             writer.list(names, |writer, name| {
                 writer.text(name);
                 writer.u64(5);
                 writer.u64(3);
             });
             let bytes = writer.into_bytes();
-            read_counts(&mut Reader::new(&bytes).unwrap())
+            read_counts(&mut Reader::new(&bytes))
         };
         let counts = with(&["edit", "grow"]).unwrap();
         assert_eq!((counts.of(BartStep::Edit).tried, counts.of(BartStep::Grow).made), (5, 3));

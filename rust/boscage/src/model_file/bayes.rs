@@ -1,4 +1,4 @@
-//! What stands in the file of Bayesian trees: the trees themselves, with the statistics of their nodes.
+//! The fields of Bayesian trees: the trees with the statistics of their nodes, and what the sampler reported.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::bayes::regressor::BayesianTreeRegressor;
 use crate::bayes::smc::island::Stage;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
+use crate::control::Run;
 use crate::error::Result;
-use crate::model_file::codec::{Reader, Writer, as_file, read_label, write_label, wrong};
+use crate::model_file::format::{ITEM, Reader, Writer};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, as they are checked.
@@ -51,7 +52,7 @@ impl Stored for NormalSums {
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
     writer.f64(model.leaf.alpha);
-    writer.list(&model.leaf.labels, write_label);
+    writer.list(&model.leaf.labels, Writer::label);
     write_prior(writer, model.prior.as_ref());
     writer.text(annotation);
     write_ensemble(writer, &model.ensemble, |writer, counts| {
@@ -59,20 +60,20 @@ pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifi
     });
 }
 
-pub(crate) fn read_classifier(reader: &mut Reader<'_>) -> Result<BayesianTreeClassifier> {
-    let alpha = reader.f64()?;
-    as_file(check_alpha(alpha))?;
-    let labels = reader.list(8, read_label)?;
-    if labels.is_empty() || labels.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(wrong("labels that are not sorted, or none"));
+pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<BayesianTreeClassifier> {
+    let alpha = reader.f64("alpha")?;
+    reader.checked(check_alpha(alpha))?;
+    let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
+    if labels.is_empty() || !labels.is_sorted_by(|a, b| a < b) {
+        return Err(reader.expected("one label or more, in ascending order", format!("{labels:?}")));
     }
     let prior = read_prior(reader)?;
-    let annotation = reader.text()?;
+    let annotation = reader.text("annotation")?;
     let ensemble = read_ensemble(reader, |reader| {
-        let by_class: Box<[u32]> = labels.iter().map(|_| reader.u32()).collect::<Result<_>>()?;
+        let by_class = reader.list_of("counts", labels.len(), |reader| reader.u32(ITEM))?;
         match by_class.iter().try_fold(0u32, |sum, &count| sum.checked_add(count)) {
-            Some(_) => Ok(Counts { by_class }),
-            None => Err(wrong("a node of more rows than there can be")),
+            Some(_) => Ok(Counts { by_class: by_class.into() }),
+            None => Err(reader.expected("counts whose sum is below 2^32", format!("{by_class:?}"))),
         }
     })?;
     Ok(BayesianTreeClassifier { ensemble, prior, leaf: ClassLeaves { alpha, labels }, annotation })
@@ -92,16 +93,20 @@ pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
     });
 }
 
-pub(crate) fn read_regressor(reader: &mut Reader<'_>) -> Result<BayesianTreeRegressor> {
-    let [prior_mean, kappa, shape, scale] = [reader.f64()?, reader.f64()?, reader.f64()?, reader.f64()?];
-    let leaf = NormalPrior { prior_mean, kappa, shape, scale };
-    as_file(leaf.check())?;
+pub(crate) fn read_regressor(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<BayesianTreeRegressor> {
+    let leaf = reader.group("leaf_prior", |reader| {
+        let [prior_mean, kappa] = [reader.f64("prior_mean")?, reader.f64("kappa")?];
+        Ok(NormalPrior { prior_mean, kappa, shape: reader.f64("shape")?, scale: reader.f64("scale")? })
+    })?;
+    reader.checked(leaf.check())?;
     let prior = read_prior(reader)?;
-    let annotation = reader.text()?;
+    let annotation = reader.text("annotation")?;
     let ensemble = read_ensemble(reader, |reader| {
-        let moments = NormalSums { n: reader.u32()?, sum: reader.f64()?, squares: reader.f64()? };
-        let is_number = moments.sum.is_finite() && moments.squares.is_finite();
-        if is_number { Ok(moments) } else { Err(wrong("sums that are not finite")) }
+        Ok(NormalSums {
+            n: reader.u32("n_rows")?,
+            sum: reader.finite("sum")?,
+            squares: reader.finite("sum_of_squares")?,
+        })
     })?;
     Ok(BayesianTreeRegressor { ensemble, prior, leaf, annotation })
 }
@@ -113,10 +118,10 @@ fn write_prior(writer: &mut Writer, prior: Option<&ChipmanPrior>) {
 }
 
 fn read_prior(reader: &mut Reader<'_>) -> Result<Option<ChipmanPrior>> {
-    match reader.list(8, Reader::f64)?[..] {
+    match reader.f64s("tree_prior")?[..] {
         [] => Ok(None),
-        [alpha_s, beta_s] => as_file(ChipmanPrior::new(alpha_s, beta_s)).map(Some),
-        _ => Err(wrong("a prior of trees that is not of two numbers")),
+        [alpha_s, beta_s] => reader.checked(ChipmanPrior::new(alpha_s, beta_s)).map(Some),
+        ref other => Err(reader.expected("no number or two (alpha_s and beta_s)", other.len())),
     }
 }
 
@@ -149,28 +154,38 @@ fn read_ensemble<S: Stored>(
     reader: &mut Reader<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<Ensemble<S>> {
-    let ranges = reader.list(16, |reader| Ok((reader.f64()?, reader.f64()?)))?;
-    if ranges.iter().any(|(low, high)| !(low <= high && low.is_finite() && high.is_finite())) {
-        return Err(wrong("a feature without a lowest and a highest value"));
-    }
-    let weights = reader.list(8, Reader::f64)?;
+    let ranges = reader.list("ranges", 16, |reader| {
+        let (low, high) = (reader.finite("low")?, reader.finite("high")?);
+        if low <= high { Ok((low, high)) } else { Err(reader.expected(format!("at least {low}"), high)) }
+    })?;
+    let weights = reader.list("weights", 8, |reader| {
+        let weight = reader.f64(ITEM)?;
+        if weight > 0.0 { Ok(weight) } else { Err(reader.expected("a positive number", weight)) }
+    })?;
     let sum: f64 = weights.iter().sum();
-    if weights.iter().any(|w| w.is_nan() || *w <= 0.0) || (sum - 1.0).abs() > 1e-6 {
-        return Err(wrong("weights that do not sum to one"));
+    if (sum - 1.0).abs() > 1e-6 {
+        return Err(reader.expected("a sum of 1", sum));
     }
-    let log_posteriors = reader.list(8, Reader::f64)?;
-    if log_posteriors.iter().any(|log| log.is_nan() || *log == f64::INFINITY) {
-        return Err(wrong("a tree whose posterior probability is no number"));
+    let log_posteriors = reader.list("log_posteriors", 8, |reader| {
+        let log = reader.f64(ITEM)?;
+        if log < f64::INFINITY { Ok(log) } else { Err(reader.expected("a number below infinity", log)) }
+    })?;
+    let log_posteriors_at = reader.last();
+    let trees: Vec<PreorderTree<S>> = reader.list("trees", 8, |reader| read_tree(reader, &ranges, &stats))?;
+    let n_rows = |tree: &PreorderTree<S>| tree.nodes[0].stats.n_rows();
+    if let Some(i) = trees.iter().position(|tree| n_rows(tree) != n_rows(&trees[0])) {
+        let found = format!("{} of tree {i}", n_rows(&trees[i]));
+        return Err(reader.expected(format!("the {} rows of tree 0 in every tree", n_rows(&trees[0])), found));
     }
-    let trees: Vec<PreorderTree<S>> = reader.list(8, |reader| read_tree(reader, &ranges, &stats))?;
-    if trees.windows(2).any(|pair| pair[0].nodes[0].stats.n_rows() != pair[1].nodes[0].stats.n_rows()) {
-        return Err(wrong("trees of unlike numbers of rows"));
+    if trees.len() != weights.len() {
+        return Err(reader.expected(format!("{} trees, one for each weight", weights.len()), trees.len()));
     }
-    if trees.len() != weights.len() || trees.len() != log_posteriors.len() {
-        return Err(wrong("more or fewer weights or probabilities than trees"));
+    if trees.len() != log_posteriors.len() {
+        let expected = format!("{} numbers, one for each tree", trees.len());
+        return Err(reader.expected_at(log_posteriors_at, expected, log_posteriors.len()));
     }
     let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
-    let report = read_report(reader, &shapes)?;
+    let report = reader.group("report", |reader| read_report(reader, &shapes))?;
     Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
 }
 
@@ -179,19 +194,8 @@ fn read_tree<S: Stored>(
     ranges: &[(f64, f64)],
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<PreorderTree<S>> {
-    let mut nodes = reader.list(1, |reader| {
-        let split = match reader.u8()? {
-            0 => None,
-            1 => Some(PreorderSplit { feature: reader.u32()?, threshold: reader.f64()?, right: 0 }),
-            _ => return Err(wrong("a node that is neither leaf nor split")),
-        };
-        let is_inside = |split: PreorderSplit| {
-            let range = ranges.get(split.feature as usize);
-            range.is_some_and(|(low, high)| (*low..*high).contains(&split.threshold))
-        };
-        if split.is_some_and(|split| !is_inside(split)) {
-            return Err(wrong("a cut of a feature that does not exist, or outside of its range"));
-        }
+    let mut nodes = reader.list("nodes", 1, |reader| {
+        let split = reader.flag("is_split")?.then(|| read_split(reader, ranges)).transpose()?;
         Ok(PreorderNode { split, stats: Arc::new(stats(reader)?) })
     })?;
     // Nodes come in preorder: a right child is the first that no left subtree takes.
@@ -200,24 +204,45 @@ fn read_tree<S: Stored>(
         if nodes[i].split.is_some() {
             waiting.push(i);
         } else if i + 1 < nodes.len() {
-            let parent = waiting.pop().ok_or_else(|| wrong("nodes after the end of a tree"))?;
+            let Some(parent) = waiting.pop() else {
+                return Err(reader.expected("a tree", format!("{} nodes after its end", nodes.len() - i - 1)));
+            };
             nodes[parent].split.as_mut().expect("only splits wait").right = i as u32 + 1;
         }
     }
-    if nodes.last().is_none_or(|node| node.split.is_some()) || !waiting.is_empty() {
-        return Err(wrong("a tree that does not end"));
+    if nodes.is_empty() {
+        return Err(reader.expected("a tree", "no nodes"));
+    }
+    if let Some(&parent) = waiting.first() {
+        return Err(reader.expected("a tree", format!("a split, node {parent}, that lacks a child")));
     }
     let stats = |i: usize| nodes[i].stats.as_ref();
     for (i, node) in nodes.iter().enumerate() {
-        let is_whole = match node.split {
-            None => node.stats.n_rows() > 0,
-            Some(split) => stats(i).is_sum([stats(i + 1), stats(split.right as usize)], stats(0)),
-        };
-        if !is_whole {
-            return Err(wrong("a leaf of no rows, or a node whose rows are not those of its children"));
+        match node.split {
+            None if node.stats.n_rows() == 0 => {
+                return Err(reader.expected("rows in every leaf", format!("none in node {i}")));
+            }
+            Some(split) if !stats(i).is_sum([stats(i + 1), stats(split.right as usize)], stats(0)) => {
+                let found = format!("others in node {i}");
+                return Err(reader.expected("in every split the rows of both children", found));
+            }
+            _ => {}
         }
     }
     Ok(PreorderTree { nodes })
+}
+
+fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<PreorderSplit> {
+    let feature = reader.u32("feature")?;
+    let Some(&(low, high)) = ranges.get(feature as usize) else {
+        return Err(reader.expected(format!("a feature below {}", ranges.len()), feature));
+    };
+    let threshold = reader.f64("threshold")?;
+    if !(low..high).contains(&threshold) {
+        let expected = format!("at least {low} and below {high}, the range of feature {feature}");
+        return Err(reader.expected(expected, threshold));
+    }
+    Ok(PreorderSplit { feature, threshold, right: 0 })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {
@@ -256,83 +281,106 @@ fn write_report(writer: &mut Writer, report: &Report) {
 
 /// `shapes` are leaves and depth of every tree.
 fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report> {
-    if reader.choice(&[true, false])? {
-        let islands = reader.list(24, |reader| {
-            let (n_particles, n_unfinished) = (reader.u32()?, reader.u32()?);
-            let log_evidence = reader.f64()?;
-            let stages = reader.list(24, |reader| {
-                let (ess, log_evidence) = (reader.f64()?, reader.f64()?);
-                let ancestors = reader.list(4, Reader::u32)?;
-                if log_evidence.is_nan() || !(0.999..=1.001 * f64::from(n_particles)).contains(&ess) {
-                    return Err(wrong("a stage whose weights are none"));
-                }
-                let is_whole = ancestors.is_empty() || ancestors.len() == n_particles as usize;
-                if !is_whole || ancestors.iter().any(|&ancestor| ancestor >= n_particles) {
-                    return Err(wrong("ancestors that are not particles, or not one for each"));
-                }
-                Ok(Stage { ess, log_evidence, ancestors: (!ancestors.is_empty()).then_some(ancestors) })
-            })?;
-            Ok(IslandReport { n_particles, log_evidence, n_unfinished, stages })
-        })?;
-        // Particles that made the same cuts are one tree.
-        let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
-        if n_particles < shapes.len() as u64 || islands.iter().any(|island| island.n_particles == 0) {
-            return Err(wrong("fewer particles than trees, or an island of none"));
+    if reader.flag("is_mcmc")? { read_chains(reader, shapes) } else { read_islands(reader, shapes.len()) }
+}
+
+fn read_islands(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
+    let islands = reader.list("islands", 24, |reader| {
+        let n_particles = reader.u32("n_particles")?;
+        if n_particles == 0 || n_particles as usize > MAX_PARTICLES.0 {
+            return Err(reader.expected(MAX_PARTICLES.1, n_particles));
         }
-        let too_many = |island: &IslandReport| island.n_particles as usize > MAX_PARTICLES.0;
-        if n_particles > MAX_DRAWS.0 as u64 || islands.iter().any(too_many) {
-            return Err(wrong("more particles than there can be"));
+        let n_unfinished = reader.u32("n_unfinished")?;
+        if n_unfinished > n_particles {
+            return Err(
+                reader.expected(format!("at most {n_particles}, the number of particles"), n_unfinished)
+            );
         }
-        if islands
-            .iter()
-            .any(|island| island.n_unfinished > island.n_particles || island.log_evidence.is_nan())
-        {
-            return Err(wrong("more unfinished particles than particles, or evidence that is no number"));
-        }
-        return Ok(Report::Smc(islands));
+        let log_evidence = number(reader, "log_evidence")?;
+        let stages = reader.list("stages", 24, |reader| read_stage(reader, n_particles))?;
+        Ok(IslandReport { n_particles, log_evidence, n_unfinished, stages })
+    })?;
+    // Particles that made the same cuts are one tree.
+    let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
+    if n_particles < n_trees as u64 || n_particles > MAX_DRAWS.0 as u64 {
+        let expected =
+            format!("at least {n_trees} particles, one for each tree, and at most {}", MAX_DRAWS.0);
+        return Err(reader.expected(expected, n_particles));
     }
-    let chains = reader.list(72, |reader| {
-        let mut acceptance = [Acceptance::default(); 4];
-        for of_move in &mut acceptance {
-            *of_move = Acceptance { tried: reader.u64()?, made: reader.u64()? };
+    Ok(Report::Smc(islands))
+}
+
+fn read_stage(reader: &mut Reader<'_>, n_particles: u32) -> Result<Stage> {
+    let ess = reader.f64("ess")?;
+    if !(0.999..=1.001 * f64::from(n_particles)).contains(&ess) {
+        return Err(reader.expected(format!("an effective number of 1 to {n_particles} particles"), ess));
+    }
+    let log_evidence = number(reader, "log_evidence")?;
+    let ancestors = reader.list("ancestors", 4, |reader| {
+        let ancestor = reader.u32(ITEM)?;
+        if ancestor < n_particles {
+            return Ok(ancestor);
         }
-        if acceptance.iter().any(|of_move| of_move.made > of_move.tried) {
-            return Err(wrong("moves that were made more often than tried"));
-        }
-        let draws = reader.list(24, |reader| {
+        Err(reader.expected(format!("the number of a particle, below {n_particles}"), ancestor))
+    })?;
+    if !ancestors.is_empty() && ancestors.len() != n_particles as usize {
+        let expected = format!("no numbers or {n_particles}, one for each particle");
+        return Err(reader.expected(expected, ancestors.len()));
+    }
+    Ok(Stage { ess, log_evidence, ancestors: (!ancestors.is_empty()).then_some(ancestors) })
+}
+
+fn read_chains(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report> {
+    let chains = reader.list("chains", 72, |reader| {
+        let moves = reader.list_of("moves", 4, |reader| {
+            let (tried, made) = (reader.u64("tried")?, reader.u64("accepted")?);
+            if made <= tried {
+                return Ok(Acceptance { tried, made });
+            }
+            Err(reader.expected(format!("at most {tried}, as often as it was tried"), made))
+        })?;
+        let draws = reader.list("draws", 24, |reader| {
             Ok(Draw {
-                log_prior: reader.f64()?,
-                log_likelihood: reader.f64()?,
-                n_leaves: reader.u32()?,
-                depth: reader.u32()?,
+                log_prior: number(reader, "log_prior")?,
+                log_likelihood: number(reader, "log_likelihood")?,
+                n_leaves: reader.u32("n_leaves")?,
+                depth: reader.u32("depth")?,
             })
         })?;
+        let acceptance = moves.try_into().expect("four were read");
         Ok(ChainReport { draws, acceptance })
     })?;
     let draws: Vec<&Draw> = chains.iter().flat_map(|chain| &chain.draws).collect();
-    let is_of_tree = |(draw, shape): (&&Draw, &(u32, u32))| {
-        (draw.n_leaves, draw.depth) == *shape && !draw.log_prior.is_nan() && !draw.log_likelihood.is_nan()
-    };
-    if !draws.iter().zip(shapes).all(is_of_tree) {
-        return Err(wrong("draws that are not those of the trees"));
+    if draws.len() != shapes.len() {
+        return Err(reader.expected(format!("{} draws, one for each tree", shapes.len()), draws.len()));
     }
-    if draws.len() != shapes.len() || chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len())
-    {
-        return Err(wrong("draws that are not one a tree, or not as many for each chain"));
+    if chains.windows(2).any(|pair| pair[0].draws.len() != pair[1].draws.len()) {
+        let lengths: Vec<usize> = chains.iter().map(|chain| chain.draws.len()).collect();
+        return Err(reader.expected("as many draws in each chain", format!("{lengths:?}")));
+    }
+    let differs = |(draw, shape): (&&Draw, &(u32, u32))| (draw.n_leaves, draw.depth) != *shape;
+    if let Some(i) = draws.iter().zip(shapes).position(differs) {
+        let (n_leaves, depth) = shapes[i];
+        let expected = format!("{n_leaves} leaves and depth {depth}, those of tree {i}, in draw {i}");
+        return Err(reader.expected(expected, format!("{} and {}", draws[i].n_leaves, draws[i].depth)));
     }
     Ok(Report::Mcmc(chains))
+}
+
+/// A number that may be infinite.
+fn number(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
+    let value = reader.f64(name)?;
+    if value.is_nan() { Err(reader.expected("a number", value)) } else { Ok(value) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_file::codec::PLAIN;
 
     fn is_read(report: &Report, n_trees: usize) -> bool {
         let mut writer = Writer::default();
-        writer.u32(PLAIN);
         write_report(&mut writer, report);
-        read_report(&mut Reader::new(writer.bytes()).unwrap(), &vec![(1, 0); n_trees]).is_ok()
+        read_report(&mut Reader::new(writer.bytes()), &vec![(1, 0); n_trees]).is_ok()
     }
 
     #[test]
@@ -340,7 +388,6 @@ mod tests {
         let split = || Some(PreorderSplit { feature: 0, threshold: 0.5, right: 0 });
         let is_read = |stats: [Counts; 3]| {
             let mut writer = Writer::default();
-            writer.u32(PLAIN);
             let [root, left, right] = stats;
             let nodes = [(split(), root), (None, left), (None, right)];
             let tree = PreorderTree {
@@ -349,9 +396,10 @@ mod tests {
             write_tree(&mut writer, &tree, &|writer: &mut Writer, counts: &Counts| {
                 counts.by_class.iter().for_each(|&count| writer.u32(count));
             });
-            let read =
-                |reader: &mut Reader<'_>| Ok(Counts { by_class: Box::new([reader.u32()?, reader.u32()?]) });
-            read_tree(&mut Reader::new(writer.bytes()).unwrap(), &[(0.0, 1.0)], read).is_ok()
+            let read = |reader: &mut Reader<'_>| {
+                Ok(Counts { by_class: Box::new([reader.u32(ITEM)?, reader.u32(ITEM)?]) })
+            };
+            read_tree(&mut Reader::new(writer.bytes()), &[(0.0, 1.0)], read).is_ok()
         };
         let counts = |a, b| Counts { by_class: Box::new([a, b]) };
         assert!(is_read([counts(3, 4), counts(3, 1), counts(0, 3)]));

@@ -1,24 +1,28 @@
 //! The versioned file that Rust and Python share.
 //!
-//! A forest is a function of its seed, settings and rows, so the file holds just these; loading draws the
-//! trees again, to the same bits. So no file, however it was made, can hold trees that are not a
-//! forest's. Everything is little-endian:
+//! A Mondrian forest is a function of its seed, settings and rows, so its file holds only these; loading draws the
+//! trees again, to the same bits. So no file, however it was made, can hold trees that are not a forest's. Bayesian
+//! trees and BART keep no rows: their files hold the trees, which are checked on reading, and of BART also the state
+//! in which each chain ended, which is checked against the rows when chains go on.
 //!
-//! | bytes | what |
-//! | --- | --- |
-//! | 8 | `BOSCAGE` and a zero |
-//! | 4 | format version: 3 of BART; of others 2 if features have maps, else 1 |
-//! | 1 | model: 1 classifier, 2 regressor, 3 Bayesian tree classifier, 4 Bayesian tree regressor,
-//! 5 BART classifier, 6 BART regressor |
-//! | ... | settings, domain, rows in order of arrival with their ids, as written below |
-//! | 32 | SHA-256 of all bytes before |
+//! | bytes | field | what |
+//! | --- | --- | --- |
+//! | 8 | `magic` | `BOSCAGE` and a zero |
+//! | 4 | `format_version` | the oldest version that can hold the model |
+//! | 1 | `kind` | the number of the kind of model |
+//! | ... | | the model's fields, in the order in which its room here writes them |
+//! | 32 | `checksum` | SHA-256 of all bytes before |
 //!
-//! Bayesian trees and BART keep no rows: their files hold the trees, which are checked on reading, and of BART where
-//! its chains stand, which is checked against the rows when they go on.
+//! Everything is little-endian. A file that is refused is refused with the first byte of the field at fault, the
+//! field's name, what was expected there and what was found.
 
 mod bart;
 mod bayes;
-mod codec;
+mod format;
+mod mondrian;
+mod save;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -32,182 +36,208 @@ use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use codec::{NEWEST, Reader, Writer};
+use format::{NEWEST, PLAIN, Reader, STEP_COUNTS, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
-const HASH: usize = 32;
+const CHECKSUM: usize = 32;
 
-/// A model of any kind, as a file may hold.
-#[derive(Debug, Clone)]
-pub enum AnyModel {
-    /// A Mondrian forest classifier.
-    Classifier(Box<MondrianClassifier>),
-    /// A Mondrian forest regressor.
-    Regressor(Box<MondrianRegressor>),
-    /// Bayesian decision trees for classes.
-    BayesianTreeClassifier(Box<BayesianTreeClassifier>),
-    /// Bayesian decision trees for numbers.
-    BayesianTreeRegressor(Box<BayesianTreeRegressor>),
-    /// BART for classes.
-    BartClassifier(Box<BartClassifier>),
-    /// BART for numbers.
-    BartRegressor(Box<BartRegressor>),
-}
-
-/// The kinds of model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelKind {
-    /// A Mondrian forest classifier.
-    Classifier = 1,
-    /// A Mondrian forest regressor.
-    Regressor = 2,
-    /// Bayesian decision trees for classes.
-    BayesianTreeClassifier = 3,
-    /// Bayesian decision trees for numbers.
-    BayesianTreeRegressor = 4,
-    /// BART for classes.
-    BartClassifier = 5,
-    /// BART for numbers.
-    BartRegressor = 6,
-}
-
-impl ModelKind {
-    /// The kind in a word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Classifier => "classifier",
-            Self::Regressor => "regressor",
-            Self::BayesianTreeClassifier => "Bayesian tree classifier",
-            Self::BayesianTreeRegressor => "Bayesian tree regressor",
-            Self::BartClassifier => "BART classifier",
-            Self::BartRegressor => "BART regressor",
+/// Makes everything that lists the kinds of model from the one table below.
+macro_rules! model_kinds {
+    ($(
+        $number:literal $model:ident $name:literal $description:literal
+        ($read:path, $write:path, $version:expr);
+    )*) => {
+        /// The kinds of model that a file may hold.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ModelKind {
+            $(
+                #[doc = concat!("A ", $description, ".")]
+                $model = $number,
+            )*
         }
-    }
-}
 
-/// The kind of model that some bytes say they hold; the model itself may still turn out to be broken.
-///
-/// # Errors
-/// [`Error::ModelFile`].
-pub fn model_kind(bytes: &[u8]) -> Result<ModelKind> {
-    match bytes.strip_prefix(MAGIC).and_then(|rest| rest.get(4)) {
-        Some(1) => Ok(ModelKind::Classifier),
-        Some(2) => Ok(ModelKind::Regressor),
-        Some(3) => Ok(ModelKind::BayesianTreeClassifier),
-        Some(4) => Ok(ModelKind::BayesianTreeRegressor),
-        Some(5) => Ok(ModelKind::BartClassifier),
-        Some(6) => Ok(ModelKind::BartRegressor),
-        Some(kind) => Err(Error::ModelFile(format!("unknown kind of model {kind}"))),
-        None => Err(Error::ModelFile("it does not begin with BOSCAGE".into())),
-    }
-}
+        impl ModelKind {
+            /// All kinds, in the order of their numbers in files.
+            pub const ALL: &[Self] = &[$(Self::$model),*];
 
-impl AnyModel {
-    /// The kind of the model in a word.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Classifier(_) => ModelKind::Classifier.name(),
-            Self::Regressor(_) => ModelKind::Regressor.name(),
-            Self::BayesianTreeClassifier(_) => ModelKind::BayesianTreeClassifier.name(),
-            Self::BayesianTreeRegressor(_) => ModelKind::BayesianTreeRegressor.name(),
-            Self::BartClassifier(_) => ModelKind::BartClassifier.name(),
-            Self::BartRegressor(_) => ModelKind::BartRegressor.name(),
-        }
-    }
-
-    /// The model that some bytes hold.
-    ///
-    /// # Errors
-    /// [`Error::ModelFile`] whenever the bytes are not exactly what a model was saved as; an interrupt.
-    pub fn from_bytes(bytes: &[u8], run: &Run<'_>) -> Result<Self> {
-        let wrong = |what: &str| Error::ModelFile(what.into());
-        if !bytes.starts_with(MAGIC) {
-            return Err(wrong("it does not begin with BOSCAGE"));
-        }
-        let split = bytes.len().checked_sub(HASH).filter(|&n| n >= MAGIC.len() + 5);
-        let (content, hash) = bytes.split_at(split.ok_or_else(|| wrong("it ends too early"))?);
-        let mut reader = Reader::new(&content[MAGIC.len()..])?;
-        let version = reader.version();
-        if !(1..=NEWEST).contains(&version) {
-            let found = format!("format version {version}; this library reads those up to {NEWEST}");
-            return Err(Error::ModelFile(found));
-        }
-        if Sha256::digest(content).as_slice() != hash {
-            return Err(wrong("its checksum does not match: it was changed or cut off"));
-        }
-        let kind = model_kind(bytes)?;
-        reader.u8()?;
-        let model = match kind {
-            ModelKind::Classifier => Self::Classifier(Box::new(codec::read_classifier(&mut reader, run)?)),
-            ModelKind::Regressor => Self::Regressor(Box::new(codec::read_regressor(&mut reader, run)?)),
-            ModelKind::BayesianTreeClassifier => {
-                Self::BayesianTreeClassifier(Box::new(bayes::read_classifier(&mut reader)?))
-            }
-            ModelKind::BayesianTreeRegressor => {
-                Self::BayesianTreeRegressor(Box::new(bayes::read_regressor(&mut reader)?))
-            }
-            ModelKind::BartClassifier => Self::BartClassifier(Box::new(bart::read_classifier(&mut reader)?)),
-            ModelKind::BartRegressor => Self::BartRegressor(Box::new(bart::read_regressor(&mut reader)?)),
-        };
-        reader.end()?;
-        Ok(model)
-    }
-}
-
-/// Loads whatever model a file holds.
-///
-/// # Errors
-/// [`Error::Io`], or as [`AnyModel::from_bytes`].
-pub fn load(path: impl AsRef<Path>, run: &Run<'_>) -> Result<AnyModel> {
-    let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|error| io(path, &error))?;
-    AnyModel::from_bytes(&bytes, run)
-}
-
-/// `to_bytes` and `save`; `$version` is the format that a model needs.
-macro_rules! in_files {
-    ($model:ty, $kind:ident, $write:path, $version:expr) => {
-        impl $model {
-            /// The model as bytes, from which [`AnyModel::from_bytes`] makes it again.
+            /// The kind's name, such as `mondrian_classifier`.
             #[must_use]
-            pub fn to_bytes(&self) -> Vec<u8> {
-                self.to_bytes_annotated(self.annotation())
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$model => $name,)*
+                }
             }
 
-            /// The same with another annotation; the model keeps its own.
+            /// The kind in words, such as "Mondrian forest classifier".
             #[must_use]
-            pub fn to_bytes_annotated(&self, annotation: &str) -> Vec<u8> {
-                let version: fn(&Self) -> u32 = $version;
-                sealed(ModelKind::$kind, version(self), |writer| $write(writer, self, annotation))
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Self::$model => $description,)*
+                }
+            }
+        }
+
+        /// A model of any kind, as a file may hold it.
+        #[derive(Debug, Clone)]
+        pub enum AnyModel {
+            $(
+                #[doc = concat!("A ", $description, ".")]
+                $model(Box<$model>),
+            )*
+        }
+
+        impl AnyModel {
+            /// The kind of the model.
+            #[must_use]
+            pub fn kind(&self) -> ModelKind {
+                match self {
+                    $(Self::$model(_) => ModelKind::$model,)*
+                }
             }
 
-            /// Writes the model to a file, whole or not at all.
+            /// The model that some bytes hold, of whichever kind.
             ///
             /// # Errors
-            /// [`Error::Io`].
-            pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-                self.save_annotated(path, self.annotation())
-            }
-
-            /// The same with another annotation; the model keeps its own.
-            ///
-            /// # Errors
-            /// [`Error::Io`].
-            pub fn save_annotated(&self, path: impl AsRef<Path>, annotation: &str) -> Result<()> {
-                write(path.as_ref(), &self.to_bytes_annotated(annotation))
+            /// [`Error::ModelFile`] whenever the bytes are not exactly what a model was saved as: it names the byte,
+            /// the field, what was expected and what was found. [`Error::Interrupted`].
+            pub fn from_bytes(bytes: &[u8], run: &Run<'_>) -> Result<Self> {
+                read_model(bytes, |kind, reader| match kind {
+                    $(ModelKind::$model => $read(reader, run).map(|model| Self::$model(Box::new(model))),)*
+                })
             }
         }
+
+        $(
+            impl $model {
+                /// The model that some bytes hold.
+                ///
+                /// # Errors
+                /// [`Error::OtherKind`] if they hold a model of another kind; as [`AnyModel::from_bytes`].
+                pub fn from_bytes(bytes: &[u8], run: &Run<'_>) -> Result<Self> {
+                    read_model(bytes, |found, reader| match found {
+                        ModelKind::$model => $read(reader, run),
+                        _ => Err(Error::OtherKind {
+                            found: found.description(),
+                            expected: ModelKind::$model.description(),
+                        }),
+                    })
+                }
+
+                /// The model as bytes, from which [`from_bytes`](Self::from_bytes) makes it again.
+                #[must_use]
+                pub fn to_bytes(&self) -> Vec<u8> {
+                    self.to_bytes_annotated(self.annotation())
+                }
+
+                /// As [`to_bytes`](Self::to_bytes), with another annotation; the model keeps its own.
+                #[must_use]
+                pub fn to_bytes_annotated(&self, annotation: &str) -> Vec<u8> {
+                    let version: fn(&Self) -> u32 = $version;
+                    sealed(ModelKind::$model, version(self), |writer| $write(writer, self, annotation))
+                }
+
+                /// Writes the model to a file, whole or not at all.
+                ///
+                /// # Errors
+                /// [`Error::Io`] if the file cannot be written; then it is as it was before, and nothing else is
+                /// left in its folder.
+                pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+                    self.save_annotated(path, self.annotation())
+                }
+
+                /// As [`save`](Self::save), with another annotation; the model keeps its own.
+                ///
+                /// # Errors
+                /// As [`save`](Self::save).
+                pub fn save_annotated(&self, path: impl AsRef<Path>, annotation: &str) -> Result<()> {
+                    let path = path.as_ref();
+                    save::save(path, &self.to_bytes_annotated(annotation))
+                        .map_err(|error| Error::io("write", path, &error))
+                }
+            }
+        )*
     };
 }
 
-in_files!(MondrianClassifier, Classifier, codec::write_classifier, |model| codec::version_of(model.domain()));
-in_files!(MondrianRegressor, Regressor, codec::write_regressor, |model| codec::version_of(model.domain()));
-in_files!(BayesianTreeClassifier, BayesianTreeClassifier, bayes::write_classifier, |_| codec::PLAIN);
-in_files!(BayesianTreeRegressor, BayesianTreeRegressor, bayes::write_regressor, |_| codec::PLAIN);
-in_files!(BartClassifier, BartClassifier, bart::write_classifier, |_| codec::STEP_COUNTS);
-in_files!(BartRegressor, BartRegressor, bart::write_regressor, |_| codec::STEP_COUNTS);
+// The one table of the kinds of model: number in files, type, name, words for messages; how its fields are read and
+// written, and the version of a model's file. Numbers are never given to another kind.
+model_kinds! {
+    1 MondrianClassifier "mondrian_classifier" "Mondrian forest classifier"
+        (mondrian::read_classifier, mondrian::write_classifier, |model| mondrian::version(model.domain()));
+    2 MondrianRegressor "mondrian_regressor" "Mondrian forest regressor"
+        (mondrian::read_regressor, mondrian::write_regressor, |model| mondrian::version(model.domain()));
+    3 BayesianTreeClassifier "bayesian_tree_classifier" "Bayesian tree classifier"
+        (bayes::read_classifier, bayes::write_classifier, |_| PLAIN);
+    4 BayesianTreeRegressor "bayesian_tree_regressor" "Bayesian tree regressor"
+        (bayes::read_regressor, bayes::write_regressor, |_| PLAIN);
+    5 BartClassifier "bart_classifier" "BART classifier"
+        (bart::read_classifier, bart::write_classifier, |_| STEP_COUNTS);
+    6 BartRegressor "bart_regressor" "BART regressor"
+        (bart::read_regressor, bart::write_regressor, |_| STEP_COUNTS);
+}
+
+/// The kind of model that some bytes say they hold; the model itself may still turn out to be damaged.
+///
+/// # Errors
+/// [`Error::ModelFile`] if the bytes do not begin as those of a model do.
+pub fn model_kind(bytes: &[u8]) -> Result<ModelKind> {
+    read_header(&mut Reader::new(bytes))
+}
+
+fn read_header(reader: &mut Reader<'_>) -> Result<ModelKind> {
+    reader.begins_with("magic", MAGIC)?;
+    reader.version = reader.u32("format_version")?;
+    if !(1..=NEWEST).contains(&reader.version) {
+        let expected = format!("1 to {NEWEST}, the versions that this release of boscage reads");
+        return Err(reader.expected(expected, reader.version));
+    }
+    let number = reader.u8("kind")?;
+    let kind = ModelKind::ALL.iter().find(|&&kind| kind as u8 == number);
+    kind.copied().ok_or_else(|| {
+        reader.expected(format!("the number of a kind of model, 1 to {}", ModelKind::ALL.len()), number)
+    })
+}
+
+/// The model that some bytes hold, whose fields after the kind `read` takes.
+fn read_model<M>(bytes: &[u8], read: impl FnOnce(ModelKind, &mut Reader<'_>) -> Result<M>) -> Result<M> {
+    // Files that are no models, or of a later version, are told from those that are damaged.
+    model_kind(bytes)?;
+    let mut reader = Reader::new(checked_content(bytes)?);
+    let kind = read_header(&mut reader)?;
+    let model = read(kind, &mut reader)?;
+    reader.end()?;
+    Ok(model)
+}
+
+/// The bytes before the checksum, if that is theirs.
+fn checked_content(bytes: &[u8]) -> Result<&[u8]> {
+    let (content, found) = bytes.split_at(bytes.len().saturating_sub(CHECKSUM));
+    let sum = Sha256::digest(content);
+    if sum.as_slice() == found {
+        return Ok(content);
+    }
+    let hexadecimal = |bytes: &[u8]| {
+        let first: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        first.concat()
+    };
+    let (expected, found) = (hexadecimal(&sum), hexadecimal(found));
+    let mut reader = Reader::new(bytes);
+    reader.take("content", content.len())?;
+    reader.take("checksum", bytes.len() - content.len())?;
+    Err(reader.wrong(format!(
+        "expected {expected}..., found {found}...: bytes were changed, or the file was cut off"
+    )))
+}
+
+/// Loads whichever model a file holds.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read; as [`AnyModel::from_bytes`].
+pub fn load(path: impl AsRef<Path>, run: &Run<'_>) -> Result<AnyModel> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, &error))?;
+    AnyModel::from_bytes(&bytes, run)
+}
 
 fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();
@@ -215,23 +245,7 @@ fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> V
     writer.u32(version);
     writer.u8(kind as u8);
     content(&mut writer);
-    let hash = Sha256::digest(writer.bytes());
-    writer.raw(&hash);
+    let sum = Sha256::digest(writer.bytes());
+    writer.raw(&sum);
     writer.into_bytes()
-}
-
-/// Through a second file in the same folder, so that a full disk or a crash leaves the old one.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
-        // Nothing to save of it; the first error is the one to tell.
-        let _ = std::fs::remove_file(&part);
-        io(path, &error)
-    })
-}
-
-fn io(path: &Path, error: &std::io::Error) -> Error {
-    Error::Io { path: path.display().to_string(), message: error.to_string() }
 }

@@ -207,22 +207,34 @@ impl TreeState {
         all_have_rows.then_some(self)
     }
 
-    /// A tree from the nodes and the free numbers of a file; None if they are not a tree.
-    pub(crate) fn from_parts(kinds: Vec<(NodeKind, f64)>, free: Vec<NodeLabel>) -> Option<Self> {
+    /// The tree of a file's nodes, and of the numbers that no node has.
+    ///
+    /// # Errors
+    /// Why these are no tree.
+    pub(crate) fn from_parts(
+        kinds: Vec<(NodeKind, f64)>,
+        free: Vec<NodeLabel>,
+    ) -> std::result::Result<Self, String> {
         let node = |(kind, mu)| Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu, kind };
         let mut state = Self { nodes: kinds.into_iter().map(node).collect(), labels: Vec::new(), free };
         let n = state.nodes.len();
-        (0 < n && n <= MAX_NODES).then_some(())?;
+        if n == 0 || n > MAX_NODES {
+            return Err(format!("{n} nodes, not 1 to {MAX_NODES}"));
+        }
         let (mut stack, mut seen) = (vec![Self::ROOT], vec![false; n]);
         while let Some(id) = stack.pop() {
-            (!std::mem::replace(seen.get_mut(id as usize)?, true)).then_some(())?;
+            if std::mem::replace(&mut seen[id as usize], true) {
+                return Err(format!("node {id} twice in the tree"));
+            }
             match state.get(id).kind {
-                NodeKind::Free => return None,
+                NodeKind::Free => return Err(format!("node {id} both free and in the tree")),
                 NodeKind::Leaf => {}
                 NodeKind::Inner(_, children) => {
                     let depth = state.get(id).depth + 1;
                     for child in children {
-                        let child = state.nodes.get_mut(child as usize)?;
+                        let Some(child) = state.nodes.get_mut(child as usize) else {
+                            return Err(format!("node {child}, a child of node {id}, beyond the last"));
+                        };
                         (child.parent, child.depth) = (Some(id), depth);
                     }
                     stack.extend(children);
@@ -230,10 +242,17 @@ impl TreeState {
             }
         }
         for &id in &state.free {
-            let is_free = state.nodes.get(id as usize)?.kind == NodeKind::Free;
-            (is_free && !std::mem::replace(&mut seen[id as usize], true)).then_some(())?;
+            if !state.nodes.get(id as usize).is_some_and(|node| node.kind == NodeKind::Free) {
+                return Err(format!("number {id} in the list of free ones, which no free node has"));
+            }
+            if std::mem::replace(&mut seen[id as usize], true) {
+                return Err(format!("number {id} twice in the list of free ones"));
+            }
         }
-        seen.iter().all(|&seen| seen).then_some(state)
+        match seen.iter().position(|&seen| !seen) {
+            Some(id) => Err(format!("node {id} neither in the tree nor in the list of free ones")),
+            None => Ok(state),
+        }
     }
 
     /// Numbers without a node; the last is used next.

@@ -1,0 +1,233 @@
+//! The fields of Mondrian forests: settings, domain and rows. Trees are drawn again from these on reading.
+
+use super::format::{ITEM, MAPS, PLAIN, Place, Reader, Writer};
+use crate::control::Run;
+use crate::data::Scalar;
+use crate::error::{Error, Result};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::forest::row_values::RowValues;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::forest::{Batch, Forest};
+use crate::mondrian::model::{MondrianForest, NodePosterior};
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::feature_map::FeatureMap;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::tree::statistics::Statistics;
+
+/// The oldest version that can hold a forest.
+pub(super) fn version(domain: &Domain) -> u32 {
+    if domain.maps().is_some() { MAPS } else { PLAIN }
+}
+
+pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
+    writer.f64(model.posterior.discount);
+    // Labels that only forgotten rows had are not written.
+    let codes = model.posterior.classes.renumbered(0..);
+    writer.list(&model.classes(), Writer::label);
+    writer.list(&model.posterior.classes.declared(), Writer::label);
+    write_forest(writer, &model.forest, annotation);
+    for class in model.forest.targets_by_arrival() {
+        writer.u32(codes[class as usize]);
+    }
+}
+
+pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
+    let discount = reader.f64("discount")?;
+    let discount_at = reader.last();
+    let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
+    let declared = reader.list("declared_classes", 8, |reader| reader.label(ITEM))?;
+    let stored = StoredForest::read(reader)?;
+    let codes = reader.list_of("targets", stored.ids.len(), |reader| {
+        let code = reader.u32(ITEM)?;
+        if (code as usize) < labels.len() {
+            return Ok(code);
+        }
+        Err(reader.expected(format!("the number of a class, below {}", labels.len()), code))
+    })?;
+    let model = stored.make(reader, &[("discount", discount_at)], |settings, domain, batch| {
+        MondrianClassifier::fit(settings, discount, domain, batch, (&codes, &labels), &declared, run)
+    })?;
+    Ok(stored.restore(model))
+}
+
+pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, annotation: &str) {
+    let settings = &model.posterior.settings;
+    writer.u8(settings.posterior as u8);
+    writer.u8(settings.rule as u8);
+    writer.u8(settings.noise as u8);
+    let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
+    writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
+    writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
+    write_forest(writer, &model.forest, annotation);
+    for y in model.forest.targets_by_arrival() {
+        writer.f64(y);
+    }
+}
+
+pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
+    let regression = reader.group("regression", read_regression)?;
+    reader.checked(regression.check())?;
+    let stored = StoredForest::read(reader)?;
+    let targets = reader.list_of("targets", stored.ids.len(), |reader| reader.finite(ITEM))?;
+    let targets_at = reader.last();
+    let model = stored.make(reader, &[("y", targets_at)], |settings, domain, batch| {
+        MondrianRegressor::fit(settings, regression, domain, batch, &targets, run)
+    })?;
+    Ok(stored.restore(model))
+}
+
+fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
+    let posterior = reader.choice("posterior", &[Posterior::Exact, Posterior::Fast, Posterior::Joint])?;
+    let rule = reader.choice(
+        "hyperparameter_rule",
+        &[
+            HyperparameterRule::MarginalLikelihood,
+            HyperparameterRule::Heuristic,
+            HyperparameterRule::LeaveOneOut,
+        ],
+    )?;
+    let noise = reader.choice("noise", &[Noise::Global, Noise::Local])?;
+    let hyperparameters = match reader.f64s("hyperparameters")?[..] {
+        [] => None,
+        [mu, gamma1, gamma2, noise_variance] => Some(Hyperparameters { mu, gamma1, gamma2, noise_variance }),
+        ref other => {
+            let expected = "no number or four (mu, gamma1, gamma2 and the noise variance)";
+            return Err(reader.expected(expected, other.len()));
+        }
+    };
+    let noise_variance = match reader.f64s("noise_variance")?[..] {
+        [] => None,
+        [variance] => Some(variance),
+        ref other => return Err(reader.expected("no number or one", other.len())),
+    };
+    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance })
+}
+
+fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
+    let settings = &forest.settings;
+    writer.u64(settings.n_estimators as u64);
+    writer.f64(settings.lifetime);
+    writer.u64(settings.min_samples_split as u64);
+    writer.u8(settings.predictive as u8);
+    writer.u64(settings.seed);
+    writer.text(annotation);
+    let domain = &forest.domain;
+    for values in [domain.low(), domain.high(), domain.weights()] {
+        writer.list(values, |writer, value| writer.f64(*value));
+    }
+    for map in domain.maps().unwrap_or_default() {
+        for values in [map.knots(), map.shares()] {
+            writer.list(values, |writer, value| writer.f64(*value));
+        }
+    }
+    writer.u64(forest.row_index.next_id());
+    let rows: Vec<u32> = forest.row_index.rows().collect();
+    writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
+    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
+    // The forest itself may hold wider values, which rows needed that have been removed.
+    let narrow = values().all(|value| f32::exact(value).is_some());
+    writer.u8(if narrow { 4 } else { 8 });
+    for value in values() {
+        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
+    }
+}
+
+/// What a file says of a forest, targets apart.
+struct StoredForest {
+    settings: MondrianSettings,
+    annotation: String,
+    domain: Domain,
+    next_id: u64,
+    ids: Vec<u64>,
+    ids_at: Place,
+    values: RowValues,
+    values_at: Place,
+    /// Bytes of a value in the file.
+    width: usize,
+}
+
+impl StoredForest {
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let settings = reader.group("settings", read_settings)?;
+        reader.checked(settings.check())?;
+        let annotation = reader.text("annotation")?;
+        let domain = reader.group("domain", read_domain)?;
+        let next_id = reader.u64("next_id")?;
+        let ids = reader.list("ids", 8, |reader| reader.u64(ITEM))?;
+        let ids_at = reader.last();
+        let width = usize::from(reader.u8("value_width")?);
+        if width != 4 && width != 8 {
+            return Err(reader.expected("4 or 8 bytes", width));
+        }
+        let n_values = ids.len().saturating_mul(domain.n_features());
+        let bytes = reader.take("values", n_values.saturating_mul(width))?;
+        let values_at = reader.last();
+        let values = match width {
+            4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+            _ => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+        };
+        Ok(Self { settings, annotation, domain, next_id, ids, ids_at, values, values_at, width })
+    }
+
+    /// Draws the forest again. What `fit` refuses becomes an error about the field at fault; `settings_at` are the
+    /// fields that this room does not know.
+    fn make<M>(
+        &self,
+        reader: &Reader<'_>,
+        settings_at: &[(&str, Place)],
+        fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
+    ) -> Result<M> {
+        let n_features = self.domain.n_features();
+        let made = self.values.rows(n_features).and_then(|rows| {
+            fit(self.settings.clone(), self.domain.clone(), Batch { rows, ids: Some(&self.ids) })
+        });
+        made.map_err(|error| {
+            let place = match error {
+                Error::NonFinite { row, feature, .. } | Error::TooFar { row, feature, .. } => {
+                    self.values_at.plus((row * n_features + feature) * self.width)
+                }
+                Error::InvalidSetting { name, .. } => {
+                    settings_at.iter().find(|(of, _)| *of == name).map_or(self.ids_at, |&(_, place)| place)
+                }
+                _ => self.ids_at,
+            };
+            reader.refused_at(place, error)
+        })
+    }
+
+    /// Gives a forest what its rows do not tell, so that it goes on as if it had never been saved.
+    fn restore<P: NodePosterior>(self, mut model: MondrianForest<P>) -> MondrianForest<P> {
+        model.forest.row_index.set_next_id(self.next_id);
+        model.annotation = self.annotation;
+        model
+    }
+}
+
+fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {
+    Ok(MondrianSettings {
+        n_estimators: reader.size("n_estimators")?,
+        lifetime: reader.f64("lifetime")?,
+        min_samples_split: reader.size("min_samples_split")?,
+        predictive: reader.choice("predictive", &[Predictive::Averaged, Predictive::Realised])?,
+        seed: reader.u64("seed")?,
+    })
+}
+
+fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
+    let low = reader.f64s("low")?;
+    let low_at = reader.last();
+    let high = reader.f64s("high")?;
+    let weights = reader.f64s("weights")?;
+    let domain = Domain::new(low, high, Some(weights)).map_err(|error| reader.refused_at(low_at, error))?;
+    if reader.version < MAPS {
+        return Ok(domain);
+    }
+    let maps = reader.list_of("maps", domain.n_features(), |reader| {
+        let knots = reader.f64s("knots")?;
+        let shares = reader.f64s("shares")?;
+        reader.checked(FeatureMap::new(knots, shares))
+    })?;
+    reader.checked(domain.with_maps(maps))
+}

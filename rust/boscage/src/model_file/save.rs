@@ -1,0 +1,89 @@
+//! Writing a file whole or not at all, and sweeping up what killed writers left behind.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A part file is created a moment before it is locked: one as young as this may be another writer's.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Writes a file by way of a part file (`NAME.PROCESS.part`) in the same folder, which takes its name when it is
+/// whole: a full disk or a crash leaves the file as it was. Part files that killed writers of the same file left
+/// behind are removed.
+pub(super) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name =
+        path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
+    sweep(path, name);
+    let (part, mut file) = create(path, name)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+/// A new part file, locked for as long as it is open. Other threads, and processes in other containers, may have taken
+/// the first names.
+fn create(path: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
+    let process = std::process::id();
+    let mut ending = format!(".{process}.part");
+    for i in 1.. {
+        let part = path.with_file_name(with_ending(name, &ending));
+        match OpenOptions::new().write(true).create_new(true).open(&part) {
+            Ok(file) => {
+                // Where files cannot be locked, none is swept up either.
+                let _ = file.try_lock();
+                return Ok((part, file));
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => ending = format!(".{process}-{i}.part"),
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("there are more numbers than files")
+}
+
+fn with_ending(name: &OsStr, ending: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(ending);
+    name
+}
+
+/// Removes part files of a file whose writers are gone. A writer holds the lock of its part file until it ends, in
+/// whichever process or container it is, and the system releases the locks of the killed. What cannot be listed, opened
+/// or locked is left alone.
+fn sweep(path: &Path, name: &OsStr) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if is_part(&entry.file_name(), name) && is_old(&entry) {
+            let part = entry.path();
+            if File::open(&part).is_ok_and(|file| {
+                !matches!(file.try_lock(), Err(TryLockError::WouldBlock | TryLockError::Error(_)))
+            }) {
+                let _ = fs::remove_file(&part);
+            }
+        }
+    }
+}
+
+/// Whether a file's name is `NAME.PROCESS.part` or `NAME.PROCESS-NUMBER.part`.
+fn is_part(found: &OsStr, name: &OsStr) -> bool {
+    let process = found
+        .as_encoded_bytes()
+        .strip_prefix(name.as_encoded_bytes())
+        .and_then(|rest| rest.strip_prefix(b"."))
+        .and_then(|rest| rest.strip_suffix(b".part"));
+    process.is_some_and(|process| {
+        process.first().is_some_and(u8::is_ascii_digit)
+            && process.iter().all(|&byte| byte.is_ascii_digit() || byte == b'-')
+    })
+}
+
+fn is_old(entry: &fs::DirEntry) -> bool {
+    let age =
+        entry.metadata().and_then(|metadata| metadata.modified()).map(|at| at.elapsed().unwrap_or_default());
+    age.is_ok_and(|age| age > YOUNG)
+}
