@@ -24,7 +24,7 @@ pub enum Kernel {
 }
 
 /// What is known of a kernel.
-struct Row {
+struct KernelRow {
     kernel: Kernel,
     name: &'static str,
     /// Its default probability, given that of the kernels that build a new tree ([`new_tree_share`]).
@@ -57,8 +57,8 @@ pub(crate) enum NewTree {
 /// Shifts of a tree's cuts in a local step: one to three are worth the same in the same time.
 const SHIFTS: usize = 2;
 
-const TABLE: [Row; Kernel::N] = [
-    Row {
+const TABLE: [KernelRow; Kernel::N] = [
+    KernelRow {
         kernel: Kernel::Local,
         name: "local",
         default_share: |new_tree| 1.0 - new_tree,
@@ -66,7 +66,7 @@ const TABLE: [Row; Kernel::N] = [
         function: Function::OnLeaves { n_shifts: SHIFTS },
         steps: &[BartStep::Grow, BartStep::Prune, BartStep::Shift],
     },
-    Row {
+    KernelRow {
         kernel: Kernel::GrowPrune,
         name: "growprune",
         default_share: |_| 0.0,
@@ -74,7 +74,7 @@ const TABLE: [Row; Kernel::N] = [
         function: Function::OnLeaves { n_shifts: 0 },
         steps: &[BartStep::Grow, BartStep::Prune],
     },
-    Row {
+    KernelRow {
         kernel: Kernel::Cgm,
         name: "cgm",
         default_share: |_| 0.0,
@@ -82,7 +82,7 @@ const TABLE: [Row; Kernel::N] = [
         function: Function::OnRows(NewTree::Cgm),
         steps: &[BartStep::Grow, BartStep::Prune, BartStep::ChangeOrSwap],
     },
-    Row {
+    KernelRow {
         kernel: Kernel::ParticleGibbs,
         name: "pg",
         default_share: |_| 0.0,
@@ -90,7 +90,7 @@ const TABLE: [Row; Kernel::N] = [
         function: Function::OnRows(NewTree::ParticleGibbs),
         steps: &[BartStep::ParticleGibbs],
     },
-    Row {
+    KernelRow {
         kernel: Kernel::Regrow,
         name: "regrow",
         default_share: |new_tree| 0.5 * new_tree,
@@ -98,7 +98,7 @@ const TABLE: [Row; Kernel::N] = [
         function: Function::OnRows(NewTree::Regrow),
         steps: &[BartStep::Regrow],
     },
-    Row {
+    KernelRow {
         kernel: Kernel::Edit,
         name: "edit",
         default_share: |new_tree| 0.5 * new_tree,
@@ -121,7 +121,7 @@ impl Kernel {
     pub const ALL: [Self; Self::N] =
         [Self::Local, Self::GrowPrune, Self::Cgm, Self::ParticleGibbs, Self::Regrow, Self::Edit];
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static KernelRow {
         &TABLE[self as usize]
     }
 
