@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-WHEEL = ["boscage/__init__.py", "boscage/py.typed", "boscage/_boscage.pyi", "boscage/_boscage."]
+WHEEL = ["boscage/__init__.py", "boscage/py.typed", "boscage/_core.pyi", "boscage/_core."]
 SOURCE = ["pyproject.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "Cargo.lock"]
 
 

@@ -27,7 +27,7 @@ from boscage import (
     Kernels,
     MondrianForestClassifier,
     MondrianForestRegressor,
-    _boscage,
+    _core,
     evidence,
 )
 from boscage.persistence import MODEL_KINDS
@@ -164,7 +164,7 @@ def test_every_compiled_model_has_one_estimator() -> None:
     assert {kind.estimator for kind in MODEL_KINDS.values()} == set(ESTIMATORS)
     models = {
         thing
-        for thing in vars(_boscage).values()
+        for thing in vars(_core).values()
         if inspect.isclass(thing) and hasattr(thing, "from_bytes")
     }
     assert {kind.model for kind in MODEL_KINDS.values()} == models
@@ -241,7 +241,7 @@ def imports(path: Path, modules: set[str]) -> set[str]:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 is_module = inner in modules or f"{inner}.__init__" in modules
-                is_module |= inner == "boscage._boscage"  # compiled; it imports none of ours
+                is_module |= inner == "boscage._core"  # compiled; it imports none of ours
                 found.add(inner if is_module else str(node.module))
         for child in ast.iter_child_nodes(node):
             walk(child)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from boscage import _boscage
+from boscage import _core
 
 if TYPE_CHECKING:
     from boscage._estimator import Estimator
@@ -63,7 +63,7 @@ def register(model: Any) -> Callable[[type[E]], type[E]]:
     callable
         The decorator.
     """
-    description, _ = _boscage.model_kinds()[model.kind]
+    description, _ = _core.model_kinds()[model.kind]
 
     def decorate(estimator: type[E]) -> type[E]:
         kind = ModelKind(model.kind, description, model, estimator)
@@ -102,4 +102,4 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None) 
             data = opened.read()
     else:
         data = file.read()
-    return MODEL_KINDS[_boscage.model_kind(data)].estimator._from_bytes(data, n_jobs)
+    return MODEL_KINDS[_core.model_kind(data)].estimator._from_bytes(data, n_jobs)

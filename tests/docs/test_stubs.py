@@ -12,7 +12,7 @@ import pytest
 def test_stubs_agree_with_the_compiled_module() -> None:
     pytest.importorskip("mypy.stubtest")
     run = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", "boscage._boscage"],
+        [sys.executable, "-m", "mypy.stubtest", "boscage._core"],
         capture_output=True,
         text=True,
         check=False,

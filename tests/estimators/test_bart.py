@@ -17,7 +17,7 @@ from sklearn.inspection import partial_dependence
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import BARTClassifier, BARTRegressor, Kernels, _boscage, _validation
+from boscage import BARTClassifier, BARTRegressor, Kernels, _core, _validation
 from boscage.diagnostics import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
     here = inspect.signature(Kernels).parameters | inspect.signature(kind).parameters
-    there = inspect.signature(_boscage.BartSettings).parameters
+    there = inspect.signature(_core.BartSettings).parameters
     shared = set(here) & set(there) - {"kernels"}
     assert shared >= {"n_trees", "n_chains", "n_burn", "n_draws", "alpha_s", "beta_s", "k"}
     assert shared >= {"n_particles", "proposal"}

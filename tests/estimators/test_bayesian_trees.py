@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boscage
-from boscage import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, _boscage
+from boscage import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, _core
 from boscage.bayes.evidence import compare_features, compare_parameters
 
 RNG = np.random.default_rng(0)
@@ -57,8 +57,8 @@ def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
     surface = {"n_dimensions": "max_features", "n_burn_in": "n_burn", "noise": "noise_share"}
     compared = set()
     for ours, there in (
-        (SMC, _boscage.SmcSettings),
-        (MCMC, _boscage.McmcSettings),
+        (SMC, _core.SmcSettings),
+        (MCMC, _core.McmcSettings),
         (kind, kind._kind.model.fit),
     ):
         here = inspect.signature(ours).parameters
@@ -67,7 +67,7 @@ def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
             if name in here and parameter.default not in (inspect.Parameter.empty, ...):
                 compared.add(name)
                 assert here[name].default == parameter.default, name
-    assert MCMC().moves == _boscage.McmcSettings().moves
+    assert MCMC().moves == _core.McmcSettings().moves
     assert compared >= {*SMC().get_params(), *MCMC().get_params(), "alpha_s"} - {"moves"}
     assert ("alpha" in compared) != ("noise_share" in compared)
 
@@ -109,7 +109,7 @@ def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="BayesianTreeClassifier"):
         BayesianTreeRegressor.load(io.BytesIO(data))
     with pytest.raises(ValueError, match="not a classifier"):
-        _boscage.MondrianClassifier.from_bytes(data)
+        _core.MondrianClassifier.from_bytes(data)
 
 
 def test_default_particles_are_resampled() -> None:

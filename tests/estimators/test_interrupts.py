@@ -138,7 +138,7 @@ def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there()
     assert interrupted(lambda: model.predict(x[:1])) < WITHIN
     model.partial_fit(x[20_000:], y[20_000:]).forget(np.arange(19_900, 20_100))
     assert interrupted(model.digest) < WITHIN
-    assert not model._model.is_settled
+    assert not model._model.is_flushed
     left = np.r_[2000:n_first, n_first + 200 : 18_900, 19_000:19_900, 20_100:22_000]
     np.testing.assert_array_equal(model.ids_, left)
     never = MondrianForestClassifier(n_trees, **settings).fit(x[left], y[left])

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 
 KINDS = [MondrianForestClassifier, MondrianForestRegressor]
 RNG = np.random.default_rng(0)
@@ -124,4 +124,4 @@ def test_an_interrupted_or_refused_fit_leaves_every_attribute(kind: Any) -> None
         model.fit(X, Y)
     assert model.n_features_in_ == 3
     assert model._model is before["_model"]
-    assert isinstance(_boscage.__version__, str)
+    assert isinstance(_core.__version__, str)

@@ -24,14 +24,14 @@ def test_rows_wait_until_the_trees_are_asked_for(kind: Any, tmp_path: Path) -> N
     model = make(kind).fit(X[:60], Y[:60])
     model.partial_fit(X[60:70], Y[60:70]).merge(make(kind).fit(X[70:], Y[70:], ids=range(70, 90)))
     assert model.n_rows_ == 90
-    assert not model._model.is_settled
+    assert not model._model.is_flushed
     for name, twin in copies(model, tmp_path).items():
         assert twin.flush() is twin
-        assert twin._model.is_settled, name
+        assert twin._model.is_flushed, name
         assert twin.digest() == once.digest(), name
-    assert not model._model.is_settled, "a copy is not asked for the trees of the original"
+    assert not model._model.is_flushed, "a copy is not asked for the trees of the original"
     np.testing.assert_array_equal(predict(model), predict(once))
-    assert model._model.is_settled
+    assert model._model.is_flushed
 
 
 @both
@@ -52,7 +52,7 @@ def test_rows_that_wait_are_judged_and_forgotten_at_once(kind: Any) -> None:
 def test_a_far_row_that_came_and_went_unseen_leaves_no_trace() -> None:
     model = make(MondrianForestClassifier).fit(X, Y)
     model.partial_fit(np.full((1, 3), 1e6), [0], ids=[1000]).forget(1000)
-    assert model._model.is_settled, "the trees stay as they are"
+    assert model._model.is_flushed, "the trees stay as they are"
     assert model.digest() == make(MondrianForestClassifier).fit(X, Y).digest()
 
 

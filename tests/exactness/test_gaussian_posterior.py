@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from boscage import MondrianForestRegressor, _boscage
+from boscage import MondrianForestRegressor, _core
 from forests import rates_of, trees_of
 from reference import gaussian_bp as bp
 from reference.arrays import Array, Tree, parts_from_a_leaf, path, rows_of_nodes
@@ -56,7 +56,7 @@ def fit(x: Array, y: Array, hyper: bp.Hyperparameters | None = HYPER, **settings
             "gamma2": hyper.gamma2,
             "noise_variance": hyper.noise,
         }
-    model = _boscage.MondrianRegressor(**(given | settings))
+    model = _core.MondrianRegressor(**(given | settings))
     d = x.shape[1]
     model.fit(x, y, low=np.full(d, low), high=np.full(d, high))
     return model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import MondrianForestClassifier, _boscage
+from boscage import MondrianForestClassifier, _core
 from forests import rates_of, trees_of
 from reference import ikn
 from reference.arrays import Array, parts_from_a_leaf, path
@@ -209,7 +209,7 @@ def test_a_class_that_appears_later_predicts_as_if_it_had_been_there() -> None:
 def test_leave_one_out_is_forgetting_the_row_and_predicting_it(predictive: str) -> None:
     """Bit for bit, for each discount, and the model is left as it was."""
     x, y = data(9, n=30)
-    model = _boscage.MondrianClassifier(
+    model = _core.MondrianClassifier(
         n_estimators=5, discount=DISCOUNT, predictive=predictive, seed=9
     )
     labels = [0, 1, 2]

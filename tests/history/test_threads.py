@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 from reference.arrays import Array
 
 N, D = 400, 3
@@ -37,15 +37,15 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
     model.fit(*rows(slice(0, half)), ids=ids[:half], **first, **shared, **threads)
     seen.append(model.to_bytes())
     model.partial_fit(*rows(slice(half, N - 50)), ids=ids[half : N - 50])
-    model.settle(**threads)
+    model.flush(**threads)
     seen.append(model.digest().encode())
     model.forget(ids[10:60])
-    model.settle(**threads)
+    model.flush(**threads)
     seen.append(model.digest().encode())
     other = model.copy()
     other.fit(*rows(slice(N - 50, N)), ids=ids[N - 50 :], **first, **shared, **threads)
     model.merge(other)
-    model.settle(**threads)
+    model.flush(**threads)
     seen += [model.digest().encode(), model.to_bytes()]
     at = np.random.default_rng(1).uniform(-1.0, 2.0, size=(100, D))
     if labels:
@@ -69,7 +69,7 @@ def test_classification_does_not_depend_on_the_number_of_threads(predictive: str
     codes = np.clip(y * 3, 0, 2).astype(np.uint32)
     found = [
         history(
-            _boscage.MondrianClassifier(n_estimators=7, predictive=predictive, seed=3),
+            _core.MondrianClassifier(n_estimators=7, predictive=predictive, seed=3),
             x,
             codes,
             n_threads=n_threads,
@@ -88,7 +88,7 @@ def test_regression_does_not_depend_on_the_number_of_threads(
     x, y = data()
     found = [
         history(
-            _boscage.MondrianRegressor(
+            _core.MondrianRegressor(
                 n_estimators=7,
                 min_samples_split=5,
                 posterior=posterior,

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import boscage
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 from forests import rates_of, trees_of
 from reference.arrays import Array
 from reference.checks import check_boxes, check_links, check_times
@@ -40,21 +40,21 @@ def models() -> dict[str, Any]:
     shared: dict[str, Any] = {"low": np.zeros(D), "high": np.ones(D)}
     found: dict[str, Any] = {}
     for predictive in ("averaged", "realised"):
-        model = _boscage.MondrianClassifier(n_estimators=2, predictive=predictive, seed=1)
+        model = _core.MondrianClassifier(n_estimators=2, predictive=predictive, seed=1)
         codes = (y > 0).astype(np.uint32)
         model.fit(x, codes, ["no", "yes"], declared=["no", "yes", "perhaps"], **shared)
         found[f"classes, {predictive}"] = model
     for dtype in (np.float32, np.float64):
-        model = _boscage.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+        model = _core.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
         model.fit(x.astype(dtype), y, weights=np.array([1.0, 0.5]), **shared)
         model.predict(x.astype(dtype))
         found[f"numbers, {np.dtype(dtype).name}"] = model
-    mapped = _boscage.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+    mapped = _core.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
     linear = (np.empty(0), np.empty(0))
     bent = (np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.8, 1.0]))
     mapped.fit(x, y, maps=[bent, linear], **shared)
     found["numbers, mapped"] = mapped
-    together = _boscage.MondrianRegressor(
+    together = _core.MondrianRegressor(
         n_estimators=2, posterior="joint", noise="local", noise_variance=0.1, seed=1
     )
     together.fit(x, y, maps=[linear, bent], **shared)
@@ -79,7 +79,7 @@ def assert_refused_or_valid(kind: Any, blob: bytes) -> bool:
     except ValueError:
         return True
     at = np.random.default_rng(0).uniform(-1.0, 2.0, size=(5, model.n_features))
-    if isinstance(model, _boscage.MondrianClassifier):
+    if isinstance(model, _core.MondrianClassifier):
         proba = model.predict_proba(at)
         assert np.isfinite(proba).all()
         np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-9)
@@ -155,7 +155,7 @@ def test_maps_alone_need_the_second_version() -> None:
     model = models()["numbers, mapped"]
     blob = model.to_bytes()
     x, _ = rows(0)
-    again = _boscage.MondrianRegressor.from_bytes(blob)
+    again = _core.MondrianRegressor.from_bytes(blob)
     assert again.maps is not None
     np.testing.assert_array_equal(again.maps[0][1], [0.0, 0.8, 1.0])
     at = np.vstack([x, 3.0 * x - 1.0])
@@ -212,13 +212,13 @@ def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> Non
     """Whatever stands in a file of BART, it does not crash, nor do chains that go on from there."""
     x, y = rows(0)
     sizes: dict[str, Any] = {"n_trees": 3, "n_chains": 2, "n_burn": 2, "seed": 1, "sparse": sparse}
-    half, all_of_it = (_boscage.BartSettings(n_draws=n, **sizes) for n in (2, 3))
+    half, all_of_it = (_core.BartSettings(n_draws=n, **sizes) for n in (2, 3))
     if n_classes:
-        kind: Any = _boscage.BartClassifier
+        kind: Any = _core.BartClassifier
         data: tuple[Any, ...] = (x, (np.arange(25) % n_classes).astype(np.uint32))
         data += (["a", "b", "c"][:n_classes],)
     else:
-        kind, data = _boscage.BartRegressor, (x, y)
+        kind, data = _core.BartRegressor, (x, y)
     blob = kind.fit(*data, half).to_bytes()
     once = kind.fit(*data, all_of_it).to_bytes()
     refused, gone_on = 0, 0
@@ -240,7 +240,7 @@ def test_noise_is_refused() -> None:
     blob = models()[MODELS[0]].to_bytes()
     for _ in range(500):
         noise = rng.bytes(int(rng.integers(400)))
-        for kind in (_boscage.MondrianClassifier, _boscage.MondrianRegressor):
+        for kind in (_core.MondrianClassifier, _core.MondrianRegressor):
             for b in (noise, blob[:16] + noise):
                 with pytest.raises(ValueError, match=r".+"):
                     kind.from_bytes(b)
@@ -249,9 +249,9 @@ def test_noise_is_refused() -> None:
 def test_the_wrong_kind_of_model_is_refused_by_name(tmp_path: Path) -> None:
     found = models()
     with pytest.raises(ValueError, match=r"(?i)classif"):
-        _boscage.MondrianRegressor.from_bytes(found[MODELS[0]].to_bytes())
+        _core.MondrianRegressor.from_bytes(found[MODELS[0]].to_bytes())
     with pytest.raises(ValueError, match=r"(?i)regress"):
-        _boscage.MondrianClassifier.from_bytes(found[MODELS[2]].to_bytes())
+        _core.MondrianClassifier.from_bytes(found[MODELS[2]].to_bytes())
     x, y = rows(0)
     MondrianForestRegressor(2).fit(x, y).save(tmp_path / "model")
     with pytest.raises((ValueError, TypeError)):
@@ -296,7 +296,7 @@ def _small_process(what: str, name: str, path: str) -> None:
     import resource
 
     blob = Path(path).read_bytes()
-    kind = _boscage.MondrianClassifier if "classes" in name else _boscage.MondrianRegressor
+    kind = _core.MondrianClassifier if "classes" in name else _core.MondrianRegressor
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + 2**30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import boscage
-from boscage import MondrianForestRegressor, _boscage
+from boscage import MondrianForestRegressor, _core
 
 SAVE_ON_A_FULL_DISK = """
 import resource, sys
@@ -72,6 +72,6 @@ def test_part_files_of_killed_saves_are_swept_up(path: Path) -> None:
 
 
 def test_every_kind_of_model_has_one_class() -> None:
-    kinds = _boscage.model_kinds()
+    kinds = _core.model_kinds()
     assert {name: kind.kind for name, (_, kind) in kinds.items()} == {name: name for name in kinds}
     assert len({words for words, _ in kinds.values()}) == len(kinds) == 6

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 from forests import rates_of, trees_of
 from reference import law
 from reference.arrays import Array, Tree, is_leaf, rows_of_nodes
@@ -172,7 +172,7 @@ def test_seeds_and_trees_are_independent_of_each_other() -> None:
     wait = np.empty((n_seeds, n_trees, 2))
     location = np.empty((n_seeds, n_trees))
     for seed in range(n_seeds):
-        model = _boscage.MondrianClassifier(n_estimators=n_trees, seed=seed)
+        model = _core.MondrianClassifier(n_estimators=n_trees, seed=seed)
         model.fit(points, labels, list(range(5)), declared=None, low=np.zeros(2), high=np.ones(2))
         u = law.uniforms(rng, trees_of(model), points, labels, rates=np.ones(2), pausing=pausing)
         for m in range(n_trees):

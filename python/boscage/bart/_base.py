@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from boscage import _boscage, _validation
+from boscage import _core, _validation
 from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
@@ -117,7 +117,7 @@ class Bart(PosteriorSampler):
     def _as_settings(cls, value: Any) -> Kernels:
         return as_kernels(value)
 
-    def _compile_settings(self, seed: int) -> _boscage.BartSettings:
+    def _compile_settings(self, seed: int) -> _core.BartSettings:
         if self._continues():
             # A chain continues with its own random numbers.
             seed = self._model.seed
@@ -126,7 +126,7 @@ class Bart(PosteriorSampler):
             name: _validation.check_count(name, getattr(self, name), 0 if name == "n_burn" else 1)
             for name in ("n_trees", "n_chains", "n_burn", "n_draws", "thin")
         }
-        return _boscage.BartSettings(
+        return _core.BartSettings(
             **counts,
             **as_kernels(self.kernels)._compile(),
             alpha_s=_validation.check_positive("alpha_s", self.alpha_s),

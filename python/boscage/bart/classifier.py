@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
 from boscage.bart.kernels import Kernels
 
 
-@persistence.register(_boscage.BartClassifier)
+@persistence.register(_core.BartClassifier)
 class BARTClassifier(ProbabilisticClassifier, Bart):
     """The posterior over sums of trees for classification, by Markov chains (Algorithm 4.1).
 
@@ -114,7 +114,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     ['low', 'high']
     """
 
-    _model: _boscage.BartClassifier
+    _model: _core.BartClassifier
     _drawn_name: ClassVar[str] = "proba"
 
     def __init__(
@@ -153,8 +153,8 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self.verbose = verbose
 
     def _sample(
-        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
-    ) -> _boscage.BartClassifier:
+        self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
+    ) -> _core.BartClassifier:
         codes, labels = _validation.encode(target, [])
         if len(labels) < 2:
             raise ValueError("y must have more than one class, found one class")
@@ -163,7 +163,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
             raise ValueError(
                 f"warm_start must continue with the same classes, {start.classes()}, found {labels}"
             )
-        return _boscage.BartClassifier.fit(rows, codes, labels, settings, **options)
+        return _core.BartClassifier.fit(rows, codes, labels, settings, **options)
 
     # -- prediction -------------------------------------------------------------------------------
 

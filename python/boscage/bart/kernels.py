@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from boscage import _boscage, _validation
+from boscage import _core, _validation
 from boscage._settings import Settings
 
 __all__ = ["Kernels"]
 
-KERNELS = tuple(_boscage.bart_kernels(1))
+KERNELS = tuple(_core.bart_kernels(1))
 """The kernels' names, from the compiled module's table."""
 
 

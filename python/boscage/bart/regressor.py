@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.stats import norm
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
@@ -17,7 +17,7 @@ from boscage.bart.kernels import Kernels
 from boscage.distributions import GaussianMixture
 
 
-@persistence.register(_boscage.BartRegressor)
+@persistence.register(_core.BartRegressor)
 class BARTRegressor(DistributionalRegressor, Bart):
     """The posterior over sums of trees for regression, by Markov chains (Algorithm 4.1).
 
@@ -127,7 +127,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
     True
     """
 
-    _model: _boscage.BartRegressor
+    _model: _core.BartRegressor
     _drawn_name: ClassVar[str] = "f"
 
     def __init__(
@@ -183,8 +183,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
         return prior
 
     def _sample(
-        self, rows: Rows, target: AnyArray, settings: _boscage.BartSettings, options: dict[str, Any]
-    ) -> _boscage.BartRegressor:
+        self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
+    ) -> _core.BartRegressor:
         if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
             warnings.warn(
                 f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
@@ -192,7 +192,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
                 UserWarning,
                 stacklevel=4,
             )
-        return _boscage.BartRegressor.fit(rows, target, settings, **options)
+        return _core.BartRegressor.fit(rows, target, settings, **options)
 
     # -- prediction -------------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
 
 
-@persistence.register(_boscage.BayesianTreeClassifier)
+@persistence.register(_core.BayesianTreeClassifier)
 class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     """The posterior over decision trees for classification.
 
@@ -104,7 +104,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     True
     """
 
-    _model: _boscage.BayesianTreeClassifier
+    _model: _core.BayesianTreeClassifier
 
     def __init__(
         self,
@@ -127,10 +127,10 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
 
     def _sample(
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
-    ) -> _boscage.BayesianTreeClassifier:
+    ) -> _core.BayesianTreeClassifier:
         alpha = _validation.check_positive("alpha", self.alpha)
         codes, labels = _validation.encode(target, [])
-        return _boscage.BayesianTreeClassifier.fit(
+        return _core.BayesianTreeClassifier.fit(
             rows, codes, labels, settings, alpha=alpha, **self._tree_prior(), **options
         )
 
@@ -138,7 +138,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         return {"counts": values.astype(np.int64)}
 
     @classmethod
-    def _params_of(cls, model: _boscage.BayesianTreeClassifier) -> dict[str, Any]:
+    def _params_of(cls, model: _core.BayesianTreeClassifier) -> dict[str, Any]:
         return super()._params_of(model) | {"alpha": model.alpha}
 
     def _predict_proba(self, X: Any) -> FloatArray:

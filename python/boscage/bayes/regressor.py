@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
@@ -17,7 +17,7 @@ _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
 _VALUES = ("df", "location", "scale", "target_mean", "target_variance")
 
 
-@persistence.register(_boscage.BayesianTreeRegressor)
+@persistence.register(_core.BayesianTreeRegressor)
 class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     """The posterior over decision trees for regression.
 
@@ -117,7 +117,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     True
     """
 
-    _model: _boscage.BayesianTreeRegressor
+    _model: _core.BayesianTreeRegressor
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
 
     def _sample(
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
-    ) -> _boscage.BayesianTreeRegressor:
+    ) -> _core.BayesianTreeRegressor:
         options["kappa"] = _validation.check_positive("kappa", self.kappa)
         options["shape"] = _validation.check_positive("shape", self.shape)
         options["noise"] = _validation.check_positive("noise_share", self.noise_share)
@@ -156,7 +156,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
             options["scale"] = _validation.check_positive("scale", self.scale)
         if self.prior_mean is not None:
             options["prior_mean"] = _validation.check_real("prior_mean", self.prior_mean)
-        return _boscage.BayesianTreeRegressor.fit(
+        return _core.BayesianTreeRegressor.fit(
             rows, target, settings, **self._tree_prior(), **options
         )
 
@@ -164,7 +164,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
         return dict(zip(_VALUES, values.T.copy(), strict=True))
 
     @classmethod
-    def _params_of(cls, model: _boscage.BayesianTreeRegressor) -> dict[str, Any]:
+    def _params_of(cls, model: _core.BayesianTreeRegressor) -> dict[str, Any]:
         leaf_prior = dict(zip(_LEAF_PRIOR, model.leaf_prior, strict=True))
         return super()._params_of(model) | leaf_prior
 

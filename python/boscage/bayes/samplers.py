@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal
 
-from boscage import _boscage, _validation
+from boscage import _core, _validation
 from boscage._settings import Settings
 
 __all__ = ["MCMC", "SMC"]
@@ -15,7 +15,7 @@ class Sampler(Settings):
     """Base of the samplers. Not for direct use."""
 
     @abstractmethod
-    def _compile(self, seed: int) -> _boscage.SmcSettings | _boscage.McmcSettings:
+    def _compile(self, seed: int) -> _core.SmcSettings | _core.McmcSettings:
         """The settings, checked, as the compiled module takes them."""
 
 
@@ -94,7 +94,7 @@ class SMC(Sampler):
         self.max_stages = max_stages
         self.island_weights = island_weights
 
-    def _compile(self, seed: int) -> _boscage.SmcSettings:
+    def _compile(self, seed: int) -> _core.SmcSettings:
         max_features = self.max_features
         if max_features is not None:
             max_features = _validation.check_count("max_features", max_features, 1)
@@ -103,11 +103,11 @@ class SMC(Sampler):
                     "max_features needs proposal='optimal' or proposal='exploring', "
                     f"found {self.proposal!r}"
                 )
-        return _boscage.SmcSettings(
+        return _core.SmcSettings(
             n_particles=_validation.check_count("n_particles", self.n_particles, 1),
             n_islands=_validation.check_count("n_islands", self.n_islands, 1),
             proposal=_validation.check_word("proposal", self.proposal),
-            n_dimensions=max_features,
+            max_features=max_features,
             expansion=_validation.check_word("expansion", self.expansion),
             candidate_order=_validation.check_word("candidate_order", self.candidate_order),
             resampling=_validation.check_word("resampling", self.resampling),
@@ -166,8 +166,8 @@ class MCMC(Sampler):
         self.thin = thin
         self.moves = moves
 
-    def _compile(self, seed: int) -> _boscage.McmcSettings:
-        return _boscage.McmcSettings(
+    def _compile(self, seed: int) -> _core.McmcSettings:
+        return _core.McmcSettings(
             n_chains=_validation.check_count("n_chains", self.n_chains, 1),
             n_burn=_validation.check_count("n_burn", self.n_burn, 0),
             n_draws=_validation.check_count("n_draws", self.n_draws, 1),

@@ -358,9 +358,9 @@ class MondrianForest(Estimator):
         return model
 
     def _flush(self, model: Any) -> None:
-        if not model.is_settled:
+        if not model.is_flushed:
             with self._progress("updating trees") as progress:
-                model.settle(n_threads=self._n_threads(), progress=progress)
+                model.flush(n_threads=self._n_threads(), progress=progress)
 
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         self._require_rows()

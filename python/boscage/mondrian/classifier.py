@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._base import MondrianForest
@@ -22,7 +22,7 @@ _MAX_LEFT_OUT = 1000
 """The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
-@persistence.register(_boscage.MondrianClassifier)
+@persistence.register(_core.MondrianClassifier)
 class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     """A Mondrian forest for classification, in batch and online.
 
@@ -111,7 +111,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {"discount"}
 
-    _model: _boscage.MondrianClassifier
+    _model: _core.MondrianClassifier
 
     def __init__(
         self,
@@ -205,15 +205,15 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             ),
         }
 
-    def _new_model(self, settings: dict[str, Any], seed: int) -> _boscage.MondrianClassifier:
-        return _boscage.MondrianClassifier(**settings, seed=seed)
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
+        return _core.MondrianClassifier(**settings, seed=seed)
 
     @classmethod
-    def _params_of(cls, model: _boscage.MondrianClassifier) -> dict[str, Any]:
+    def _params_of(cls, model: _core.MondrianClassifier) -> dict[str, Any]:
         return {"discount": model.discount}
 
     def _encode(
-        self, y: AnyArray, classes: Any, model: _boscage.MondrianClassifier | None
+        self, y: AnyArray, classes: Any, model: _core.MondrianClassifier | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         known = [] if model is None else model.classes()
         declared = None
@@ -231,7 +231,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         return learn_rates(X, y, **options)
 
     def _select_discount(
-        self, model: _boscage.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int
+        self, model: _core.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int
     ) -> None:
         """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
         if self.discount != "loo" or model.n_rows < 2:
@@ -250,7 +250,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
         model.set_discount(_DISCOUNTS[int(np.argmax(score))])
 
-    def _apply_changes(self, model: _boscage.MondrianClassifier) -> None:
+    def _apply_changes(self, model: _core.MondrianClassifier) -> None:
         super()._apply_changes(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)

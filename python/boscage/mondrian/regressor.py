@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage import _boscage, _validation, persistence
+from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
@@ -17,7 +17,7 @@ from boscage.mondrian.feature_rates import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 
-@persistence.register(_boscage.MondrianRegressor)
+@persistence.register(_core.MondrianRegressor)
 class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     """A Mondrian forest for regression, in batch and online, that predicts distributions.
 
@@ -117,7 +117,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     True
     """
 
-    _model: _boscage.MondrianRegressor
+    _model: _core.MondrianRegressor
 
     def __init__(
         self,
@@ -216,11 +216,11 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             ),
         }
 
-    def _new_model(self, settings: dict[str, Any], seed: int) -> _boscage.MondrianRegressor:
-        return _boscage.MondrianRegressor(**settings, seed=seed)
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
+        return _core.MondrianRegressor(**settings, seed=seed)
 
     @classmethod
-    def _params_of(cls, model: _boscage.MondrianRegressor) -> dict[str, Any]:
+    def _params_of(cls, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {
             "posterior": model.posterior,
             "hyperparameters": model.rule,
@@ -243,7 +243,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
         return learn_rates_and_maps(X, y, **options)
 
-    def _export(self, model: _boscage.MondrianRegressor) -> list[dict[str, Any]]:
+    def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())
 
     # -- prediction -------------------------------------------------------------------------------

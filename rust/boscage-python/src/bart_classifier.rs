@@ -11,7 +11,7 @@ use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 
 /// A fitted posterior over sums of trees for classes.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct BartClassifier(boscage::BartClassifier);
 

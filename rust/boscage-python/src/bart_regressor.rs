@@ -9,7 +9,7 @@ use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 
 /// A fitted posterior over sums of trees for numbers.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct BartRegressor(boscage::BartRegressor);
 

@@ -14,7 +14,7 @@ use crate::settings::option;
 use crate::trees::structure;
 
 /// Priors and sampler of BART.
-#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[pyclass(module = "boscage._core", frozen, from_py_object)]
 #[derive(Clone)]
 pub(crate) struct BartSettings(pub(crate) boscage::BartSettings);
 

@@ -12,7 +12,7 @@ use crate::gate;
 use crate::methods::{bayes_methods, file_methods, only_a_model};
 
 /// A fitted posterior over trees for classes.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct BayesianTreeClassifier(boscage::BayesianTreeClassifier);
 

@@ -11,7 +11,7 @@ use crate::gate;
 use crate::methods::{bayes_methods, file_methods, only_a_model};
 
 /// A fitted posterior over trees for numbers.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct BayesianTreeRegressor(boscage::BayesianTreeRegressor);
 

@@ -13,19 +13,19 @@ use crate::settings::option;
 use crate::trees::structure;
 
 /// Settings of Sequential Monte Carlo.
-#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[pyclass(module = "boscage._core", frozen, from_py_object)]
 #[derive(Clone)]
 pub(crate) struct SmcSettings(boscage::SmcSettings);
 
 #[pymethods]
 impl SmcSettings {
     #[new]
-    #[pyo3(signature = (*, n_particles=10, n_islands=5, proposal="optimal", n_dimensions=None, expansion="node", candidate_order="breadth_first", resampling="systematic", ess_threshold=0.5, max_stages=5000, island_weights="uniform", seed=0))]
+    #[pyo3(signature = (*, n_particles=10, n_islands=5, proposal="optimal", max_features=None, expansion="node", candidate_order="breadth_first", resampling="systematic", ess_threshold=0.5, max_stages=5000, island_weights="uniform", seed=0))]
     fn new(
         n_particles: usize,
         n_islands: usize,
         proposal: &str,
-        n_dimensions: Option<usize>,
+        max_features: Option<usize>,
         expansion: &str,
         candidate_order: &str,
         resampling: &str,
@@ -37,7 +37,7 @@ impl SmcSettings {
         let settings = boscage::SmcSettings {
             n_particles,
             n_islands,
-            proposal: self::proposal(proposal, n_dimensions)?,
+            proposal: self::proposal(proposal, max_features)?,
             expansion: option("expansion", expansion, &EXPANSION)?,
             candidate_order: option("candidate_order", candidate_order, &ORDER)?,
             resampling: option("resampling", resampling, &RESAMPLING)?,
@@ -65,23 +65,23 @@ const RESAMPLING: [(&str, Resampling); 4] = [
 const ISLANDS: [(&str, IslandWeights); 2] =
     [("uniform", IslandWeights::Uniform), ("evidence", IslandWeights::Evidence)];
 
-fn proposal(name: &str, n_dimensions: Option<usize>) -> PyResult<Proposal> {
+fn proposal(name: &str, max_features: Option<usize>) -> PyResult<Proposal> {
     const NAMES: [(&str, Proposal); 4] = [
         ("prior", Proposal::Prior),
         ("empirical", Proposal::Empirical),
         ("optimal", Proposal::Optimal),
         ("exploring", Proposal::Exploring(usize::MAX)),
     ];
-    match (option("proposal", name, &NAMES)?, n_dimensions) {
+    match (option("proposal", name, &NAMES)?, max_features) {
         (proposal, None) => Ok(proposal),
         (Proposal::Optimal, Some(n)) => Ok(Proposal::OptimalSubset(n)),
         (Proposal::Exploring(_), Some(n)) => Ok(Proposal::Exploring(n)),
-        _ => Err(PyValueError::new_err("n_dimensions is for the optimal and the exploring proposal")),
+        _ => Err(PyValueError::new_err("max_features is for the optimal and the exploring proposal")),
     }
 }
 
 /// Settings of Markov chain Monte Carlo.
-#[pyclass(module = "boscage._boscage", frozen, from_py_object)]
+#[pyclass(module = "boscage._core", frozen, from_py_object)]
 #[derive(Clone)]
 pub(crate) struct McmcSettings(boscage::McmcSettings);
 

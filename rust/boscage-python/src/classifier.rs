@@ -13,7 +13,7 @@ use crate::settings::{domain, predictive};
 use crate::{gate, trees};
 
 /// A Mondrian forest classifier: settings, and after `fit` the forest.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct MondrianClassifier {
     settings: MondrianSettings,

@@ -48,7 +48,7 @@ model_classes! {
 
 /// The compiled core of boscage.
 #[pymodule]
-fn _boscage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     add_model_classes(module)?;
     module.add_class::<bart_settings::BartSettings>()?;

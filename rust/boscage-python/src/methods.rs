@@ -92,7 +92,7 @@ macro_rules! forest_methods {
 
             /// Applies pending insertions and removals.
             #[pyo3(signature = (*, n_threads=1, progress=None))]
-            fn settle(
+            fn flush(
                 &self,
                 py: Python<'_>,
                 n_threads: usize,
@@ -104,7 +104,7 @@ macro_rules! forest_methods {
             }
 
             #[getter]
-            fn is_settled(&self) -> PyResult<bool> {
+            fn is_flushed(&self) -> PyResult<bool> {
                 Ok(self.model()?.is_flushed())
             }
 

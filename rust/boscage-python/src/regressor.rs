@@ -15,7 +15,7 @@ use crate::{axes, gate, trees};
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// A Mondrian forest regressor: settings, and after `fit` the forest.
-#[pyclass(module = "boscage._boscage")]
+#[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct MondrianRegressor {
     settings: MondrianSettings,

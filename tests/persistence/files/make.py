@@ -36,7 +36,7 @@ from boscage import (
     BayesianTreeRegressor,
     MondrianForestClassifier,
     MondrianForestRegressor,
-    _boscage,
+    _core,
 )
 from golden import describe
 from stored import N_FEATURES, Data, continued, settings_of
@@ -101,7 +101,7 @@ def without_notes(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
 def fixed_hyperparameters(data: Data) -> Any:
     """Return a regressor whose hyperparameters are all given, which Python does not offer."""
-    model = _boscage.MondrianRegressor(
+    model = _core.MondrianRegressor(
         n_estimators=3, mu=0.5, gamma1=1.0, gamma2=2.0, noise_variance=0.05, seed=7
     )
     model.fit(data.x, data.y, low=np.zeros(N_FEATURES), high=np.ones(N_FEATURES))

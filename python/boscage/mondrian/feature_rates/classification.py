@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boscage import _boscage
+from boscage import _core
 from boscage._types import AnyArray, FloatArray, Label, Rows
 from boscage.mondrian.feature_rates._shared import (
     PILOT_STREAM,
@@ -38,7 +38,7 @@ def learn_rates(
     n_threads: int,
 ) -> LearnedRates:
     """Rates of the features of ``X``; ``y`` holds class codes."""
-    importances, rates = _boscage.pilot_rates(
+    importances, rates = _core.pilot_rates(
         X,
         np.ascontiguousarray(y, dtype=np.float64),
         classification=True,
@@ -96,7 +96,7 @@ def _trial(
     """
     classes, codes = np.unique(y, return_inverse=True)
     labels: list[Label] = [int(value) for value in classes]
-    forest = _boscage.MondrianClassifier(
+    forest = _core.MondrianClassifier(
         n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
     )
     # Classes are declared, so that one keeps its column while its only row is left out.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boscage import _boscage
+from boscage import _core
 from boscage._types import FloatArray, IntArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._shared import (
@@ -52,7 +52,7 @@ def learn_rates_and_maps(
     n_held = min(HELD_OUT, len(X) // 2)
 
     def proposals(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
-        return _boscage.learn_axes(
+        return _core.learn_axes(
             X[rows],
             y[rows],
             low,
@@ -110,7 +110,7 @@ def _trial(
     density alone has several modes, some of them with far worse means. The noise is global, as that
     of leave-one-out predictions always is.
     """
-    forest = _boscage.MondrianRegressor(
+    forest = _core.MondrianRegressor(
         n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
     )
     forest.fit(X, y, low=low, high=high, weights=weights, maps=maps, n_threads=n_threads)
