@@ -89,7 +89,8 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
     given = [
         *["--lifetime", "3", "--min-samples-split", "4", "--predictive", "realised"],
         *["--window-size", "50", "--random-state", "7", "--noise", "local"],
-        *["--feature-range", "-0.2", "0.2", "--posterior", "fast", "--n-estimators", "3"],
+        *["--feature-range", "-0.2", "0.2", "--posterior", "joint", "--n-estimators", "3"],
+        *["--prior-scale", "2"],
     ]
     run("fit", "diabetes_train.csv", "-t", "progression", "-o", "m", *given, "--n-jobs", "1")
     settings = boscage.load("m").get_params()
@@ -99,7 +100,8 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
     assert settings["window_size"] == 50
     assert settings["random_state"] == 7
     assert settings["noise"] == "local"
-    assert settings["posterior"] == "fast"
+    assert settings["posterior"] == "joint"
+    assert settings["prior_scale"] == 2.0
     assert settings["n_estimators"] == 3
     assert boscage.load("m").n_rows_ == 50
 

@@ -31,7 +31,8 @@ Y = (X[:, 0] > 0).astype(int)
         MondrianForestClassifier(10, predictive="realised"),
         MondrianForestClassifier(10, discount="loo", feature_weights="learned", window_size=1000),
         MondrianForestRegressor(),
-        MondrianForestRegressor(10, posterior="fast", hyperparameters="heuristic"),
+        MondrianForestRegressor(10, posterior="fast"),
+        MondrianForestRegressor(10, hyperparameters="heuristic", prior_scale=None),
         MondrianForestRegressor(10, noise="local", feature_weights="learned", window_size=1000),
     ]
 )

@@ -18,6 +18,8 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(200, 2))
 Y = np.sin(6.0 * X[:, 0]) + 0.2 * RNG.normal(size=200)
 
+GIVEN = {"mu": 0.0, "gamma1": 1.0, "gamma2": 1.0, "noise_variance": 0.1}
+
 
 def make(**params: Any) -> MondrianForestRegressor:
     return MondrianForestRegressor(
@@ -26,8 +28,16 @@ def make(**params: Any) -> MondrianForestRegressor:
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-@pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
-@pytest.mark.parametrize("noise", ["global", "local"])
+@pytest.mark.parametrize(
+    ("posterior", "noise"),
+    [
+        ("exact", "global"),
+        ("exact", "local"),
+        ("fast", "global"),
+        ("joint", "global"),
+        ("joint", "local"),
+    ],
+)
 def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) -> None:
     model = make(predictive=predictive, posterior=posterior, noise=noise).fit(X, Y)
     rows = np.vstack((X[:20], [[2.0, -1.0]]))
@@ -90,7 +100,9 @@ def test_leave_one_out_is_a_forest_without_the_row(posterior: Any) -> None:
 def test_hyperparameters_and_marginal_likelihood() -> None:
     model = make().fit(X, Y)
     chosen = model.hyperparameters_
-    assert set(chosen) == {"mu", "gamma1", "gamma2", "noise_variance"}
+    assert set(chosen) == {
+        *("mu", "gamma1", "gamma2", "noise_variance", "coarse_variance", "coarse_rate")
+    }
     assert all(isinstance(value, float) for value in chosen.values())
     assert 0.01 < chosen["noise_variance"] < 0.5
     heuristic = make(hyperparameters="heuristic").fit(X, Y)
@@ -102,10 +114,11 @@ def test_hyperparameters_and_marginal_likelihood() -> None:
 
 def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
-        "posterior": "fast",
+        "posterior": "joint",
         "hyperparameters": "heuristic",
         "noise": "local",
         "noise_variance": 0.25,
+        "prior_scale": 1.5,
     }
     make(**settings).fit(X, Y).save(tmp_path / "m")
     params = MondrianForestRegressor.load(tmp_path / "m").get_params()
@@ -116,7 +129,19 @@ def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
     ("params", "message"),
     [
         ({"posterior": "slow"}, "'exact', 'fast', 'joint', found 'slow'"),
-        ({"hyperparameters": {}}, "'ml', 'heuristic'"),
+        ({"hyperparameters": {}}, "needs mu, gamma1, gamma2 and noise_variance"),
+        ({"hyperparameters": "aic"}, "'ml', 'heuristic'"),
+        ({"hyperparameters": {"mu": 0.0, "nu": 1.0}}, r"missing: \['gamma1'.*unknown: \['nu'\]"),
+        ({"hyperparameters": GIVEN | {"coarse_variance": -1.0}}, "coarse_variance"),
+        ({"hyperparameters": GIVEN | {"coarse_rate": 0.0}}, "coarse_rate"),
+        ({"hyperparameters": GIVEN, "noise_variance": 1.0}, "noise_variance cannot be given"),
+        ({"prior_scale": 0.5}, "prior_scale must be at least 1"),
+        ({"prior_scale": np.inf}, "prior_scale must be finite"),
+        ({"posterior": "fast", "noise": "local"}, "posterior='fast'.* noise: leave it at 'global'"),
+        ({"posterior": "fast", "hyperparameters": "ml"}, "does not use hyperparameters"),
+        ({"posterior": "fast", "hyperparameters": GIVEN}, "does not use hyperparameters"),
+        ({"posterior": "fast", "prior_scale": 2.0}, "does not use prior_scale"),
+        ({"posterior": "fast", "prior_scale": None}, "does not use prior_scale"),
         ({"noise": None}, "'global', 'local'"),
         ({"noise_variance": 0.0}, "noise_variance must be finite and > 0"),
         ({"noise_variance": np.inf}, "noise_variance must be finite and > 0"),

@@ -104,7 +104,8 @@ def forests() -> Iterator[tuple[str, Case]]:
         "joint-min-samples": {"posterior": "joint", "min_samples_split": 6, "lifetime": 3.0},
         "joint-maps": {"posterior": "joint", "feature_maps": BENT, "feature_range": (0.0, 1.0)},
     }
-    for posterior in ("exact", "fast", "joint"):
+    regressors["fast-loo-global"] = {"posterior": "fast"}
+    for posterior in ("exact", "joint"):
         for rule in ("loo", "ml", "heuristic"):
             for noise in ("global", "local"):
                 regressors[f"{posterior}-{rule}-{noise}"] = {

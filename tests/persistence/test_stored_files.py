@@ -78,6 +78,7 @@ def test_every_kind_is_stored_in_every_version_so_far() -> None:
         ("MondrianForestClassifier", 2),
         ("MondrianForestRegressor", 1),
         ("MondrianForestRegressor", 2),
+        ("MondrianForestRegressor", 4),
         ("BayesianTreeClassifier", 1),
         ("BayesianTreeRegressor", 1),
         ("BARTClassifier", 1),

@@ -242,6 +242,13 @@ MODELS: dict[str, Model] = {
                 _POSITIVE,
                 only=REGRESSION,
             ),
+            Option(
+                "prior_scale",
+                "SCALE",
+                "standard deviation far from all rows, in units of the targets' (default: 1)",
+                _POSITIVE,
+                only=REGRESSION,
+            ),
         ),
     ),
     "bayes-tree": Model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -37,13 +38,19 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         A node with fewer rows is not split.
     posterior : {"exact", "fast", "joint"}, default="exact"
         "exact" is Gaussian belief propagation in each tree (section 6.3.1). "fast" takes each
-        node's empirical mean and variance instead (section 6.3.3). "joint" fits the sum of all
+        node's empirical mean and variance instead (section 6.3.3); it has no ``hyperparameters``,
+        no local ``noise`` and no ``prior_scale``, and `fit` refuses values of these that are not
+        the defaults. "joint" fits the sum of all
         trees to the targets and takes the variance within trees from "exact"; it is more accurate,
         especially for smooth targets and few rows, but slower to fit.
-    hyperparameters : {"loo", "ml", "heuristic"}, default="loo"
+    hyperparameters : {"loo", "ml", "heuristic"} or dict, default="loo"
         How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
-        judges all trees together, as they predict, and is the most accurate.
+        judges all trees together, as they predict, and is the most accurate. A dict, such as
+        another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
+        ``gamma2``, ``noise_variance``, and optionally ``coarse_variance`` and ``coarse_rate``
+        (without these the prior of the thesis). With ``posterior="exact"`` and ``noise="global"``
+        a forest's own hyperparameters give its predictions again.
     noise : {"global", "local"}, default="global"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
         the tree like the means. "local" scales the whole variance of a node and does not change
@@ -51,6 +58,13 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         greater noise variance; leave-one-out predictions choose the share and the variance.
     noise_variance : float, default=None
         Variance of the noise if it is known; None estimates it.
+    prior_scale : float or None, default=1.0
+        Standard deviation of predictions far from all rows, in units of the standard deviation of
+        the targets; at least 1. What a rule for ``hyperparameters`` finds inside the data says
+        little about how far targets range elsewhere. So a second, coarse part of the prior adds
+        what its choice lacks, and a prior that is wider is narrowed. (Noise of a given
+        ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
+        as in the thesis. Without effect if ``hyperparameters`` is a dict.
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
         "realised" follows each tree's own cuts and needs much less memory.
@@ -80,7 +94,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     Attributes
     ----------
     hyperparameters_ : dict
-        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use.
+        ``mu``, ``gamma1``, ``gamma2``, ``noise_variance``, ``coarse_variance`` and
+        ``coarse_rate`` in use.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -126,9 +141,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         lifetime: float = math.inf,
         min_samples_split: int = 2,
         posterior: Literal["exact", "fast", "joint"] = "exact",
-        hyperparameters: Literal["loo", "ml", "heuristic"] = "loo",
+        hyperparameters: Literal["loo", "ml", "heuristic"] | Mapping[str, float] = "loo",
         noise: Literal["global", "local"] = "global",
         noise_variance: float | None = None,
+        prior_scale: float | None = 1.0,
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = None,
@@ -145,6 +161,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self.hyperparameters = hyperparameters
         self.noise = noise
         self.noise_variance = noise_variance
+        self.prior_scale = prior_scale
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
@@ -197,7 +214,12 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         noise_variance = self.noise_variance
         if noise_variance is not None:
             noise_variance = _validation.check_positive("noise_variance", noise_variance)
-        return {
+        prior_scale = self.prior_scale
+        if prior_scale is not None:
+            prior_scale = _validation.check_positive("prior_scale", prior_scale)
+            if prior_scale < 1.0:
+                raise ValueError(f"prior_scale must be at least 1, found {prior_scale}")
+        settings = {
             "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
             "min_samples_split": _validation.check_count(
@@ -206,17 +228,36 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "posterior": _validation.check_choice(
                 "posterior", self.posterior, ("exact", "fast", "joint")
             ),
-            "hyperparameters": _validation.check_choice(
-                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
-            ),
             "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
             "noise_variance": noise_variance,
+            "prior_scale": prior_scale,
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
         }
+        if isinstance(self.hyperparameters, Mapping):
+            if noise_variance is not None:
+                raise ValueError(
+                    "noise_variance cannot be given with a dict of hyperparameters, which holds it"
+                )
+            settings |= _check_hyperparameters(self.hyperparameters)
+        else:
+            settings["hyperparameters"] = _validation.check_choice(
+                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
+            )
+        return settings
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
+        if settings["posterior"] == "fast":
+            defaults = {"hyperparameters": "loo", "noise": "global", "prior_scale": 1.0}
+            for name, default in defaults.items():
+                found = getattr(self, name)
+                if found != default:
+                    raise ValueError(
+                        f"posterior='fast' takes each node's own mean and variance and does not use "
+                        f"{name}: leave it at {default!r} (found {found!r}), or choose "
+                        "posterior='exact'"
+                    )
         return _core.MondrianRegressor(**settings, seed=seed)
 
     @classmethod
@@ -226,8 +267,26 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "hyperparameters": model.rule,
             "noise": model.noise,
             "noise_variance": model.noise_variance,
+            # The fast posterior has none, and takes only the default.
+            "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
             "feature_maps": model.maps,
         }
+
+    def _metadata(self) -> dict[str, Any]:
+        given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
+        return super()._metadata() | ({"hyperparameters": "given"} if given else {})
+
+    @classmethod
+    def _from_model(
+        cls, model: _core.MondrianRegressor, metadata: dict[str, Any], n_jobs: int | None
+    ) -> MondrianForestRegressor:
+        forest = super()._from_model(model, metadata, n_jobs)
+        given = model.given_hyperparameters
+        if given is not None and metadata.get("hyperparameters") == "given":
+            forest.hyperparameters = given
+            forest.prior_scale = 1.0
+            forest._grown_with = forest.get_params(deep=False)
+        return forest
 
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
@@ -332,7 +391,13 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 
     @property
     def hyperparameters_(self) -> dict[str, float]:
-        """``mu``, ``gamma1``, ``gamma2`` and ``noise_variance`` in use (section 6.3)."""
+        """The scales of the hierarchy in use (section 6.3).
+
+        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and of the coarse part of the prior
+        (see ``prior_scale``) ``coarse_variance``, its variance at infinite depth, and
+        ``coarse_rate``: the prior variance between times 0 and ``t`` is ``gamma1 / 2 * tanh(gamma2
+        * t / 2) + coarse_variance * tanh(coarse_rate * t / 2)``.
+        """
         model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
         return chosen
@@ -351,3 +416,16 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             If the forest is not fitted.
         """
         return float(self._flushed().log_marginal_likelihood(n_threads=self._n_threads()))
+
+
+def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
+    """Hyperparameters that are all given, as arguments of the compiled model."""
+    needed = ("mu", "gamma1", "gamma2", "noise_variance")
+    names = {*needed, "coarse_variance", "coarse_rate"}
+    missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
+    if missing or unknown:
+        raise ValueError(
+            "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
+            f"coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
+        )
+    return {name: float(value) for name, value in given.items()}

@@ -1,6 +1,6 @@
 //! The regressor as a Python class.
 
-use boscage::{Batch, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
+use boscage::{Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -59,6 +59,17 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
     )
 }
 
+fn dictionary<'py>(py: Python<'py>, hyper: &Hyperparameters) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("mu", hyper.mu)?;
+    dict.set_item("gamma1", hyper.gamma1)?;
+    dict.set_item("gamma2", hyper.gamma2)?;
+    dict.set_item("noise_variance", hyper.noise_variance)?;
+    dict.set_item("coarse_variance", hyper.coarse.variance)?;
+    dict.set_item("coarse_rate", hyper.coarse.rate)?;
+    Ok(dict)
+}
+
 file_methods!(MondrianRegressor);
 forest_methods!(MondrianRegressor);
 
@@ -66,7 +77,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -80,13 +91,17 @@ impl MondrianRegressor {
         gamma1: Option<f64>,
         gamma2: Option<f64>,
         noise_variance: Option<f64>,
+        coarse_variance: f64,
+        coarse_rate: f64,
+        prior_scale: Option<f64>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
         let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
         settings.check().map_err(to_python)?;
         let given = match (mu, gamma1, gamma2, noise_variance) {
             (Some(mu), Some(gamma1), Some(gamma2), Some(noise_variance)) => {
-                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance })
+                let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
+                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse })
             }
             (None, None, None, _) => None,
             _ => {
@@ -101,6 +116,7 @@ impl MondrianRegressor {
             noise: settings::noise(noise)?,
             hyperparameters: given,
             noise_variance: if given.is_some() { None } else { noise_variance },
+            prior_scale,
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -188,13 +204,21 @@ impl MondrianRegressor {
     #[pyo3(signature = (*, n_threads=1))]
     fn hyperparameters<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyDict>> {
         let model = self.model()?;
-        let hyper = gate::run(py, n_threads, None, |run| model.hyperparameters(run))?;
-        let dict = PyDict::new(py);
-        dict.set_item("mu", hyper.mu)?;
-        dict.set_item("gamma1", hyper.gamma1)?;
-        dict.set_item("gamma2", hyper.gamma2)?;
-        dict.set_item("noise_variance", hyper.noise_variance)?;
-        Ok(dict)
+        dictionary(py, &gate::run(py, n_threads, None, |run| model.hyperparameters(run))?)
+    }
+
+    /// The hyperparameters, if they were given.
+    #[getter]
+    fn given_hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.regression.hyperparameters.map(|hyper| dictionary(py, &hyper)).transpose()
+    }
+
+    /// As given; none if it has no effect.
+    #[getter]
+    fn prior_scale(&self) -> Option<f64> {
+        self.model
+            .as_ref()
+            .map_or(self.regression.prior_scale, |model| model.regression_settings().prior_scale)
     }
 
     #[pyo3(signature = (*, n_threads=1))]

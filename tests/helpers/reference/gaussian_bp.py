@@ -1,7 +1,8 @@
 """The hierarchical Gaussian of section 6.3 by dense linear algebra on exported trees.
 
 mu_j is a random walk down the tree whose variance between times s and t is
-gamma_1 (sigma(gamma_2 t) - sigma(gamma_2 s)). So Cov(mu_i, mu_j) is the walk's variance at the
+gamma_1 (sigma(gamma_2 t) - sigma(gamma_2 s)), and with a coarse part of the prior beside it
+2 B (sigma(delta t) - sigma(delta s)). So Cov(mu_i, mu_j) is the walk's variance at the
 time of the lowest common ancestor of i and j, and all else follows by conditioning a joint normal.
 No message is ever passed.
 """
@@ -22,19 +23,25 @@ from .mondrian_boxes import branch_rate
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """mu_H, gamma_1, gamma_2 and sigma_y^2; the noise may also be one number a row."""
+    """mu_H, gamma_1, gamma_2, sigma_y^2 and the coarse B and delta.
+
+    The noise may also be one number a row.
+    """
 
     mu: float
     gamma1: float
     gamma2: float
     noise: float
+    coarse_variance: float = 0.0
+    coarse_rate: float = 1.0
 
 
 def walk(time: Array | float, hyper: Hyperparameters) -> Array:
     """Variance of the walk at ``time``, which starts from 0 at time 0."""
     time = np.asarray(time, dtype=np.float64)
     # sigma(a) - 1/2 = tanh(a / 2) / 2, without the cancellation
-    return np.asarray(hyper.gamma1 * 0.5 * np.tanh(0.5 * hyper.gamma2 * time))
+    coarse = hyper.coarse_variance * np.tanh(0.5 * hyper.coarse_rate * time)
+    return np.asarray(hyper.gamma1 * 0.5 * np.tanh(0.5 * hyper.gamma2 * time) + coarse)
 
 
 def prior_covariance(tree: Tree, hyper: Hyperparameters) -> Array:
@@ -46,6 +53,8 @@ def prior_covariance(tree: Tree, hyper: Hyperparameters) -> Array:
     time = tree["time"]
     above = np.array([parent_time(tree, j) for j in range(n)])
     phi = hyper.gamma1 * (expit(hyper.gamma2 * time) - expit(hyper.gamma2 * above))
+    delta = hyper.coarse_rate
+    phi += 2.0 * hyper.coarse_variance * (expit(delta * time) - expit(delta * above))
     return np.asarray(increments @ (phi[:, None] * increments.T))
 
 

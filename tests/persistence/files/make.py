@@ -45,6 +45,14 @@ FOLDER = Path(__file__).parent
 EXPECTED = FOLDER / "expected.json"
 CHECKSUM = 32
 BENT = [([0.0, 0.3, 1.0], [0.0, 0.8, 1.0]), ([], []), ([0.0, 0.5, 1.0], [0.0, 0.1, 1.0])]
+GIVEN = {
+    "mu": 0.5,
+    "gamma1": 1.0,
+    "gamma2": 2.0,
+    "noise_variance": 0.05,
+    "coarse_variance": 0.75,
+    "coarse_rate": 3.0,
+}
 UNIT: dict[str, Any] = {"feature_range": (0.0, 1.0)}
 
 # A recipe: what the data are, and the model that is fitted to them.
@@ -100,7 +108,7 @@ def without_notes(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
 
 def fixed_hyperparameters(data: Data) -> Any:
-    """Return a regressor whose hyperparameters are all given, which Python does not offer."""
+    """Return a regressor whose hyperparameters are given from Rust."""
     model = _core.MondrianRegressor(
         n_estimators=3, mu=0.5, gamma1=1.0, gamma2=2.0, noise_variance=0.05, seed=7
     )
@@ -196,8 +204,11 @@ def mondrian() -> dict[str, Recipe]:
         "regressor-named": (Data(named=True), forest(numbers)),
         "regressor-from-rust": (Data(), without_notes(numbers)),
         "regressor-fixed-hyperparameters": (wide, fixed_hyperparameters),
+        "regressor-given-hyperparameters": (wide, forest(numbers, hyperparameters=GIVEN)),
+        "regressor-prior-scale": (Data(), forest(numbers, prior_scale=2.5)),
+        "regressor-fast-loo-global": (Data(n=24), forest(numbers, posterior="fast", **UNIT)),
     }
-    for posterior in ("exact", "fast", "joint"):
+    for posterior in ("exact", "joint"):
         for rule in ("loo", "ml", "heuristic"):
             for noise in ("global", "local"):
                 found[f"regressor-{posterior}-{rule}-{noise}"] = (

@@ -14,8 +14,10 @@ pub(crate) const PLAIN: u32 = 1;
 pub(crate) const MAPS: u32 = 2;
 /// Version 1, with the counts of BART's steps by name.
 pub(crate) const STEP_COUNTS: u32 = 3;
+/// Version 2, with a flag before the maps, and the scale of a regressor's prior.
+pub(crate) const PRIOR: u32 = 4;
 /// The newest version.
-pub(crate) const NEWEST: u32 = STEP_COUNTS;
+pub(crate) const NEWEST: u32 = PRIOR;
 
 /// The bytes of a file that is being made.
 #[derive(Debug, Default)]

@@ -165,7 +165,7 @@ model_kinds! {
     1 MondrianClassifier "mondrian_classifier" "Mondrian forest classifier"
         (mondrian::read_classifier, mondrian::write_classifier, |model| mondrian::version(model.domain()));
     2 MondrianRegressor "mondrian_regressor" "Mondrian forest regressor"
-        (mondrian::read_regressor, mondrian::write_regressor, |model| mondrian::version(model.domain()));
+        (mondrian::read_regressor, mondrian::write_regressor, mondrian::regressor_version);
     3 BayesianTreeClassifier "bayesian_tree_classifier" "Bayesian tree classifier"
         (bayes::read_classifier, bayes::write_classifier, |_| PLAIN);
     4 BayesianTreeRegressor "bayesian_tree_regressor" "Bayesian tree regressor"

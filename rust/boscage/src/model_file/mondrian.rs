@@ -1,6 +1,6 @@
 //! The fields of Mondrian forests: settings, domain and rows. Trees are drawn again from these on reading.
 
-use super::format::{ITEM, MAPS, PLAIN, Place, Reader, Writer};
+use super::format::{ITEM, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
-use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 use crate::mondrian::tree::statistics::Statistics;
@@ -21,13 +21,23 @@ pub(super) fn version(domain: &Domain) -> u32 {
     if domain.maps().is_some() { MAPS } else { PLAIN }
 }
 
+/// The oldest version that can hold a regressor.
+pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
+    let settings = &model.posterior.settings;
+    if settings.prior_scale.is_some() || settings.coarse().is_some() {
+        PRIOR
+    } else {
+        version(model.domain())
+    }
+}
+
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
     writer.f64(model.posterior.discount);
     // Labels that only forgotten rows had are not written.
     let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.posterior.classes.declared(), Writer::label);
-    write_forest(writer, &model.forest, annotation);
+    write_forest(writer, &model.forest, version(model.domain()), annotation);
     for class in model.forest.targets_by_arrival() {
         writer.u32(codes[class as usize]);
     }
@@ -58,9 +68,15 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     writer.u8(settings.rule as u8);
     writer.u8(settings.noise as u8);
     let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
-    writer.list(fixed.as_ref().map_or(&[], <[f64; 4]>::as_slice), |writer, value| writer.f64(*value));
+    let coarse = settings.coarse().map(|coarse| [coarse.variance, coarse.rate]);
+    let fixed: Vec<f64> = fixed.into_iter().flatten().chain(coarse.into_iter().flatten()).collect();
+    writer.list(&fixed, |writer, value| writer.f64(*value));
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
-    write_forest(writer, &model.forest, annotation);
+    let version = regressor_version(model);
+    if version >= PRIOR {
+        writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
+    }
+    write_forest(writer, &model.forest, version, annotation);
     for y in model.forest.targets_by_arrival() {
         writer.f64(y);
     }
@@ -91,9 +107,19 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     let noise = reader.choice("noise", &[Noise::Global, Noise::Local])?;
     let hyperparameters = match reader.f64s("hyperparameters")?[..] {
         [] => None,
-        [mu, gamma1, gamma2, noise_variance] => Some(Hyperparameters { mu, gamma1, gamma2, noise_variance }),
+        [mu, gamma1, gamma2, noise_variance] => {
+            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse: CoarsePrior::NONE })
+        }
+        [mu, gamma1, gamma2, noise_variance, variance, rate] if reader.version >= PRIOR => {
+            let coarse = CoarsePrior { variance, rate };
+            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse })
+        }
         ref other => {
-            let expected = "no number or four (mu, gamma1, gamma2 and the noise variance)";
+            let expected = if reader.version < PRIOR {
+                "no number or four (mu, gamma1, gamma2 and the noise variance)"
+            } else {
+                "no number, four (mu, gamma1, gamma2 and the noise variance) or six (and the coarse variance and rate)"
+            };
             return Err(reader.expected(expected, other.len()));
         }
     };
@@ -102,10 +128,19 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
         [variance] => Some(variance),
         ref other => return Err(reader.expected("no number or one", other.len())),
     };
-    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance })
+    let prior_scale = if reader.version < PRIOR {
+        None
+    } else {
+        match reader.f64s("prior_scale")?[..] {
+            [] => None,
+            [scale] => Some(scale),
+            ref other => return Err(reader.expected("no number or one", other.len())),
+        }
+    };
+    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale })
 }
 
-fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotation: &str) {
+fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {
     let settings = &forest.settings;
     writer.u64(settings.n_estimators as u64);
     writer.f64(settings.lifetime);
@@ -116,6 +151,9 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, annotati
     let domain = &forest.domain;
     for values in [domain.low(), domain.high(), domain.weights()] {
         writer.list(values, |writer, value| writer.f64(*value));
+    }
+    if version >= PRIOR {
+        writer.u8(u8::from(domain.maps().is_some()));
     }
     for map in domain.maps().unwrap_or_default() {
         for values in [map.knots(), map.shares()] {
@@ -221,7 +259,8 @@ fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
     let high = reader.f64s("high")?;
     let weights = reader.f64s("weights")?;
     let domain = Domain::new(low, high, Some(weights)).map_err(|error| reader.refused_at(low_at, error))?;
-    if reader.version < MAPS {
+    let has_maps = if reader.version < PRIOR { reader.version >= MAPS } else { reader.flag("has_maps")? };
+    if !has_maps {
         return Ok(domain);
     }
     let maps = reader.list_of("maps", domain.n_features(), |reader| {

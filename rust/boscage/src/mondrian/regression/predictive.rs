@@ -6,12 +6,12 @@ use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
-use crate::mondrian::regression::hierarchy::tree_predictive::{self, Component};
+use crate::mondrian::regression::hierarchy::tree_predictive::{self, Component, PredictivePrior};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
 use crate::mondrian::regression::joint::{self, Solution};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
-use crate::mondrian::regression::state::ForestState;
+use crate::mondrian::regression::state::{ForestState, in_messages};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -41,16 +41,21 @@ impl ForestPosterior<'_> {
             Some(scales) => scales[tree_index][node.index()],
             None => 1.0,
         };
-        let lifetime = self.forest.settings.lifetime;
         tree_predictive::predict_exact(
             tree,
             &self.state.messages[tree_index],
-            hyper,
-            lifetime,
+            &self.prior(),
             stops,
             scale,
             emit,
         );
+    }
+
+    /// The prior of the exact and the joint predictive.
+    fn prior(&self) -> PredictivePrior {
+        let hyper = &self.state.hyper;
+        let lifetime = self.forest.settings.lifetime;
+        PredictivePrior { hyper: in_messages(hyper, self.settings.posterior), coarse: hyper.coarse, lifetime }
     }
 
     /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
@@ -228,7 +233,8 @@ impl LeftOut<'_> {
             chunk.messages = self.posterior.state.messages[tree_index].clone();
         }
         let lifetime = self.posterior.forest.settings.lifetime;
-        chunk.messages.update(tree, nodes, lifetime, &self.posterior.state.hyper);
+        let hyper = in_messages(&self.posterior.state.hyper, self.posterior.settings.posterior);
+        chunk.messages.update(tree, nodes, lifetime, &hyper);
     }
 }
 
@@ -251,20 +257,17 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         stops: &[Stop],
         chunk: &mut LeftOutChunk,
     ) {
-        let hyper = &self.posterior.state.hyper;
         let emit = |component| chunk.rows[row].components.extend(self.posterior.share(component));
         if self.posterior.settings.posterior == Posterior::Fast {
             return self.posterior.components(tree_index, tree, stops, emit);
         }
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
-        let lifetime = self.posterior.forest.settings.lifetime;
         let LeftOutChunk { rows, messages, .. } = chunk;
         tree_predictive::predict_exact(
             tree,
             messages,
-            hyper,
-            lifetime,
+            &self.posterior.prior(),
             stops,
             |_| 1.0,
             |component| rows[row].components.extend(self.posterior.share(component)),

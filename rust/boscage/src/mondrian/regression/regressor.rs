@@ -12,7 +12,7 @@ use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::JointWeights;
@@ -21,7 +21,7 @@ use crate::mondrian::regression::predictive::{
     ForestPosterior, LeftOut, Mixture, NodePosteriors, TwoMoments, ragged,
 };
 use crate::mondrian::regression::settings::RegressionSettings;
-use crate::mondrian::regression::state::{ForestState, JointState};
+use crate::mondrian::regression::state::{ForestState, JointState, in_messages};
 use crate::validate;
 
 /// A Mondrian forest that predicts a whole distribution of a number.
@@ -103,6 +103,16 @@ impl NodePosterior for Regression {
             bytes.extend(value.to_le_bytes());
         }
         bytes.extend([u8::from(fixed.is_some()), u8::from(settings.noise_variance.is_some())]);
+        // Forests with the thesis' prior have the digests that they had when there was no other.
+        if let Some(scale) = settings.prior_scale {
+            bytes.extend(b"prior_scale");
+            bytes.extend(scale.to_le_bytes());
+        }
+        if let Some(CoarsePrior { variance, rate }) = settings.coarse() {
+            bytes.extend(b"coarse");
+            bytes.extend(variance.to_le_bytes());
+            bytes.extend(rate.to_le_bytes());
+        }
         bytes
     }
 
@@ -126,7 +136,7 @@ impl MondrianRegressor {
     ) -> Result<Self> {
         regression.check()?;
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        let posterior = Regression { settings: regression, state: OnceLock::new() };
+        let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -200,7 +210,7 @@ impl MondrianRegressor {
     /// # Errors
     /// An interrupt.
     pub fn log_marginal_likelihood(&self, run: &Run<'_>) -> Result<f64> {
-        let hyper = self.hyperparameters(run)?;
+        let hyper = in_messages(&self.hyperparameters(run)?, self.posterior.settings.posterior);
         let lifetime = self.forest.settings.lifetime;
         with_storage!(self.forest.flushed(run)?, storage => {
             marginal_likelihood::log_marginal_likelihood(&storage.trees, lifetime, &hyper, run)

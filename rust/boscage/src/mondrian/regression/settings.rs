@@ -1,7 +1,7 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 
 /// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub enum Noise {
 }
 
 /// Settings of the regression posterior.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RegressionSettings {
     /// The posterior at a node.
     pub posterior: Posterior,
@@ -52,11 +52,28 @@ pub struct RegressionSettings {
     pub hyperparameters: Option<Hyperparameters>,
     /// The noise variance, if it is known; the others are chosen by the rule.
     pub noise_variance: Option<f64>,
+    /// The standard deviation of the predictive far from all rows, in units of the targets' own; at least 1. None leaves
+    /// it to the rule, as in the thesis. It says nothing about the fast posterior, nor where all hyperparameters are given.
+    pub prior_scale: Option<f64>,
+}
+
+impl Default for RegressionSettings {
+    fn default() -> Self {
+        Self {
+            posterior: Posterior::default(),
+            rule: HyperparameterRule::default(),
+            noise: Noise::default(),
+            hyperparameters: None,
+            noise_variance: None,
+            prior_scale: Some(1.0),
+        }
+    }
 }
 
 impl RegressionSettings {
     /// # Errors
-    /// A hyperparameter that is not positive and finite (`mu`: finite).
+    /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), or a
+    /// `prior_scale` below 1.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -67,7 +84,15 @@ impl RegressionSettings {
         if let Some(variance) = self.noise_variance {
             positive("noise_variance", variance)?;
         }
+        if let Some(scale) = self.prior_scale.filter(|scale| !(*scale >= 1.0 && scale.is_finite())) {
+            let (name, expected) = ("prior_scale", "at least 1 and finite");
+            return Err(Error::InvalidSetting { name, expected, found: scale.to_string() });
+        }
         if let Some(hyper) = &self.hyperparameters {
+            positive("coarse_rate", hyper.coarse.rate)?;
+            if hyper.coarse.variance != 0.0 {
+                positive("coarse_variance", hyper.coarse.variance)?;
+            }
             positive("gamma1", hyper.gamma1)?;
             positive("gamma2", hyper.gamma2)?;
             positive("noise_variance", hyper.noise_variance)?;
@@ -77,5 +102,19 @@ impl RegressionSettings {
             }
         }
         Ok(())
+    }
+
+    /// The prior's coarse part, if one is given.
+    pub(crate) fn coarse(&self) -> Option<CoarsePrior> {
+        self.hyperparameters.map(|hyper| hyper.coarse).filter(|coarse| coarse.variance > 0.0)
+    }
+
+    /// Without a scale of the prior that has no effect, so that equal forests have equal settings.
+    #[must_use]
+    pub(crate) fn effective(mut self) -> Self {
+        if self.posterior == Posterior::Fast || self.hyperparameters.is_some() {
+            self.prior_scale = None;
+        }
+        self
     }
 }

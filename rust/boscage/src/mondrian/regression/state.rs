@@ -6,7 +6,9 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::stop::Stop;
-use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, Messages, UnitClocks};
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    CoarsePrior, Hyperparameters, Messages, UnitClocks,
+};
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
@@ -56,6 +58,7 @@ impl ForestState {
         }
         let messages = run.map(storage.trees.len(), |i| {
             let tree = &storage.trees[i];
+            let hyper = in_messages(&hyper, settings.posterior);
             let upward = |clocks: &_| Messages::upward(tree, &tree.arena.preorder(), &hyper, clocks);
             Ok(match clocks.get(i) {
                 Some(known) => upward(known),
@@ -88,6 +91,16 @@ impl ForestState {
     }
 }
 
+/// The hyperparameters of the messages. The joint posterior takes the coarse part of the prior as known at the nodes: all
+/// trees together have learned it, in the joint mean, and of the trees only the deviations from their mean are used, which
+/// the rule has fitted without that part.
+pub(super) fn in_messages(hyper: &Hyperparameters, posterior: Posterior) -> Hyperparameters {
+    match posterior {
+        Posterior::Joint => Hyperparameters { coarse: CoarsePrior::NONE, ..*hyper },
+        Posterior::Exact | Posterior::Fast => *hyper,
+    }
+}
+
 /// The hyperparameters that are given, or those that the rule chooses.
 fn choose_hyperparameters<S: Scalar>(
     settings: &RegressionSettings,
@@ -104,6 +117,9 @@ fn choose_hyperparameters<S: Scalar>(
     let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
     let variance = moments.squares / n.max(1) as f64;
     let mut start = heuristic(moments.mean, variance, n, forest.domain.total_weight());
+    let lifetime = forest.settings.lifetime;
+    let most =
+        settings.prior_scale.map(|scale| scale * scale * (start.clock(f64::INFINITY) + start.noise_variance));
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
     // Constant targets have no best hyperparameters.
     let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
@@ -111,16 +127,57 @@ fn choose_hyperparameters<S: Scalar>(
         return Ok(Chosen::alone(start));
     }
     let fixed = settings.noise_variance.is_some();
-    match settings.rule {
-        HyperparameterRule::Heuristic => Ok(Chosen::alone(start)),
-        HyperparameterRule::LeaveOneOut => leave_one_out::maximise(forest, storage, start, settings, run),
+    let mut chosen = match settings.rule {
+        HyperparameterRule::Heuristic => Chosen::alone(start),
+        HyperparameterRule::LeaveOneOut => {
+            let most = most.unwrap_or(f64::INFINITY);
+            leave_one_out::maximise(forest, storage, start, most, settings, run)?
+        }
         HyperparameterRule::MarginalLikelihood => {
             if !fixed {
                 // Half signal and half noise, rather than nearly all signal.
                 start.noise_variance = 0.5 * variance;
             }
-            let lifetime = forest.settings.lifetime;
-            marginal_likelihood::maximise(&storage.trees, lifetime, start, fixed, run).map(Chosen::alone)
+            Chosen::alone(marginal_likelihood::maximise(&storage.trees, lifetime, start, fixed, run)?)
+        }
+    };
+    if let Some(variance) = most {
+        let before = chosen.hyper.gamma2;
+        complete(&mut chosen.hyper, variance, forest.domain.total_weight(), lifetime);
+        if chosen.hyper.gamma2 != before {
+            chosen.clocks.clear();
+        }
+    }
+    Ok(chosen)
+}
+
+/// Makes the prior variance and the noise add up to `variance`: a coarse part of the prior brings what is missing, and a
+/// prior that is too wide is narrowed.
+///
+/// The coarse part is spent at the rate at which cuts come in the whole box of the reference ranges. Many rows determine
+/// the means of nodes so near to the root, so that there is little left of it inside the data.
+fn complete(hyper: &mut Hyperparameters, variance: f64, total_weight: f64, lifetime: f64) {
+    /// Rounding errors of sums and of the heuristic are no difference.
+    const ROUNDING: f64 = 1e-9;
+    /// The share of the variance that the prior keeps beside a noise that is too great.
+    const LEAST: f64 = 0.01;
+    let spent = hyper.clock(lifetime);
+    let missing = variance - spent - hyper.noise_variance;
+    if missing > ROUNDING * variance {
+        // All that it spends until the lifetime.
+        let coarse = CoarsePrior { variance: 1.0, rate: total_weight };
+        let variance = missing / coarse.clock(lifetime);
+        if variance.is_normal() {
+            hyper.coarse = CoarsePrior { variance, ..coarse };
+        }
+    } else if missing < -ROUNDING * variance {
+        let factor = (variance - hyper.noise_variance).max(LEAST * variance) / spent;
+        if factor < 1.0 {
+            hyper.gamma1 *= factor;
+            // Fine scales keep their part, as far as the whole is spent until the lifetime.
+            if lifetime == f64::INFINITY {
+                hyper.gamma2 /= factor;
+            }
         }
     }
 }

@@ -4,6 +4,10 @@
 //! `gamma_1 / 2 tanh(gamma_2 t / 2)`, that branches with the tree:
 //! `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are observed at leaves with
 //! noise `sigma_y^2` (eq. 6.1).
+//!
+//! The clock may have a second, coarse part, `B tanh(delta t / 2)`, which the thesis does not have. What the first part
+//! needs inside the data, where the rules for hyperparameters choose it, says little about how far targets range far away
+//! from all data. The coarse part adds what is missing there; near the root it is spent, where many rows determine the means.
 
 use crate::data::Scalar;
 use crate::math::dual::Real;
@@ -22,12 +26,34 @@ pub struct Hyperparameters<R = f64> {
     pub gamma2: R,
     /// Noise variance `sigma_y^2`.
     pub noise_variance: R,
+    /// The prior's second part.
+    pub coarse: CoarsePrior,
+}
+
+/// Prior variance that is spent beside the thesis' clock: `B tanh(delta t / 2)` between time 0 and `t`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoarsePrior {
+    /// `B`: the variance at infinite depth.
+    pub variance: f64,
+    /// `delta`: how fast it is spent, per unit of split time.
+    pub rate: f64,
+}
+
+impl CoarsePrior {
+    /// The thesis' prior, which has one part.
+    pub const NONE: Self = Self { variance: 0.0, rate: 1.0 };
+
+    /// The variance between time 0 and `t`.
+    pub(crate) fn clock(&self, time: f64) -> f64 {
+        if self.variance > 0.0 { 2.0 * self.variance * unit_clock(self.rate, time) } else { 0.0 }
+    }
 }
 
 impl<R: Real> Hyperparameters<R> {
-    /// The clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`: the prior variance between time 0 and `t` (section 6.3).
+    /// The clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`: the prior variance between time 0 and `t` (section 6.3);
+    /// and its coarse part.
     pub(crate) fn clock(&self, time: f64) -> R {
-        self.gamma1 * unit_clock(self.gamma2, time)
+        self.gamma1 * unit_clock(self.gamma2, time) + R::constant(self.coarse.clock(time))
     }
 
     /// The clocks of a tree's nodes.
@@ -43,17 +69,18 @@ pub(super) fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
     if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
 }
 
-/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`.
+/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`; without the coarse part.
 #[derive(Debug)]
 pub(crate) struct UnitClocks {
     splits: Vec<f64>,
     end: f64,
+    lifetime: f64,
 }
 
 impl UnitClocks {
     pub(crate) fn new<S: Scalar>(tree: &Tree<S, NodeMoments>, lifetime: f64, gamma2: f64) -> Self {
         let splits = tree.arena.times().map(|time| unit_clock(gamma2, time)).collect();
-        Self { splits, end: unit_clock(gamma2, lifetime) }
+        Self { splits, end: unit_clock(gamma2, lifetime), lifetime }
     }
 
     /// A leaf's.
@@ -216,7 +243,12 @@ impl Messages {
         clocks: &UnitClocks,
     ) -> Self {
         let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
-        Self::of_leaves(tree, preorder, |node| hyper.gamma1 * clocks.of(node), leaf)
+        let coarse_end = hyper.coarse.clock(clocks.lifetime);
+        let clock = |node: NodeId| {
+            let coarse = if node.is_leaf() { coarse_end } else { hyper.coarse.clock(tree.arena.time(node)) };
+            hyper.gamma1 * clocks.of(node) + coarse
+        };
+        Self::of_leaves(tree, preorder, clock, leaf)
     }
 }
 

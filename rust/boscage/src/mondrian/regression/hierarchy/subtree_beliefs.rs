@@ -84,7 +84,7 @@ impl SubtreeBeliefs {
         (Self { leaves, splits, ways }, ends)
     }
 
-    /// The belief about every node on a path from all rows that are not below it.
+    /// The belief about every node on a path from all rows that are not below it; the clock has no coarse part.
     pub(crate) fn beliefs(&self, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
         let told = self.messages(hyper, clocks);
         let told = |number: u32| told[number as usize];
@@ -130,7 +130,7 @@ mod tests {
     use crate::mondrian::forest::{Batch, Forest};
     use crate::mondrian::process::domain::Domain;
     use crate::mondrian::regression::hierarchy::belief_propagation;
-    use crate::mondrian::regression::hierarchy::belief_propagation::Messages;
+    use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Messages};
     use crate::random::keyed::Stream;
 
     /// Also for trees with free nodes, and nodes in no order.
@@ -145,7 +145,13 @@ mod tests {
         let (domain, run) = (Domain::of_rows(rows, None).unwrap(), Run::default());
         let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
         forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
-        let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
+        let hyper = Hyperparameters {
+            mu: 0.7,
+            gamma1: 2.0,
+            gamma2: 0.8,
+            noise_variance: 0.05,
+            coarse: CoarsePrior::NONE,
+        };
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         for tree in &storage.trees {
             let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2);

@@ -2,8 +2,12 @@
 
 use crate::data::Scalar;
 use crate::mondrian::prediction::stop::Stop;
-use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Message, Messages};
-use crate::mondrian::regression::hierarchy::branch_time::{branch_clock, branch_probability};
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Above, CoarsePrior, Hyperparameters, Message, Messages,
+};
+use crate::mondrian::regression::hierarchy::branch_time::{
+    branch_clock, branch_probability, expected_coarse, unit,
+};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -19,18 +23,33 @@ pub struct Component {
     pub variance: f64,
 }
 
+/// The prior of a predictive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PredictivePrior {
+    /// As in the messages.
+    pub(crate) hyper: Hyperparameters,
+    /// The coarse part; `hyper` has it as well, or is without it where it is known at the nodes.
+    pub(crate) coarse: CoarsePrior,
+    pub(crate) lifetime: f64,
+}
+
 /// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
-/// and the branch's time integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances.
+/// and the branch's time integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances,
+/// but for the coarse part of what the prior spends below a branch: how well the rows around a node are predicted does not
+/// say how far targets range elsewhere.
 pub(crate) fn predict_exact<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     messages: &Messages,
-    hyper: &Hyperparameters,
-    lifetime: f64,
+    prior: &PredictivePrior,
     stops: &[Stop],
     scale: impl Fn(NodeId) -> f64,
     mut emit: impl FnMut(Component),
 ) {
-    let end = hyper.clock(lifetime);
+    let PredictivePrior { ref hyper, coarse, lifetime } = *prior;
+    let (end, coarse_end, unit) = (hyper.clock(lifetime), coarse.clock(lifetime), unit(hyper));
+    let is_known = hyper.coarse.variance == 0.0;
+    // What of it `end` does not have.
+    let beyond = if is_known { coarse_end } else { 0.0 };
     let mut above = Above { mean: hyper.mu, variance: 0.0 };
     let mut clock = 0.0;
     let mut not_separated = 1.0;
@@ -39,16 +58,21 @@ pub(crate) fn predict_exact<S: Scalar>(
         let here = messages.told(stop.node).clock;
         let probability = branch_probability(stop);
         if probability > 0.0 {
-            let bridge = Bridge { above, clock, here, below: message, end, gamma1: hyper.gamma1 };
+            let bridge = Bridge { above, clock, here, below: message, end, unit };
             let weight = not_separated * probability;
             let (noise, scale) = (hyper.noise_variance, scale(stop.node));
             let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
             for piece in 0..pieces {
-                let (expected, spread) = branch_clock(stop, hyper.gamma2, probability, piece, pieces);
-                let expected = hyper.gamma1 * expected;
-                let (mean, variance) = bridge.at(expected, spread);
+                let clock = branch_clock(stop, hyper, probability, piece, pieces);
                 let weight = weight / f64::from(pieces);
-                emit(Component { weight, mean, variance: (variance + noise) * scale });
+                let (free, within) = if is_known {
+                    (coarse_end - expected_coarse(stop, coarse, probability, piece, pieces), 0.0)
+                } else {
+                    let free = (coarse_end - clock.coarse).max(0.0);
+                    (free, free)
+                };
+                let (mean, variance) = bridge.at(clock.mean, clock.spread, within);
+                emit(Component { weight, mean, variance: (variance + noise) * scale + free });
             }
             not_separated *= 1.0 - probability;
         }
@@ -66,7 +90,7 @@ pub(crate) fn predict_exact<S: Scalar>(
         above = above.observe(messages.told(sibling).at_parent(clock));
     }
     if stops.is_empty() {
-        let variance = end + hyper.noise_variance;
+        let variance = end + beyond + hyper.noise_variance;
         emit(Component { weight: 1.0, mean: hyper.mu, variance });
     }
 }
@@ -128,26 +152,27 @@ struct Bridge {
     below: Message,
     /// The clock at the lifetime.
     end: f64,
-    gamma1: f64,
+    /// The unit of the clock's spread.
+    unit: f64,
 }
 
 impl Bridge {
     /// Mean and variance of the test row's own leaf if the clock at the branch has mean `expected`, and
-    /// variance `spread` in units of `gamma_1^2`.
-    fn at(&self, expected: f64, spread: f64) -> (f64, f64) {
+    /// variance `spread` in squares of the unit; without `free`, a part of what is spent below the branch.
+    fn at(&self, expected: f64, spread: f64, free: f64) -> (f64, f64) {
         let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
         let v = self.above.variance + (expected - self.clock);
         let apart = self.below.mean - self.above.mean;
-        let spread = self.gamma1 * (self.gamma1 / whole) * spread;
+        let spread = self.unit * (self.unit / whole) * spread;
         let bridge = v * (1.0 - v / whole) - spread;
         let moved = spread * (apart / whole * apart);
-        let variance = bridge.max(0.0) + moved + (self.end - expected).max(0.0);
+        let variance = bridge.max(0.0) + moved + (self.end - expected - free).max(0.0);
         (self.above.mean + v / whole * apart, variance)
     }
 
     /// Whether predictions at the child and at the parent, with this noise, differ noticeably.
     fn varies(&self, noise: f64) -> bool {
-        let (first, last) = (self.at(self.clock, 0.0), self.at(self.here, 0.0));
+        let (first, last) = (self.at(self.clock, 0.0, 0.0), self.at(self.here, 0.0, 0.0));
         let (a, b) = (first.1 + noise, last.1 + noise);
         let apart = first.0 - last.0;
         a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02

@@ -1,6 +1,6 @@
 //! Hyperparameters by the thesis' heuristic (section 6.3.2).
 
-use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 
 /// The heuristic of section 6.3.2: `gamma_1 (1/2 + 1/K)` is the variance of the targets, the noise is
 /// `gamma_1 / K` with `K = min(2000, 2 N)`, and `gamma_2 = W / (20 log2 N)`, `W` being the sum of the
@@ -12,5 +12,5 @@ pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f
     let variance = variance.max(f64::EPSILON * f64::EPSILON * mean * mean).max(1e-300);
     let gamma1 = variance / (0.5 + 1.0 / k);
     let gamma2 = total_weight / (20.0 * n.max(2.0).log2());
-    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k }
+    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k, coarse: CoarsePrior::NONE }
 }

@@ -86,7 +86,8 @@ impl Chosen {
 
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
 /// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
-/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
+/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share. The whole
+/// variance is `most` at most, unless the noise is fixed.
 ///
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
@@ -97,6 +98,7 @@ pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
     heuristic: Hyperparameters,
+    most: f64,
     settings: &RegressionSettings,
     run: &Run<'_>,
 ) -> Result<Chosen> {
@@ -140,7 +142,8 @@ pub(crate) fn maximise<S: Scalar>(
         if fixed {
             return Ok((score(&rows, 1.0), alone));
         }
-        let (score, scale, tails) = trial.likeliest(&rows);
+        let most = most / (hyper.clock(forest.settings.lifetime) + hyper.noise_variance);
+        let (score, scale, tails) = trial.likeliest(&rows, most);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
     };
@@ -404,13 +407,16 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Sizes::of(tree, order, &above, hyper.noise_variance, rows)
     }
 
-    /// The mean log density of the rows, and the factor on all variances and the tails that make it so.
-    fn likeliest(&self, rows: &[Vec<(f64, f64)>]) -> (f64, f64, Option<NoiseTails>) {
-        let (score, scale) = best_scale(rows);
+    /// The mean log density of the rows, and the factor on all variances, of `most` at most, and the tails that make it so.
+    fn likeliest(&self, rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64, Option<NoiseTails>) {
+        let (score, scale) = best_scale(rows, most);
         match self.noise {
             Noise::Global => (score, scale, None),
             Noise::Local => {
                 let (tails, scale, score) = NoiseTails::fit(rows, scale);
+                if scale > most {
+                    return (tails.score(rows, most), most, Some(tails));
+                }
                 (score, scale, Some(tails))
             }
         }
@@ -425,6 +431,7 @@ mod tests {
     use crate::mondrian::forest::settings::MondrianSettings;
     use crate::mondrian::forest::storage::AnyStorage;
     use crate::mondrian::process::domain::Domain;
+    use crate::mondrian::regression::hierarchy::belief_propagation::CoarsePrior;
     use crate::mondrian::regression::noise::local_noise;
     use crate::random::keyed::Stream;
 
@@ -443,7 +450,13 @@ mod tests {
 
     #[test]
     fn local_noise_without_some_rows_is_that_of_a_forest_that_forgot_them() {
-        let hyper = Hyperparameters { mu: 0.7, gamma1: 2.0, gamma2: 0.8, noise_variance: 0.05 };
+        let hyper = Hyperparameters {
+            mu: 0.7,
+            gamma1: 2.0,
+            gamma2: 0.8,
+            noise_variance: 0.05,
+            coarse: CoarsePrior::NONE,
+        };
         let (prior, run) = (4.0, Run::default());
         let forest = forest();
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };

@@ -5,7 +5,7 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::math::dual::{Dual, Real};
 use crate::mondrian::regression::hierarchy::belief_propagation::{
-    Hyperparameters, Messages, log_normal, root_term,
+    CoarsePrior, Hyperparameters, Messages, log_normal, root_term,
 };
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
@@ -69,7 +69,7 @@ pub(crate) fn maximise<S: Scalar>(
     let gamma1 = theta[0].exp();
     // Targets that agree exactly where rows coincide would have it that there is no noise at all.
     let noise_variance = if fixed_noise { start.noise_variance } else { theta[2].exp().max(1e-9 * gamma1) };
-    Ok(Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance })
+    Ok(Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance, coarse: CoarsePrior::NONE })
 }
 
 /// Value, gradient and the best `mu_H` at one point.
@@ -96,7 +96,13 @@ impl<S: Scalar> Objective<'_, S> {
             Dual::<3>::variable(theta[i], i).chain(value, value)
         };
         let noise_variance = if self.fixed_noise { Dual::constant(theta[2].exp()) } else { exp(2) };
-        let hyper = Hyperparameters { mu: 0.0, gamma1: exp(0), gamma2: exp(1), noise_variance };
+        let hyper = Hyperparameters {
+            mu: 0.0,
+            gamma1: exp(0),
+            gamma2: exp(1),
+            noise_variance,
+            coarse: CoarsePrior::NONE,
+        };
         let terms = self.run.map(self.trees.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
             let (messages, log_likelihood) = Messages::with_likelihood(tree, preorder, self.lifetime, &hyper);

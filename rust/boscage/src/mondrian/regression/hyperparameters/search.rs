@@ -43,11 +43,12 @@ pub(super) fn climb<const N: usize, T>(
     Ok(best)
 }
 
-/// The factor on all variances under which the rows are most likely, and their mean log density.
-pub(super) fn best_scale(rows: &[Vec<(f64, f64)>]) -> (f64, f64) {
+/// The factor on all variances, of `most` at most, under which the rows are most likely, and their mean log density.
+pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64) {
     let score = |log_scale: f64| score(rows, log_scale.exp());
     // Golden section.
-    let (mut low, mut high) = (-8.0, 2.0);
+    let mut high = most.ln().min(2.0);
+    let mut low = high - 10.0;
     let share = 0.618_033_988_749_895;
     let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
     let (mut at_a, mut at_b) = (score(a), score(b));

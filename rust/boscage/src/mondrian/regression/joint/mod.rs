@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::prediction::stop::Stop;
-use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::joint::row_order::in_order;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -36,7 +36,8 @@ const TOLERANCE: f64 = 1e-10;
 /// last bit.
 const LEAST_NOISE: f64 = 1e-9;
 
-/// A joint model in standard units, which are the same for shifted and scaled targets.
+/// A joint model in standard units, which are the same for shifted and scaled targets. The coarse part of the prior is not
+/// in its kernel: its mean, all that is used of it, goes to `mu_H` far away with or without that part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standard {
     /// With `mu_H = 0` and `gamma_1 = 1`.
@@ -49,7 +50,13 @@ impl Standard {
     pub(crate) fn new(hyper: &Hyperparameters) -> Self {
         let noise_variance = coarse(hyper.noise_variance / hyper.gamma1);
         Self {
-            hyper: Hyperparameters { mu: 0.0, gamma1: 1.0, noise_variance, ..*hyper },
+            hyper: Hyperparameters {
+                mu: 0.0,
+                gamma1: 1.0,
+                noise_variance,
+                coarse: CoarsePrior::NONE,
+                ..*hyper
+            },
             mu: hyper.mu,
             unit: hyper.gamma1.sqrt(),
         }

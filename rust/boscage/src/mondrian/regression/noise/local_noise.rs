@@ -8,7 +8,8 @@
 //! hyperparameters.
 //!
 //! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
-//! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one.
+//! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one. What the
+//! prior's coarse part spends below a branch is not multiplied: it says how far targets range elsewhere.
 
 use crate::control::Run;
 use crate::data::Scalar;
