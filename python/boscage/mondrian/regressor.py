@@ -254,8 +254,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
                 found = getattr(self, name)
                 if found != default:
                     raise ValueError(
-                        f"posterior='fast' takes each node's own mean and variance and does not use "
-                        f"{name}: leave it at {default!r} (found {found!r}), or choose "
+                        "posterior='fast' takes each node's own mean and variance, and does not "
+                        f"use {name}: leave it at {default!r} (found {found!r}), or choose "
                         "posterior='exact'"
                     )
         return _core.MondrianRegressor(**settings, seed=seed)
