@@ -332,7 +332,7 @@ def test_together_returns_to_the_prior_far_away() -> None:
     prior = model.hyperparameters_
     mean, std = model.predict([[1e6, 1e6]], return_std=True)
     assert mean[0] == pytest.approx(prior["mu"], abs=1e-3)
-    variance = 0.5 * prior["gamma1"] + prior["noise_variance"]
+    variance = 0.5 * prior["gamma1"] + prior["coarse_variance"] + prior["noise_variance"]
     assert std[0] ** 2 == pytest.approx(variance, rel=1e-3)
 
 
