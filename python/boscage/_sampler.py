@@ -121,14 +121,23 @@ class PosteriorSampler(Estimator):
     def _from_model(
         cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
     ) -> Self:
-        saved = metadata.get("params")
-        names = cls._get_param_names()
         params = cls._params_of(model)
-        if isinstance(saved, dict) and set(names) <= set(saved):
-            params |= {name: _with_tuples(saved[name]) for name in names}
+        saved = metadata.get("params")
+        if isinstance(saved, dict):
+            saved = cls._nested(_with_tuples(saved))
+            params |= {name: saved[name] for name in cls._get_param_names() if name in saved}
             own = cls._settings_param
-            params[own] = _settings_from_json(params[own], cls._settings_classes)
+            if own in params:
+                params[own] = _settings_from_json(params[own], cls._settings_classes)
         return cls(**(params | {"n_jobs": n_jobs}))
+
+    @classmethod
+    def _nested(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        """Saved parameters, with those of settings in an object.
+
+        The first files have them side by side with the other parameters.
+        """
+        return saved
 
 
 def _to_json(value: Any) -> Any:

@@ -10,19 +10,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from flat import flat
 from generated import as_labels, rows_and_numbers
 from golden import describe, exact
 from reference.arrays import Array
 
 N_FEATURES = 3
 
-# Parameters that a sampler of Bayesian trees does not read.
-UNUSED = {
-    "smc": ("n_chains", "n_draws", "thin", "n_burn_in", "moves"),
-    "mcmc": (
-        *("n_particles", "n_islands", "proposal", "n_dimensions", "expansion", "candidate_order"),
-        *("resampling", "ess_threshold", "max_stages", "island_weights"),
-    ),
+# The names in `expected.json` of parameters that have others today.
+RECORDED_AS = {
+    "max_features": "n_dimensions",
+    "n_burn": "n_burn_in",
+    "noise_share": "noise",
 }
 
 
@@ -84,9 +83,12 @@ def settings_of(model: Any) -> dict[str, Any]:
 
     Where a parameter has another name today, this is the place to translate it back.
     """
-    params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-    unused = UNUSED[params["sampler"]] if type(model).__name__.startswith("Bayesian") else ()
-    return {name: value for name, value in params.items() if name not in unused}
+    params = {name: _plain(value) for name, value in flat(model).items()}
+    if type(model).__name__.startswith("Bayesian"):
+        return {RECORDED_AS.get(name, name): value for name, value in params.items()}
+    if "kernels" in params:
+        params = {"sampler": params.pop("kernels")} | params
+    return {name: value for name, value in params.items() if name != "shares"}
 
 
 def _plain(value: Any) -> Any:

@@ -30,6 +30,7 @@ from boscage import (
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
+from flat import nested
 from forests import trees_of
 from generated import as_labels, rows_and_numbers, uniform
 from golden import describe, hash_of
@@ -76,7 +77,7 @@ class Case:
 
     def fit(self, n_jobs: int) -> Any:
         x, y = self.data()
-        model = self.kind(random_state=3, n_jobs=n_jobs, **self.params)
+        model = self.kind(random_state=3, n_jobs=n_jobs, **nested(self.kind, self.params))
         if not self.in_parts:
             return model.fit(x, y)
         third = self.n // 3
@@ -145,7 +146,7 @@ def forests() -> Iterator[tuple[str, Case]]:
 def bayesian_trees() -> Iterator[tuple[str, Case]]:
     smc: dict[str, dict[str, Any]] = {
         "default": {},
-        "exploring": {"proposal": "exploring", "n_dimensions": 2},
+        "exploring": {"proposal": "exploring", "max_features": 2},
         "prior": {"proposal": "prior", "expansion": "layer"},
         "empirical": {"proposal": "empirical", "candidate_order": "marginal_likelihood"},
         "multinomial": {"resampling": "multinomial", "ess_threshold": 1.0},
@@ -158,7 +159,7 @@ def bayesian_trees() -> Iterator[tuple[str, Case]]:
         "moves": {"moves": (0.4, 0.3, 0.1, 0.2), "thin": 1},
         "priors": {"alpha_s": 0.6, "beta_s": 2.0},
     }
-    short = {"sampler": "mcmc", "n_chains": 3, "n_burn_in": 300, "n_draws": 20, "thin": 5}
+    short = {"sampler": "mcmc", "n_chains": 3, "n_burn": 300, "n_draws": 20, "thin": 5}
     shapes: dict[str, dict[str, Any]] = {
         "float64": {"dtype": "float64"},
         "ties": {"rows": "ties"},
@@ -182,16 +183,16 @@ def bayesian_trees() -> Iterator[tuple[str, Case]]:
 def bart() -> Iterator[tuple[str, Case]]:
     small: dict[str, Any] = {"n_trees": 15, "n_chains": 3, "n_burn": 10, "n_draws": 6}
     mixed = {"local": 0.2, "cgm": 0.2, "pg": 0.2, "regrow": 0.2, "edit": 0.2}
-    samplers = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
-    variants: dict[str, dict[str, Any]] = {name: {"sampler": name} for name in samplers}
-    variants["regrow"] = {"sampler": "regrow", "n_trees": 5}
+    kernels = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
+    variants: dict[str, dict[str, Any]] = {name: {"kernels": name} for name in kernels}
+    variants["regrow"] = {"kernels": "regrow", "n_trees": 5}
     variants |= {
-        "mixed": {"sampler": mixed, "n_particles": 5},
-        "pg-empirical": {"sampler": "pg", "proposal": "empirical"},
-        "pg-optimal": {"sampler": "pg", "proposal": "optimal", "n_particles": 4},
-        "regrow-optimal": {"sampler": "regrow", "proposal": "optimal", "n_trees": 5},
+        "mixed": {"kernels": mixed, "n_particles": 5},
+        "pg-empirical": {"kernels": "pg", "proposal": "empirical"},
+        "pg-optimal": {"kernels": "pg", "proposal": "optimal", "n_particles": 4},
+        "regrow-optimal": {"kernels": "regrow", "proposal": "optimal", "n_trees": 5},
         "sparse": {"sparse": True},
-        "sparse-mixed": {"sparse": 0.5, "sampler": mixed},
+        "sparse-mixed": {"sparse": 0.5, "kernels": mixed},
         "one-tree": {"n_trees": 1, "thin": 3},
         "many-trees": {"n_trees": 100, "n_draws": 4},
         "deep": {"alpha_s": 0.99, "beta_s": 0.5, "k": 1.0},

@@ -38,6 +38,7 @@ from boscage import (
     MondrianForestRegressor,
     _core,
 )
+from flat import nested
 from golden import describe
 from stored import N_FEATURES, Data, continued, settings_of
 
@@ -53,7 +54,7 @@ Recipe = tuple[Data, Callable[[Data], Any]]
 
 def fitted(kind: Any, data: Data, **params: Any) -> Any:
     shared = {"random_state": 7} | ({"n_estimators": 3} if "Mondrian" in kind.__name__ else {})
-    return kind(**(shared | params)).fit(data.x, data.y)
+    return kind(**nested(kind, shared | params)).fit(data.x, data.y)
 
 
 def forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
@@ -210,7 +211,7 @@ def mondrian() -> dict[str, Recipe]:
 def bayesian() -> dict[str, Recipe]:
     smc: dict[str, Any] = {"n_particles": 3, "n_islands": 2}
     mcmc: dict[str, Any] = {"sampler": "mcmc", "n_chains": 2, "n_draws": 4, "thin": 3}
-    mcmc["n_burn_in"] = 20
+    mcmc["n_burn"] = 20
     found: dict[str, Recipe] = {}
     for kind, data in (
         (BayesianTreeClassifier, Data("str")),
@@ -246,7 +247,7 @@ def bayesian() -> dict[str, Recipe]:
             ),
             "smc-exploring": (
                 data,
-                forest(kind, proposal="exploring", n_dimensions=2, resampling="residual", **smc),
+                forest(kind, proposal="exploring", max_features=2, resampling="residual", **smc),
             ),
             "smc-named": (Data(data.labels, named=True), forest(kind, **smc)),
             "smc-from-rust": (data, without_notes(kind, **smc)),
@@ -267,8 +268,8 @@ def bayesian() -> dict[str, Recipe]:
 
 def bart() -> dict[str, Recipe]:
     small: dict[str, Any] = {"n_trees": 4, "n_chains": 2, "n_burn": 10, "n_draws": 3}
-    samplers: dict[str, Any] = {
-        name: {"sampler": name} for name in ("local", "growprune", "cgm", "pg", "regrow", "edit")
+    kernels: dict[str, Any] = {
+        name: {"kernels": name} for name in ("local", "growprune", "cgm", "pg", "regrow", "edit")
     }
     mixed = {"growprune": 0.25, "cgm": 0.25, "pg": 0.25, "edit": 0.25}
     found: dict[str, Recipe] = {}
@@ -279,16 +280,16 @@ def bart() -> dict[str, Recipe]:
     ):
         variants: dict[str, dict[str, Any]] = {
             "auto": {},
-            **samplers,
-            "mixed": {"sampler": mixed, "proposal": "optimal", "n_particles": 4},
-            "empirical": {"sampler": "pg", "proposal": "empirical", "n_particles": 3},
+            **kernels,
+            "mixed": {"kernels": mixed, "proposal": "optimal", "n_particles": 4},
+            "empirical": {"kernels": "pg", "proposal": "empirical", "n_particles": 3},
             "sparse": {"sparse": True},
             "sparse-given": {"sparse": 0.5},
             "thin": {"thin": 3, "n_burn": 0, "alpha_s": 0.8, "beta_s": 1.0, "k": 3.0},
         }
         if task != "multinomial":
             variants["k-learned"] = {"k": "learned"}
-            variants["sparse-k-learned"] = {"k": "learned", "sparse": True, "sampler": mixed}
+            variants["sparse-k-learned"] = {"k": "learned", "sparse": True, "kernels": mixed}
         if task == "regressor":
             variants["sigma"] = {"sigma": 0.25}
             variants["noise-prior"] = {"nu": 5.0, "q": 0.75, "sigma_estimate": 0.5}
