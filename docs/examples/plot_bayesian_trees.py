@@ -15,7 +15,7 @@ leaves integrated out. Evidence compares models without a test set.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from boscage.evidence import compare_features, compare_parameters
+from boscage.bayes.evidence import compare_features, compare_parameters
 from sklearn.datasets import load_breast_cancer
 
 from boscage import BayesianTreeClassifier

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=Estimator)
 
-__all__ = ["MODEL_KINDS", "ModelKind", "load", "register"]
+__all__ = ["load"]
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
             boscage.load(io.BytesIO(bad))
     with pytest.raises(ValueError, match="BayesianTreeClassifier"):
         BayesianTreeRegressor.load(io.BytesIO(data))
-    with pytest.raises(ValueError, match="not a classifier"):
+    with pytest.raises(ValueError, match="not a Mondrian forest classifier"):
         _core.MondrianClassifier.from_bytes(data)
 
 
