@@ -15,10 +15,10 @@ leaves integrated out. Evidence compares models without a test set.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from boscage.bayes.evidence import compare_features, compare_parameters
 from sklearn.datasets import load_breast_cancer
 
 from boscage import BayesianTreeClassifier
+from boscage.bayes.evidence import compare_features, compare_parameters
 from boscage.plots import plot_disagreement
 
 data = load_breast_cancer()
