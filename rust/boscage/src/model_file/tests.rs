@@ -85,6 +85,8 @@ fn fields(file: &[u8]) -> Vec<(String, usize)> {
         Ok(())
     })
     .unwrap();
+    // A text is read as a length and its bytes: errors name the first byte of both.
+    fields.dedup_by(|next, first| next.0 == first.0);
     fields
 }
 
