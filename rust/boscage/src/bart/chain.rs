@@ -111,8 +111,9 @@ pub(crate) fn fingerprint(
 }
 
 impl Chains<'_> {
-    /// Runs Algorithm 4.1 on every chain; `sampler` makes the state of a chain from its number. The first chain starts
-    /// from trees without cuts, the others from draws of the prior: chains that agree have probably converged.
+    /// Runs Algorithm 4.1, which leaves the posterior (eq. 4.6) invariant, on every chain; `sampler` makes the state of a
+    /// chain from its number. The first chain starts from trees without cuts, the others from draws of the prior: chains
+    /// that agree have probably converged.
     pub(crate) fn run<S: ChainState>(
         &self,
         table: &SortedColumns,

@@ -136,7 +136,8 @@ impl<'a> NormalForest<'a> {
         self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
 
-    /// Brings residuals (eq. 4.7; Algorithm 4.1, line 6) up to date with the tree before, and sums them over the leaves of this one.
+    /// Brings residuals (eq. 4.7; Algorithm 4.1, line 6) up to date with the tree before, and sums them over the leaves of
+    /// this one.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
         if m == 0 {

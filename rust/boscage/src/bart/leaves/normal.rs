@@ -9,7 +9,7 @@ use crate::bart::state::row_passes::total;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
-/// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
+/// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5): with `n` residuals of sum `s`, and
 /// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is
 /// `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v) exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior
 /// `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
@@ -25,7 +25,7 @@ impl LeafPosterior {
         Self { noise: sigma * sigma, spread: sigma_mu * sigma_mu }
     }
 
-    /// Logarithm of the marginal likelihood but for its first product, which is the same for all trees.
+    /// Logarithm of the marginal likelihood (eq. 4.9) but for its first product, which is the same for all trees.
     pub(crate) fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
         let (constant, factor) = self.terms(n);
         constant + factor * sum * sum
