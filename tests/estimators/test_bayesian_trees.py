@@ -349,8 +349,8 @@ def test_the_ends_of_priors_are_known_models() -> None:
     def evidence(model: Any, y: Any) -> float:
         return float(model.fit(same, y).log_marginal_likelihood_)
 
-    # Large alpha: each class has probability 1/2. Small alpha: a leaf has one class, and a first row
-    # of the other class is very improbable.
+    # Large alpha: each class has probability 1/2. Small alpha: a leaf has one class, and a first
+    # row of the other class is very improbable.
     assert evidence(BayesianTreeClassifier(alpha=1e100), Y) == pytest.approx(-n * np.log(2.0))
     surprise = evidence(BayesianTreeClassifier(alpha=1e-100), ["no"] * 10 + ["yes"] * 140)
     assert surprise == pytest.approx(np.log(0.25e-100) + gammaln([10, 140, 150]) @ [1, 1, -1])
