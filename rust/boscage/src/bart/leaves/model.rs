@@ -78,7 +78,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
     pub(crate) fn check(&self) -> Result<()> {
         let is_right = !self.is_wrong.load(Ordering::Relaxed);
-        check("log_marginal of the leaf model", is_right, "finite", &"what is infinite or not a number")
+        check("log_marginal of the leaf model", is_right, "finite", &"an infinite number or NaN")
     }
 }
 
