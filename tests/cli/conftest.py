@@ -1,4 +1,4 @@
-"""Folders with tables and models, to run commands in."""
+"""Fixtures: folders with tables and models in which commands run."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_help_has_a_section_for_each_model(
 @pytest.mark.parametrize("task", [CLASSIFICATION, REGRESSION])
 @pytest.mark.parametrize("name", ["bayes-tree", "bart"])
 def test_choices_are_the_estimators(name: str, task: str) -> None:
-    """What may be typed is what the estimator takes: neither more nor less."""
+    """The command line accepts exactly the values that the estimator accepts."""
     nested = MODELS[name].nested
     assert nested is not None
     (option,) = (option for option in MODELS[name].options if option.name == nested.name)

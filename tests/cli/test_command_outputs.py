@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and killed writers' leftovers are swept up."""
+"""Files are written completely or not at all; files left by killed writers are removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def files() -> set[str]:
 
 
 def small_files() -> None:
-    """Let no file grow beyond a block, as on a disk that is full."""
+    """Limit the size of files to a block, as a full disk would."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
@@ -81,7 +81,7 @@ def test_a_folder_without_permission(
     folder: Path, capsys: pytest.CaptureFixture[str], args: list[str]
 ) -> None:
     Path("locked").mkdir(mode=0o555)
-    # There is one folder that even the superuser cannot write to.
+    # Even the superuser cannot write to this folder.
     place = Path("locked") if os.geteuid() else Path("/sys")
     if not place.is_dir():
         pytest.skip("the superuser may write to all folders")

@@ -1,4 +1,4 @@
-"""Mistakes are named with file, row and column, and leave everything as it was."""
+"""Error messages name file, row and column, and nothing is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands give what the estimators give."""
+"""Results of commands equal those of the estimators."""
 
 from __future__ import annotations
 

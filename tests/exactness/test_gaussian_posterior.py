@@ -203,8 +203,8 @@ def realised_reference(tree: Tree, x: Array, y: Array, point: Array) -> tuple[fl
 def test_realised_prediction_is_at_the_leaf_that_the_row_would_get() -> None:
     """Where a cut of the tree parts the query: the tree of rows and query, conditioned on the rows.
 
-    A query that gets as far as a paused leaf branches off at a time of its own, which has the right
-    law (below) but is not that of the cuts that the leaf has not drawn yet.
+    A query that reaches a paused leaf branches off at another time, which has the right law (below)
+    but is not that of the cuts that the leaf has not drawn yet.
     """
     rng = np.random.default_rng(4)
     x, y = rng.uniform(size=(9, 2)), rng.normal(size=9)
@@ -261,7 +261,7 @@ def test_the_mean_returns_to_the_prior_along_a_ray(predictive: str) -> None:
 
 
 def test_the_variance_grows_to_the_priors_along_a_ray() -> None:
-    """In every tree: the earlier the branch, the less the rows say of the point's own leaf.
+    """In every tree: the earlier the branch, the less the point's own leaf depends on the rows.
 
     With all labels (nearly) at mu_H, means do not differ and so add nothing to the variance.
     """
@@ -276,7 +276,7 @@ def test_the_variance_grows_to_the_priors_along_a_ray() -> None:
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize("n", [1, 5])
 def test_the_prior_returns_for_a_tree_of_one_leaf_too(n: int, predictive: str) -> None:
-    """One paused leaf, in which no cut was ever made: far away the row's labels say nothing."""
+    """A single paused leaf without cuts: far from the data the labels have no influence."""
     x, y = data(6)
     model = fit(x[:n], y[:n] + 3.0, min_samples_split=10, n_estimators=50, predictive=predictive)
     mean, variance = model.predict(np.array([[1e9, 0.3], [-1e7, 1e9]]))
@@ -345,7 +345,7 @@ def test_labels_of_any_magnitude(scale: float, hyperparameters: str) -> None:
 def test_variances_are_positive_where_labels_repeat(
     posterior: str, noise: str, hyperparameters: str
 ) -> None:
-    """Equal labels on duplicates say that there is no noise; variances stay positive."""
+    """Equal labels on duplicates imply no noise; variances stay positive."""
     grid = np.array([[0.5, 0.0], [0.5, 0.0], [0.5, 0.25], [0.5, 0.25], [0.1, 0.9]])
     for y in ([-3.3, -3.3, 0.2, 0.2, 0.2], [1e6, 1e6, 1.0, 1.0, 2.0], [7.1] * 5, [0.0] * 5):
         for n in (1, 2, 3, 4, 5):

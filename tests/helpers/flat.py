@@ -1,4 +1,4 @@
-"""Parameters of samplers and kernels in one flat dictionary with those of their estimator."""
+"""Parameters of samplers and kernels, in one dictionary with those of the estimator."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Golden digests and draws: the bits that forests and samplers give on small generated data.
+"""Golden digests and draws: exact results of forests and samplers on small generated data.
 
-Whoever changes them changes every model that users fit, which a release may do on purpose only.
+A change of these digests changes every model that users fit, and must be intended.
 With a new case in `CASES`, record it by
 
     PYTHONPATH=tests/helpers python tests/history/test_golden_digests.py
 
-which leaves the cases that are recorded as they are.
+which does not change recorded cases.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ CASES = dict([*forests(), *bayesian_trees(), *bart()])
 
 
 def found(case: Case, n_jobs: int) -> dict[str, str]:
-    """Return what a model of the case gives; of what is long, a hash."""
+    """Return the results of a model of the case; long ones as a hash."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # trees cut short are meant
         model = case.fit(n_jobs)
@@ -258,7 +258,7 @@ def test_every_recorded_case_is_tested() -> None:
 
 
 def test_generated_data_are_those_recorded() -> None:
-    """If this one fails, the others fail because of the data, not because of the models."""
+    """If this test fails, the data have changed, and the other tests fail for this reason."""
     x, y = rows_and_numbers(50, 3, 1, np.float64)
     assert hash_of(x, y) == "586e02ee7366f46b5a43517a8bffbb8387ce1e8f4d7db6b9411b89f510df2bf2"
     assert as_labels(y[:6], "str").tolist() == [

@@ -1,4 +1,4 @@
-"""A save that fails says why and leaves nothing behind; the next removes what killed ones left."""
+"""A failed save raises and leaves no files; files left by killed saves are removed later."""
 
 from __future__ import annotations
 

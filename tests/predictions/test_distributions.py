@@ -1,4 +1,4 @@
-"""One interface of predictive distributions: each against SciPy, integration and its own draws."""
+"""Predictive distributions with one interface, compared with SciPy, integration and draws."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N = 4
 
 
 class Own(PredictiveDistribution):
-    """What a user might write: logistic distributions by SciPy, with nothing but what is asked."""
+    """A user's distribution: logistic by SciPy, with only the required methods."""
 
     def __init__(self, location: Any, scale: Any) -> None:
         self.location, self.scale = np.asarray(location), np.asarray(scale)

@@ -1,5 +1,5 @@
-//! The loops that take most of the time of fits and predictions. `cargo bench` runs all, `cargo bench --
-//! NAME` some.
+//! The loops that take most of the time of fits and predictions. `cargo bench` runs all,
+//! `cargo bench -- NAME` some.
 //!
 //! Only the public interface is used: a cut is drawn by fitting trees to two rows, and a sweep by fitting a
 //! short chain.

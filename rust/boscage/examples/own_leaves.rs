@@ -7,8 +7,8 @@ use std::ops::{Add, Sub};
 use boscage::{BartSettings, Kernel, Kernels, LeafModel, Result, Rows, Run, Stream, SumOfTrees};
 
 /// `t ~ Exponential(exp(f(x)))`. If the other trees sum to `r`, a leaf with value `mu` has the likelihood
-/// `prod exp(mu + r - t exp(mu + r))`. The sufficient statistics are the number of rows and the sum of `t
-/// exp(r)`.
+/// `prod exp(mu + r - t exp(mu + r))`. The sufficient statistics are the number of rows and the sum of
+/// `t exp(r)`.
 #[derive(Clone)]
 struct WaitingTimes {
     times: Vec<f64>,

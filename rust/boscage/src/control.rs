@@ -131,7 +131,7 @@ fn collect<R: Send>(
         let result = f(i);
         *results[i].lock().expect(NO_PANIC) = Some(result);
     });
-    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i came once");
+    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i was called once");
     results.into_iter().map(result).collect()
 }
 

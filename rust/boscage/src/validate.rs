@@ -89,7 +89,7 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
 pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check_targets(targets)?;
     let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
-    let expected = "at least 1e-140 by magnitude somewhere, so that squares are not lost, or zero everywhere";
+    let expected = "at least 1e-140 by magnitude somewhere, so that squares do not vanish, or all zero";
     check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &format!("{largest:e} at the most"))
 }
 

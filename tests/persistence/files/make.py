@@ -1,12 +1,12 @@
-"""Make the model files that have to load for ever, and what they must give: `expected.json`.
+"""Make the model files that must always load, and their expected results, `expected.json`.
 
     PYTHONPATH=tests/helpers python tests/persistence/files/make.py
 
-Run it when the library writes another version of the format, and when there is something new that
-a file can hold, with a recipe for it below.
+Run it after a new version of the format, and after an addition to what a file can hold, with a
+recipe for it below.
 
-FILES THAT ARE THERE ARE NEVER CHANGED NOR REMOVED, and neither is what is expected of them: this
-script leaves both as they are, and only adds what is not there yet.
+EXISTING FILES AND THEIR EXPECTED RESULTS ARE NEVER CHANGED OR REMOVED. This script only adds files
+that do not exist yet.
 
 What is expected comes from the model that was saved, not from the one that is loaded: its
 `settings`, what it `gives`, and what it gives `then`, after it has gone on: a forest after it has
@@ -62,7 +62,7 @@ def forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
 
 def with_history(kind: Any, **params: Any) -> Callable[[Data], Any]:
-    """Return a forest that was shown its rows in parts, with numbers of their own, and forgot."""
+    """Return a forest that was fitted in parts, with ids for rows, and forgot some of them."""
 
     def make(data: Data) -> Any:
         model = kind(3, random_state=7, **params)
@@ -92,7 +92,7 @@ def declared(data: Data) -> Any:
 
 
 def as_from_rust(model: Any) -> Any:
-    """Return the model as it is loaded from a file in which Python has written nothing."""
+    """Return the model as it is loaded from a file without metadata of the Python package."""
     return boscage.load(io.BytesIO(model._model.to_bytes(annotation="")))
 
 

@@ -160,10 +160,10 @@ impl Chains<'_> {
     fn check_from(&self) -> Result<usize> {
         let Some(from) = self.from else { return Ok(0) };
         let same = from.fingerprint == self.fingerprint && from.ends.len() == self.settings.n_chains;
-        check("a fit that goes on", same, "of the same X, y and settings but for n_draws", &"others")?;
+        check("a continued fit", same, "one of the same X, y and settings except n_draws", &"others")?;
         let n_draws = from.n_draws() / self.settings.n_chains;
         let enough = self.settings.n_draws >= n_draws;
-        check("n_draws", enough, "at least as many as there are already", &self.settings.n_draws)?;
+        check("n_draws", enough, "at least the number of draws so far", &self.settings.n_draws)?;
         Ok(n_sweeps(&BartSettings { n_draws, ..self.settings.clone() }))
     }
 }

@@ -72,7 +72,7 @@ impl BartClassifier {
         let n_trees = settings.n_trees.saturating_mul(classes.len());
         check("the number of classes", classes.len() >= 2, "at least 2", &classes.len())?;
         let known = !settings.learn_k || classes.len() == 2;
-        check("k", known, "a number where there are more than two classes", &"one to be learnt")?;
+        check("k", known, "a number if there are more than two classes", &"a prior of k")?;
         check("n_trees times the number of classes", n_trees <= MOST, "at most 100000", &n_trees)?;
         let code = |label| classes.partition_point(|class| class < label);
         let codes: Vec<usize> = labels.iter().map(code).collect();

@@ -1,14 +1,14 @@
 //! Bayesian additive regression trees (thesis chapter 4): a target is a sum of many small trees, and noise (eq. 4.2).
 //!
-//! The model of a target `y` at features `x` is `y = sum_m g(x; T_m, mu_m) + e`, `e ~ N(0, sigma^2)` (eq.
-//! 4.2), where `g` is the value of the leaf of tree `T_m` that contains `x` (eq. 4.1). The prior of each tree
-//! is that of chapter 3 (eqs. 4.3 and 4.4), and leaf values have independent normal priors (eq. 4.5), so
+//! The model of a target `y` at features `x` is `y = sum_m g(x; T_m, mu_m) + e`, `e ~ N(0, sigma^2)`
+//! (eq. 4.2), where `g` is the value of the leaf of tree `T_m` that contains `x` (eq. 4.1). The prior of each
+//! tree is that of chapter 3 (eqs. 4.3 and 4.4), and leaf values have independent normal priors (eq. 4.5), so
 //! narrow that each tree explains a small part of the targets.
 //!
 //! The posterior (eq. 4.6) is sampled by Bayesian backfitting (Algorithm 4.1). A sweep draws the noise given
-//! all trees, and then each tree given the others: a kernel changes the tree given its partial residuals (eq.
-//! 4.7) under the posterior with the leaf values integrated out (eqs. 4.8 and 4.9), and then the leaf values
-//! are drawn.
+//! all trees, and then each tree given the others: a kernel changes the tree given its partial residuals
+//! (eq. 4.7) under the posterior with the leaf values integrated out (eqs. 4.8 and 4.9), and then the leaf
+//! values are drawn.
 //!
 //! From the bottom up:
 //!

@@ -144,7 +144,7 @@ impl BartSettings {
         }
         let draws_particles =
             Kernel::ALL.iter().any(|&kernel| kernel.needs_particles() && self.kernels.share(kernel) > 0.0);
-        let expected = "at least 2 where trees are drawn by pg or regrow, of which one is the old tree";
+        let expected = "at least 2 if trees are drawn by pg or regrow, since one particle is the old tree";
         check("n_particles", self.n_particles >= 2 || !draws_particles, expected, &self.n_particles)?;
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
             return invalid("the number of features that a proposal considers", "at least 1", "0".into());
@@ -211,7 +211,7 @@ mod tests {
 
     /// The error for an invalid setting.
     fn refused(settings: &BartSettings) -> String {
-        settings.check().expect_err("it is no setting").to_string()
+        settings.check().expect_err("the setting is invalid").to_string()
     }
 
     #[test]

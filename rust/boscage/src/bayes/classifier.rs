@@ -133,7 +133,7 @@ fn sorted(codes: &[u32], labels: &[Label]) -> Result<(Vec<u32>, Vec<Label>)> {
     if let Some(pair) = order.windows(2).find(|pair| labels[pair[0]] == labels[pair[1]]) {
         return Err(Error::InvalidSetting {
             name: "labels",
-            expected: "each there once",
+            expected: "distinct",
             found: format!("{:?} twice", labels[pair[0]]),
         });
     }

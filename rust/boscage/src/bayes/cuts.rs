@@ -28,8 +28,8 @@ pub(crate) struct Rule {
     pub(crate) threshold: f64,
 }
 
-/// A feature that varies among a node's rows, with their lowest and highest rank: an element of `V_j` of eq.
-/// 3.4 and its extent `e_j`.
+/// A feature that varies among a node's rows, with their lowest and highest rank: an element of `V_j` of
+/// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) feature: u32,
@@ -156,7 +156,7 @@ pub(crate) struct Sorter<'a> {
 }
 
 impl<'a> Sorter<'a> {
-    /// The marked rows are picked from the table's order if the node has at least one in so many rows; for
+    /// The marked rows are picked from the table's order if they are at least `1 / SPARSE` of all rows; for
     /// fewer rows sorting is faster.
     const SPARSE: usize = 8;
 

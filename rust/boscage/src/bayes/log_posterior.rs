@@ -112,7 +112,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
         let left = same.iter().map(|&(tree, at)| (tree, at + 1)).collect();
         self.meet(rows.start..middle, depth + 1, varying.iter().copied(), left);
         let right_of = |&(tree, at): &(usize, usize)| {
-            let split = self.trees[tree].nodes[at].split.expect("only splits wait");
+            let split = self.trees[tree].nodes[at].split.expect("only split nodes are queued");
             (tree, split.right as usize)
         };
         let right = same.iter().map(right_of).collect();

@@ -16,8 +16,8 @@ pub(crate) struct Ties {
 
 impl Ties {
     pub(crate) fn new(columns: &[SortedColumn]) -> Self {
-        /// A feature is listed if at most one row in so many has an uncommon value; the lists are then short
-        /// beside the table.
+        /// The uncommon rows of a feature are listed if they are at most `1 / RARE` of all rows; the lists
+        /// are then short compared with the table.
         const RARE: usize = 8;
         let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
         for (d, column) in (0..).zip(columns) {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn rows_of_rare_values_are_listed() {
-        // One value, no ties, a rare value above and another below, and two that are alike frequent.
+        // One value, no ties, a rare value above and another below, and two equally frequent values.
         let rare = |i: u32| match i {
             5 => -1.0,
             2 => 3.0,

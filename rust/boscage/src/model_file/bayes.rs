@@ -207,7 +207,7 @@ fn read_tree<S: Stored>(
             let Some(parent) = waiting.pop() else {
                 return Err(reader.expected("a tree", format!("{} nodes after its end", nodes.len() - i - 1)));
             };
-            nodes[parent].split.as_mut().expect("only splits wait").right = i as u32 + 1;
+            nodes[parent].split.as_mut().expect("only split nodes are on the stack").right = i as u32 + 1;
         }
     }
     if nodes.is_empty() {

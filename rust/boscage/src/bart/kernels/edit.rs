@@ -67,8 +67,9 @@ fn edit_below<L: ConjugateLeaf>(
     let log_choose = |guide: &Guide<'_, L>| -libm::log((n_others + guide.n_nodes()) as f64);
     let gain = new_guide.log_posterior() + log_choose(&new_guide) - old.log_posterior() - log_choose(&old);
     let needed = libm::log(1.0 - stream.unit());
-    // The probability of the path taken is a lower bound of the sum over all paths. It suffices to reject
-    // most proposals.
+    // The probability of one path bounds the sum over all paths from below, and the reverse probability is at
+    // most one. So `gain - log_way` bounds the log ratio from above, and rejects most proposals without the
+    // recursion.
     if needed >= gain - log_way
         || needed >= gain + log_chance(&new_guide, &old) - log_chance(&old, &new_guide)
     {

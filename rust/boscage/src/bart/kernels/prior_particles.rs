@@ -297,7 +297,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         let end = self.rows.len();
         self.all[left].rows = Some(start..middle);
         self.all[left + 1].rows = Some(middle..end);
-        self.all[id as usize].rows.clone().expect("it is one of both")
+        self.all[id as usize].rows.clone().expect("the node is one of the pair")
     }
 
     /// The tree of a particle.

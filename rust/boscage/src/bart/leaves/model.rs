@@ -29,8 +29,8 @@ pub trait LeafModel: Clone + Send + Sync {
     /// The statistics of a row at which the other trees sum to `others`.
     fn stats(&self, row: usize, others: f64) -> Self::Stats;
 
-    /// Logarithm of the marginal likelihood of the rows of a leaf, with its value integrated out (`l` of eqs.
-    /// 3.1 and 4.9). Factors of rows that do not depend on the tree may be omitted. The fit fails if the
+    /// Logarithm of the marginal likelihood of the rows of a leaf, with its value integrated out (`l` of
+    /// eqs. 3.1 and 4.9). Factors of rows that do not depend on the tree may be omitted. The fit fails if the
     /// result is NaN or infinite.
     fn log_marginal(&self, stats: Self::Stats) -> f64;
 
@@ -78,7 +78,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
     pub(crate) fn check(&self) -> Result<()> {
         let is_right = !self.is_wrong.load(Ordering::Relaxed);
-        check("log_marginal of the leaf model", is_right, "finite", &"what is infinite or not a number")
+        check("log_marginal of the leaf model", is_right, "finite", &"an infinite number or NaN")
     }
 }
 

@@ -1,9 +1,9 @@
 //! Several classes: a log-linear sum of trees for each class (Murray 2021).
 //!
-//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. Each row has a latent variable `phi ~
-//! Exponential(rate S)`. The likelihood times the density of `phi` is `prod_c exp(f_c [y = c]) exp(-phi
-//! exp(f_c))`. Given `phi`, the sums of the classes are therefore independent, and each has the likelihood of
-//! counts `[y = c]` with means `phi exp(f_c)`.
+//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. Each row has a latent variable
+//! `phi ~ Exponential(rate S)`. The likelihood times the density of `phi` is
+//! `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`. Given `phi`, the sums of the classes are therefore
+//! independent, and each has the likelihood of counts `[y = c]` with means `phi exp(f_c)`.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::kernels::context::Odds;

@@ -121,9 +121,9 @@ impl PoissonLeaves {
             });
         }
         let is_count = |y: &f64| (0.0..=1e15).contains(y) && y.fract() == 0.0;
-        check("y", counts.iter().all(is_count), "whole numbers from 0 to 1e15", &"others")?;
+        check("y", counts.iter().all(is_count), "whole numbers from 0 to 1e15", &"other values")?;
         let is_positive = |e: &f64| *e > 0.0 && e.is_finite();
-        check("exposure", exposure.iter().all(is_positive), "positive and finite", &"others")?;
+        check("exposure", exposure.iter().all(is_positive), "positive and finite", &"other values")?;
         let spread = 2.0 / (settings.k * (settings.n_trees as f64).sqrt());
         Ok(Self {
             counts: counts.to_vec(),

@@ -1,9 +1,9 @@
 //! A prior of the split probabilities of features (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)`
 //! for `p` features, and a prior of `alpha`.
 //!
-//! A node is split along feature `d` of the features `V` that vary among its rows with probability `s_d /
-//! sum_V s`. Write `s = g / sum g` with independent `g_d ~ Gamma(alpha / p, 1)`; the common scale of `g`
-//! cancels. The sampler draws an auxiliary variable `t ~ Exponential(rate sum_V g)` for each inner node.
+//! A node is split along feature `d` of the features `V` that vary among its rows with probability
+//! `s_d / sum_V s`. Write `s = g / sum g` with independent `g_d ~ Gamma(alpha / p, 1)`; the common scale of
+//! `g` cancels. The sampler draws an auxiliary variable `t ~ Exponential(rate sum_V g)` for each inner node.
 //! Since `1 / sum_V g` is the integral of `exp(-t sum_V g)` over `t`, the `g_d` are independent given all
 //! `t`: `g_d ~ Gamma(alpha / p + n_d, 1 + t_d)`, where `n_d` is the number of cuts along `d`, and `t_d` is
 //! the sum of `t` over the nodes with `d` in `V`. If all features vary in every node, this is Linero's
@@ -135,8 +135,8 @@ impl RateSums {
 }
 
 /// A grid of concentrations, on which `alpha / (alpha + p)` has equal steps. The second number is the part of
-/// the log density of `alpha` that does not depend on `log s`, with prior `alpha / (alpha + p) ~ Beta(1/2,
-/// 1)`.
+/// the log density of `alpha` that does not depend on `log s`, with prior
+/// `alpha / (alpha + p) ~ Beta(1/2, 1)`.
 fn concentrations(p: f64) -> Vec<(f64, f64)> {
     const POINTS: u32 = 1000;
     let point = |i: u32| {

@@ -43,7 +43,7 @@ pub(crate) fn root<S>(tree: &PreorderTree<S>, top: usize, table: &SortedColumns)
     let mut root = SubtreeRoot::of_all(table);
     let mut at = 0;
     while at < top {
-        let split = tree.nodes[at].split.expect("the way down leads over inner nodes");
+        let split = tree.nodes[at].split.expect("ancestors are inner nodes");
         let column = table.column(split.feature);
         let rank = column.last_rank_below(split.threshold);
         let right = split.right as usize;

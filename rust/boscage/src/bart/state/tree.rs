@@ -244,14 +244,14 @@ impl TreeState {
         }
         for &id in &state.free {
             if !state.nodes.get(id as usize).is_some_and(|node| node.kind == NodeKind::Free) {
-                return Err(format!("number {id} in the list of free ones, which no free node has"));
+                return Err(format!("node {id} in the list of free nodes, but not free"));
             }
             if std::mem::replace(&mut seen[id as usize], true) {
-                return Err(format!("number {id} twice in the list of free ones"));
+                return Err(format!("node {id} twice in the list of free nodes"));
             }
         }
         match seen.iter().position(|&seen| !seen) {
-            Some(id) => Err(format!("node {id} neither in the tree nor in the list of free ones")),
+            Some(id) => Err(format!("node {id} neither in the tree nor in the list of free nodes")),
             None => Ok(state),
         }
     }

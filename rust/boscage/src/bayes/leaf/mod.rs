@@ -6,8 +6,8 @@
 //! normal-inverse-gamma prior of mean and variance, the extension that section 3.2.1 mentions.
 //!
 //! A cut that moves past one row takes it from the statistics of the right side to those of the left. The
-//! marginal likelihoods of all cuts along a feature therefore take one pass over the sorted rows (section
-//! 3.3.1, footnote).
+//! marginal likelihoods of all cuts along a feature therefore take one pass over the sorted rows
+//! (section 3.3.1, footnote).
 
 pub(crate) mod dirichlet;
 pub(crate) mod model;

@@ -105,7 +105,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     }
 
     pub(crate) fn get(&self, id: usize) -> &NodeWithRows<L::Stats> {
-        self.nodes[id].as_ref().expect("a node's number is that of a node")
+        self.nodes[id].as_ref().expect("the number is that of a node")
     }
 
     /// Numbers of the nodes with a property, ascending.

@@ -335,8 +335,8 @@ fn getting_it_right() {
 }
 
 /// Simulation-based calibration (Talts et al. 2018): the rank of the true tree's statistic among those of
-/// posterior draws is uniform. With 9 degrees of freedom, 5 standard deviations above the mean is `9 + 5
-/// sqrt(18) < 30.3`.
+/// posterior draws is uniform. With 9 degrees of freedom, 5 standard deviations above the mean is
+/// `9 + 5 sqrt(18) < 30.3`.
 fn check_calibration(
     trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<PreorderTree<crate::bayes::leaf::dirichlet::Counts>>,
 ) {

@@ -148,7 +148,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let most = self.target.table.n_rows().max(FEW_GAPS);
         for portion in self.portions(jobs, cutting, most, |i| extents[&i]) {
             let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
-            let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
+            let weighing = self.settings.proposal.weighing().expect("only the prior has no weights of gaps");
             self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
             for &i in &portion {
                 let job = &jobs[i];

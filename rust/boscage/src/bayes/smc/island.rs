@@ -1,5 +1,5 @@
-//! An island: particles that are weighted and resampled together, independently of other islands (section
-//! 3.4.1.3).
+//! An island: particles that are weighted and resampled together, independently of other islands
+//! (section 3.4.1.3).
 
 use std::collections::BTreeMap;
 

@@ -52,9 +52,9 @@ pub(crate) fn sample<L: ConjugateLeaf>(
     Ok(cloud.finish())
 }
 
-/// Runs Algorithm 3.1 with the first particle of each island held to a given tree (conditional SMC, Algorithm
-/// 4.2). Drawing one of the resulting trees by weight leaves the posterior invariant. Ancestors are drawn
-/// independently; the resampling scheme of the settings is not used. The root may be an inner node of a
+/// Runs Algorithm 3.1 with the first particle of each island held to a given tree (conditional SMC,
+/// Algorithm 4.2). Drawing one of the resulting trees by weight leaves the posterior invariant. Ancestors are
+/// drawn independently; the resampling scheme of the settings is not used. The root may be an inner node of a
 /// larger tree: its subtree is then drawn given the rest of the tree.
 ///
 /// # Errors

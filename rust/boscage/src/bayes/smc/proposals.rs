@@ -215,8 +215,8 @@ impl Proposal {
         });
         match (self, decision) {
             (Self::Empirical, Decision::Split { cut, .. }) => {
-                // The density of the cut under the prior over that under the proposal: `(gap / extent) / (1 /
-                // number of gaps)`.
+                // The density of the cut under the prior over that under the proposal:
+                // `(gap / extent) / (1 / number of gaps)`.
                 let gap = gaps.around(cut.rank);
                 let share = column.share((gap.left, gap.right), (ends.low, ends.high));
                 (decision, libm::log(share * gaps.len() as f64))

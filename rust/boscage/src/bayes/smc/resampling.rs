@@ -8,8 +8,8 @@ pub(crate) fn effective_size(weights: &[f64]) -> f64 {
     1.0 / weights.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// How ancestors are drawn by weight. The expected number of copies of a particle of weight `w` is always `C
-/// w`, for `C` particles.
+/// How ancestors are drawn by weight. The expected number of copies of a particle of weight `w` is always
+/// `C w`, for `C` particles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resampling {
     /// Independent draws.

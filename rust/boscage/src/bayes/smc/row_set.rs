@@ -51,7 +51,7 @@ impl RowSet {
             while byte & Self::MORE != 0 {
                 last += u32::from(byte & !Self::MORE) << shift;
                 shift += 7;
-                byte = *bytes.next().expect("a number ends");
+                byte = *bytes.next().expect("a byte marked MORE is not the last");
             }
             last += u32::from(byte) << shift;
             Some(last)

@@ -56,7 +56,7 @@ impl WeightedChoices {
 
     /// The choice at which `u` in `[0, 1)` falls in the cumulative weights.
     pub(crate) fn at(&self, u: f64) -> usize {
-        let total = self.cumulative.last().expect("one can always stop");
+        let total = self.cumulative.last().expect("stopping is always a choice");
         let i = self.cumulative.partition_point(|sum| *sum <= u * total);
         i.min(self.cumulative.len() - 1)
     }

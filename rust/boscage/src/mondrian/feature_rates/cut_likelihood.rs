@@ -1,11 +1,11 @@
 //! The measure under which a Mondrian process makes the recorded cuts of other trees with the greatest
 //! likelihood.
 //!
-//! A process with mass `m_dk` on bin `k` of feature `d` cuts a node in that bin with probability `m_dk o_dk /
-//! sum m o`, where `o_dk` is the share of the bin that lies in the node's box. The cuts of the trees,
-//! weighted by their gains, therefore have a likelihood as a function of the masses (Luce's choice model).
-//! Hunter's (2004) minorisation maximises it. Bins are shrunk towards their feature, and features towards
-//! each other, so that no rate becomes 0.
+//! A process with mass `m_dk` on bin `k` of feature `d` cuts a node in that bin with probability
+//! `m_dk o_dk / sum m o`, where `o_dk` is the share of the bin that lies in the node's box. The cuts of the
+//! trees, weighted by their gains, therefore have a likelihood as a function of the masses (Luce's choice
+//! model). Hunter's (2004) minorisation maximises it. Bins are shrunk towards their feature, and features
+//! towards each other, so that no rate becomes 0.
 
 use crate::mondrian::feature_rates::best_split_trees::SplitChoice;
 use crate::mondrian::feature_rates::binned_axis::Axis;
