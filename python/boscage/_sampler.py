@@ -78,7 +78,12 @@ class PosteriorSampler(Estimator):
         name = self._settings_param
         if any(key.startswith(f"{name}__") for key in params):
             params[name] = self._as_settings(params.get(name, getattr(self, name)))
-        super().set_params(**params)
+        before = getattr(self, name)
+        try:
+            super().set_params(**params)
+        except ValueError:
+            setattr(self, name, before)
+            raise
         return self
 
     # -- learning ---------------------------------------------------------------------------------
@@ -143,8 +148,9 @@ class PosteriorSampler(Estimator):
 def _to_json(value: Any) -> Any:
     """A parameter as JSON holds it; None for what JSON cannot hold."""
     if isinstance(value, Settings):
-        params = value.get_params(deep=False)
-        return {"class": type(value).__name__, "params": _to_json(params)}
+        # Of a user's subclass, what it has in common with ours.
+        kind = next(kind for kind in type(value).__mro__ if kind.__module__.startswith("boscage."))
+        return {"class": kind.__name__, "params": _to_json(value.get_params(deep=False))}
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+
 from command_line import FEW, flowers, patients, run
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pyarrow.feather as feather
 import pytest
-from command_line import COMMAND, FEW, digest, fails, flowers, run
 
 from boscage._cli.quotes import Quotes
 from boscage._cli.sources import Source
+from command_line import COMMAND, FEW, digest, fails, flowers, run
 
 FIT = ["-t", "species", "--id-column", "id", *FEW, "-o", "m"]
 

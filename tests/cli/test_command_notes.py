@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import FEW, digest, fails, flowers, run
 from sklearn.datasets import load_iris
 
 import boscage
 from boscage import MondrianForestClassifier
 from boscage._cli.notes import SECTION
+from command_line import FEW, digest, fails, flowers, run
 
 UPDATE = ["update", "iris.model", "iris_test.csv", "--id-column", "id"]
 

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, FEW, digest, fails, run
 
 from boscage._cli.outputs import replacing
+from command_line import COMMAND, FEW, digest, fails, run
 
 FIT = ["fit", "iris.csv", "-t", "species", *FEW]
 PREDICT = ["predict", "diabetes.model", "diabetes.csv", "--quantiles", "0.1,0.2,0.3"]

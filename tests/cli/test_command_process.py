@@ -12,9 +12,9 @@ import termios
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, FEW, run
 
 import boscage
+from command_line import COMMAND, FEW, run
 
 
 def test_silence_in_a_pipe(folder: Path) -> None:

@@ -248,3 +248,28 @@ def imports(path: Path, modules: set[str]) -> set[str]:
 
     walk(ast.parse(path.read_text(encoding="utf-8")))
     return {name for name in found if name in modules or f"{name}.__init__" in modules}
+
+
+class OwnSMC(SMC):
+    """A user's sampler."""
+
+
+def test_a_subclass_of_a_sampler_comes_back_as_the_sampler() -> None:
+    x, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = BayesianTreeClassifier(OwnSMC(n_particles=3), random_state=0).fit(x, y)
+    file = io.BytesIO()
+    model.save(file)
+    assert boscage.load(io.BytesIO(file.getvalue())).sampler == SMC(n_particles=3)
+
+
+def test_nested_parameters_that_do_not_exist_change_nothing() -> None:
+    model = BayesianTreeClassifier("smc")
+    with pytest.raises(ValueError, match="nope"):
+        model.set_params(sampler__nope=5)
+    assert model.sampler == "smc"
+
+
+def test_load_says_what_it_takes() -> None:
+    for wrong in (b"BOSCAGE", io.StringIO("BOSCAGE")):
+        with pytest.raises(TypeError, match="opened in binary mode, found"):
+            boscage.load(wrong)  # type: ignore[arg-type]

@@ -71,6 +71,28 @@ def test_part_files_of_killed_saves_are_swept_up(path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["model", "model.7.part", "model2.7.part"]
 
 
+def test_links_and_permissions_are_kept(path: Path) -> None:
+    model = boscage.load(path)
+    path.chmod(0o640)
+    before = path.read_bytes()
+    link = path.with_name("link")
+    link.symlink_to("model")
+    model.forget(model.ids_[:1]).save(link)
+    assert link.is_symlink()
+    assert path.read_bytes() != before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(path.parent)) == ["link", "model"]
+
+
+def test_pipes_are_written_to(path: Path) -> None:
+    pipe = path.with_name("pipe")
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    boscage.load(path).save(pipe)
+    assert reader.communicate()[0] == path.read_bytes()
+    assert pipe.is_fifo()
+
+
 def test_every_kind_of_model_has_one_class() -> None:
     kinds = _core.model_kinds()
     assert {name: kind.kind for name, (_, kind) in kinds.items()} == {name: name for name in kinds}

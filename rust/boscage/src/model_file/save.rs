@@ -12,12 +12,25 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// Writes a part file (`NAME.PROCESS.part`) in the same folder, and renames it when it is complete. A full
 /// disk or a crash leaves an existing file unchanged. Part files of writers that were killed are removed.
+///
+/// A link stays a link: the file that it leads to is replaced. The new file has the permissions of the old one. What
+/// is neither a file nor a folder, such as a pipe or a device, is written to as it is.
 pub(super) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
+    let old = fs::metadata(path).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file() && !old.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     let name =
         path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
     sweep(path, name);
     let (part, mut file) = create(path, name)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, path));
+    let permitted = old.map_or(Ok(()), |old| file.set_permissions(old.permissions()));
+    let written = permitted
+        .and_then(|()| file.write_all(bytes))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&part, path));
     if written.is_err() {
         // The first error is reported.
         let _ = fs::remove_file(&part);
