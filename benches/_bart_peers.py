@@ -1,6 +1,6 @@
-"""BART of other packages, where they are installed, with our numbers of trees and draws.
+"""BART of other packages, if installed, with the same numbers of trees and draws as ours.
 
-dbarts is an R package, which no Python environment holds: of it there are seconds measured once.
+dbarts is an R package and cannot be run from here; its seconds were measured once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DBARTS = {(1000, 10): 1.1, (10_000, 10): 10.8, (100_000, 10): 125.0, (10_000, 10
 
 
 class Draws(NamedTuple):
-    """What a fit drew: sigma, and what gives the sum of trees at rows, by draw."""
+    """The draws of a fit: sigma, and a function that returns the sum of trees at rows, by draw."""
 
     sigma: Array
     sums: Callable[[Array], Array]
 
 
 class Run(NamedTuple):
-    """A fit to be made."""
+    """The settings of a fit."""
 
     X: Array
     y: Array
@@ -63,7 +63,7 @@ def _bartz(run: Run) -> Draws:
         pbar=False,
         printevery=None,
     )
-    # JAX computes while Python goes on, until somebody looks.
+    # JAX computes asynchronously, until a result is read.
     sigma = np.asarray(model.get_error_sdev())
 
     def sums(X: Array) -> Array:
@@ -105,7 +105,7 @@ def _installed(fits: dict[str, Fit]) -> dict[str, Fit]:
     return {name: fit for name, fit in fits.items() if find_spec(name.split(",")[0]) is not None}
 
 
-#: Those that are installed.
+#: The installed peers.
 PEERS = _installed({"bartz": _bartz, "stochtree": _stochtree})
 #: With our prior of a given k: by itself stochtree keeps five rows in each leaf and draws the scale
 #: of their values. (bartz has the same k, but cuts between 256 quantiles, so that leaves have more

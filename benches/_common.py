@@ -1,4 +1,4 @@
-"""What the benchmarks share: data, timing side by side, tables; and one thread for BLAS."""
+"""Shared by the benchmarks: data, interleaved timing, tables; sets BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 Array: TypeAlias = NDArray[Any]
 
-# Threads are what the models are told by n_jobs, and no more.
+# The number of threads is n_jobs of the models only.
 threadpool_limits(1)
 
 SIX = ["letter", "usps", "satimage", "dna", "pendigits", "magic04"]
@@ -38,7 +38,7 @@ class Split:
     y_test: Array
 
     def head(self, n_train: int, n_test: int) -> Split:
-        """Return at most so many rows of each part."""
+        """Return at most the given numbers of rows of each part."""
         return Split(
             self.name,
             self.X[:n_train],
@@ -77,8 +77,8 @@ def load(name: str, *, seed: int = 0) -> Split:
 def seconds(calls: dict[str, Callable[[], object]], repeats: int = 3) -> dict[str, float]:
     """Time the calls in turn, `repeats` times over, and return the shortest time of each.
 
-    In turn, so that a change of the machine's pace meets all alike; the shortest, because
-    whatever disturbs a run makes it longer.
+    Calls alternate, so that a change of the machine's speed affects all of them. The shortest
+    time counts, since disturbances only make a run longer.
     """
     best = dict.fromkeys(calls, math.inf)
     for _ in range(repeats):
@@ -98,13 +98,13 @@ def status(field: str) -> float:
 
 
 def new_peak() -> float:
-    """Begin a new peak of this process' memory (VmHWM), and return what it holds, in MB (Linux)."""
+    """Reset the peak of this process' memory (VmHWM), and return its memory in MB (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
     return status("VmRSS")
 
 
 def alone(script: str, *words: object) -> Any:
-    """Run a script with some words in a process of its own, and return the JSON that it prints."""
+    """Run a script with arguments in another process, and return the JSON that it prints."""
     command = [sys.executable, script, *map(str, words)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(output)
@@ -165,7 +165,7 @@ def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
 
 
 def verdict(what: str, figure: float, bound: float, *, most: bool = True) -> None:
-    """Print a figure beside the bound that it should keep."""
+    """Print a figure and the bound that it should not exceed."""
     kept = figure <= bound if most else figure >= bound
     wanted = f"{'at most' if most else 'at least'} {bound:g}"
     print(f"{what}: {figure:.3g} ({wanted}: {'yes' if kept else 'NO'})")

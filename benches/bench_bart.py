@@ -1,10 +1,10 @@
-"""BART beside its peers: time of a sweep, quality, mixing, time and memory of draws, threads.
+"""BART compared with its peers: time of a sweep, quality, mixing, cost of draws, threads.
 
-Seconds are those of the processor, on one core, so that other work on the machine counts little;
-only of two threads the clock's. A sweep is timed between a long and a short run, so that what is
-done once (compiling, sorting) is left out; of whole fits it is not, and bartz compiles for some
-8 seconds. Effective sample sizes are of ranks over all chains ("bulk"), which chains that disagree
-do not have, and R-CODA's, chain by chain.
+Times are processor seconds on one core, so that other work on the machine has little effect;
+only runs with two threads use the wall clock. The time of a sweep is the difference of a long and
+a short run, which excludes one-time work (compiling, sorting). Times of whole fits include it;
+bartz compiles for some 8 seconds. Effective sample sizes are those of ranks over all chains
+("bulk"), which are small if chains disagree, and R-CODA's for each chain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def friedman(n: int, p: int, seed: int) -> tuple[Array, Array, Array]:
 
 
 def processor_seconds(call: Callable[[], object]) -> float:
-    """Return the processor's seconds of a call, those of all its threads."""
+    """Return the processor seconds of a call, over all its threads."""
     start = time.process_time()
     call()
     return time.process_time() - start
@@ -70,12 +70,12 @@ def ours(kernels: str | Mapping[str, float], run: Run, **prior: Any) -> Draws:
 
 
 def fits(kernels: list[str]) -> dict[str, Fit]:
-    """Return ours and those of peers by name."""
+    """Return our models and those of the peers by name."""
     own = {name: (lambda run, k=KERNELS[name]: ours(k, run)) for name in kernels}
     return own | PEERS
 
 
-#: Ours with the scale of leaves drawn along.
+#: Our model with a sampled scale of leaf values.
 LEARNED: dict[str, Fit] = {
     f"{name}, k learned": (lambda run, s=name: ours(s, run, k="learned"))
     for name in ("auto", "growprune")
@@ -94,7 +94,7 @@ def sweep_seconds(fit: Fit, x: Array, y: Array, n_trees: int, n: int) -> float:
 
 
 def speed(n_trees: int, work: int) -> None:
-    """Print seconds of 1000 sweeps, beside peers."""
+    """Print seconds of 1000 sweeps, for our model and its peers."""
     all_fits = fits(list(KERNELS))
     names = [*all_fits, "dbarts (once)"]
     table = Table(f"Seconds of 1000 sweeps, {n_trees} trees", ["rows x features", *names], 15)
@@ -107,7 +107,7 @@ def speed(n_trees: int, work: int) -> None:
             slow = name in ("cgm", "pg", "stochtree")
             if name in ("cgm", "pg") and (n > 1000 or p > 10):
                 continue
-            # So many that what both runs do once varies little beside them.
+            # Enough sweeps that the one-time work, which varies, is negligible.
             sweeps = max(4 if slow else 20, 5 * work // n // (20 if slow else 1))
             figures[name] = sweep_seconds(fit, x, y, n_trees, sweeps)
         if n_trees == N_TREES and (n, p) in DBARTS:
@@ -122,9 +122,9 @@ def speed(n_trees: int, work: int) -> None:
 
 
 def one_tree(sweeps: int, seeds: int) -> None:
-    """Print seconds of Particle Gibbs on one tree, beside the authors'.
+    """Print seconds of Particle Gibbs on one tree, and those of the authors' code.
 
-    Chains stay in one mode or another, of more or fewer leaves: means of several.
+    Chains stay in modes with different numbers of leaves, so the mean of several is printed.
     """
     for d, seconds in AUTHORS.items():
         x, y, _ = hypercube(d, 0)
@@ -192,13 +192,13 @@ def quality(n_trees: int, sweeps: int, seeds: int) -> None:
 
 
 def log_likelihoods(draws: Draws, x: Array, y: Array) -> Array:
-    """Return the log-likelihood of every draw, but for a constant."""
+    """Return the log-likelihood of every draw, up to a constant."""
     squares = np.sum((draws.sums(x) - y) ** 2, axis=1)
     return -len(y) * np.log(draws.sigma) - 0.5 * squares / draws.sigma**2
 
 
 def mixing(n_trees: int, sweeps: int, chains: int) -> None:
-    """Print how many effective draws a second chains give."""
+    """Print the number of effective draws per second."""
     columns = ["kernels", "seconds", "R-hat", "bulk/s", "CODA/s", "sigma CODA/s"]
     title = f"1000 rows, {chains} chains of {sweeps} + {4 * sweeps} sweeps, {n_trees} trees"
     table = Table(f"Log-likelihood and sigma: {title}", columns)
@@ -231,7 +231,7 @@ def prediction(n_trees: int, draws: int) -> dict[str, float]:
 
 
 def many_rows(n_trees: int, draws: int) -> dict[str, float]:
-    """Return what draws on 100,000 rows take, in MB."""
+    """Return the memory of draws on 100,000 rows, in MB."""
     x, y, _ = friedman(100_000, 10, 0)
     BARTRegressor(1, n_chains=1, n_burn=0, n_draws=1).fit(x[:50], y[:50])
     before = new_peak()
@@ -245,7 +245,7 @@ def many_rows(n_trees: int, draws: int) -> dict[str, float]:
 
 
 def threads(n_trees: int, draws: int) -> dict[str, float]:
-    """Return how much faster two chains are on two threads, by the clock."""
+    """Return the speed-up of two chains on two threads, in wall-clock time."""
     x, y, _ = friedman(1000, 10, 0)
     best = {1: np.inf, 2: np.inf}
     for _ in range(3):
@@ -275,7 +275,7 @@ def memory(n_trees: int, draws: int) -> None:
 
 
 def two_threads(n_trees: int, sweeps: int, cores: set[int]) -> None:
-    """Print how much faster two chains are on two threads."""
+    """Print the speed-up of two chains on two threads."""
     if len(cores) < 2:
         return print("\ntwo chains on two threads: no second core")
     os.sched_setaffinity(0, cores)

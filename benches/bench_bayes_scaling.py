@@ -33,14 +33,14 @@ def smc(n_particles: int, n_islands: int = 1, **options: Any) -> BayesianTreeCla
 
 
 def fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
-    """Seconds, and the most memory above the data, over the data's; in a process of its own."""
+    """Seconds, and peak memory above the data, relative to the data's; in another process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_fit, (model, n))
 
 
 def _fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
     data = rows(n)
-    # What is loaded lazily on the first use is not the model's.
+    # Modules that are loaded on first use do not count as the model's memory.
     model.fit(data.X[:50], data.y[:50])
     before = new_peak()
     start = time.perf_counter()
@@ -50,12 +50,12 @@ def _fit(model: BayesianTreeClassifier, n: int) -> tuple[float, float]:
 
 
 def over_rows(largest: int, repeats: int) -> None:
-    """A level of a tree costs as much as all rows, and how deep trees are, the data say."""
+    """Time over rows: each level of a tree is one pass over all rows; the depth depends on data."""
     columns = ["rows", "depth", "seconds", "us/n/depth", "us/n/log n", "CART's"]
     table = Table("Rows, one particle", columns)
     for n in (largest // 16, largest // 4, largest):
         data = rows(n)
-        # A single particle's tree varies: five of them, one after the other.
+        # The tree of a single particle varies, so five are fitted one after the other.
         models = [smc(1).set_params(random_state=seed) for seed in range(5)]
         cart = DecisionTreeClassifier(random_state=0)
         calls = {
@@ -91,7 +91,7 @@ def over_threads(n: int, repeats: int) -> None:
 
 
 def memory(n: int, n_particles: int, bound: float | None) -> None:
-    """Beside float32 data, of which the sorted table alone takes three times as much."""
+    """Memory as a multiple of float32 data; the sorted table alone takes three times as much."""
     table = Table(f"{n} rows, {n_particles} particles", ["proposal", "seconds", "memory/data"])
     for name, options in PROPOSALS.items():
         table.add(name, *fit(smc(n_particles, **options), n))
@@ -105,7 +105,7 @@ def main() -> None:
     over_rows(4 * medium, args.repeats)
     over_particles(medium // 4, args.repeats)
     over_threads(medium, args.repeats)
-    # Beside few rows, what does not grow with them weighs most.
+    # With few rows, memory that does not depend on them dominates.
     memory(large, 100, None if args.quick else 6.0)
 
 

@@ -1,8 +1,8 @@
-"""Bayesian decision trees beside CART: time, accuracy, log probability; SMC beside MCMC.
+"""Bayesian decision trees and CART: time, accuracy, log probability; SMC and MCMC.
 
 One thread; alpha = 5, alpha_s = 0.95, beta_s = 0.5. CART as in section 3.4.4 of the thesis: leaves
-of at least ten rows, smoothed by the same alpha. Figures are means over three seeds, for single
-chains and few particles differ more than samplers do.
+of at least ten rows, smoothed by the same alpha. Figures are means over three seeds, since single
+chains and small numbers of particles differ more than samplers do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from _common import Split, Table, arguments, load, seconds, verdict
 from boscage import MCMC, SMC, BayesianTreeClassifier
 
 ALPHA = 5.0
-# What the thesis' section 3.4.4 and dynaTree reach, and what is to be reached in a second.
+# The figures of section 3.4.4 and of dynaTree, and the goal for one second.
 LOG_PROBABILITY = {"pendigits": -0.36, "magic04": -0.385}
 
 
@@ -34,7 +34,7 @@ class Cart:
         return self
 
     def smooth(self, X: Any, y: Any) -> None:
-        """What leaves predict; not part of the fit that is timed."""
+        """The predictions of the leaves; not part of the timed fit."""
         counts = np.zeros((self.tree.tree_.node_count, self.tree.n_classes_))
         np.add.at(counts, (self.tree.apply(X), y), 1.0)
         smooth = counts + ALPHA / self.tree.n_classes_

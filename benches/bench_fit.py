@@ -1,7 +1,7 @@
-"""Time of a batch fit, beside extremely randomised trees with random cuts (max_features=1).
+"""Time of a batch fit, compared with extremely randomised trees (max_features=1).
 
-One thread. A model counts as fitted when it has predicted a row: what a library leaves for the
-first prediction is part of its fit.
+One thread. The time includes the prediction of one row, since some libraries leave part of the
+work of a fit to the first prediction.
 """
 
 from __future__ import annotations

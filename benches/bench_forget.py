@@ -1,6 +1,7 @@
-"""Time of forgetting rows, beside that of inserting them, trees included; one thread.
+"""Time of forgetting rows, compared with inserting them, updates of trees included; one thread.
 
-And of a window that keeps a quarter of a stream and is asked at its end, beside a fit of that.
+Also the time of a window that keeps a quarter of a stream and predicts at its end, compared with
+a fit of these rows.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def once(model, X, y, groups):  # type: ignore[no-untyped-def]
 
 
 def window(trees, size, X, y, n_batches=BATCHES):  # type: ignore[no-untyped-def]
-    """Keep the newest rows of a stream, and ask at its end."""
+    """Keep the newest rows of a stream, and predict at its end."""
     span = (X.min(axis=0), X.max(axis=0))
     model = MondrianForestClassifier(trees, window_size=size, feature_range=span, random_state=0)
     for rows in np.array_split(np.arange(len(X)), n_batches):

@@ -1,6 +1,6 @@
-"""Memory above the data: what a process needs at most while it fits and predicts, and then keeps.
+"""Memory above the data: the peak while a process fits and predicts, and what it keeps then.
 
-Every model in a process of its own (Linux), one thread.
+Each model runs in a separate process (Linux), with one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from _common import Table, alone, arguments, load, new_peak, status
 
 MODELS = ["averaged", "realised", "scikit ERT", "scikit RF"]
-#: What the averaged and the realised forest may take at most, in MB.
+#: Largest memory of the averaged and the realised forest, in MB.
 BOUNDS = {("letter", "averaged"): 150, ("usps", "averaged"): 350, ("usps", "realised"): 100}
 
 
@@ -28,7 +28,7 @@ def measure(name: str, which: str, trees: int) -> None:
         "scikit RF": lambda: RandomForestClassifier(trees, random_state=0),
     }
     data = load(name)
-    # What is loaded lazily on the first use of each library is not the model's.
+    # Modules that are loaded on first use do not count as the model's memory.
     models[which]().set_params(n_estimators=1).fit(data.X[:50], data.y[:50]).predict(data.X[:1])
     before = new_peak()
     model = models[which]().fit(data.X, data.y)

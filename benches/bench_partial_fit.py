@@ -1,10 +1,10 @@
-"""Time of learning from a stream: in mini-batches, and one row at a time, beside river's forest.
+"""Time of learning from a stream, in mini-batches and row by row, compared with river's forest.
 
 One thread. The rows arrive in a random order. River's AMFClassifier, an online Mondrian forest that
-aggregates, learns the same rows; its time is counted per row and tree. Our trees take in rows when
-somebody asks for them: at the end ("stream"), or after every batch ("asked"), as where each batch
-is predicted before it is learned. The features' ranges are given, so that no row lies outside;
-"open" leaves them to the first batch.
+aggregates, learns the same rows; its time is counted per row and tree. Updates of our trees are
+lazy, and applied on the next read: at the end ("stream"), or after every batch ("asked"), as when
+each batch is predicted before it is learned. The features' ranges are given, so that no row lies
+outside; in "open" they are those of the first batch.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def main() -> None:
         verdict(f"{way}: faster than river, times", times, goal, most=False)
 
 
-#: Whether in batches or row by row, whether asked for after each, and times river's speed.
+#: Whether in batches (else by row), whether trees are read after each, and the speed relative to
+#: river's.
 WAYS = {
     "batches": (True, False, 100),
     "b. asked": (True, True, 100),

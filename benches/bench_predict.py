@@ -1,4 +1,4 @@
-"""Time of predict_proba, beside extremely randomised trees with random cuts; one thread."""
+"""Time of predict_proba, compared with extremely randomised trees; one thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How the time of a fit grows with rows, and with columns that say nothing about the labels.
+"""How the time of a fit grows with rows, and with irrelevant features.
 
-One thread. The data are random numbers: cost is all that is asked of them. Labels follow from the
-first ten columns, with one in twenty drawn at random.
+One thread. The data are random numbers, since only time is measured. Labels depend on the first
+ten features; one in twenty is drawn at random.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Speed-up by threads, and that they change no bit."""
+"""Speed-up by threads, with a check that results are equal bit for bit."""
 
 from __future__ import annotations
 

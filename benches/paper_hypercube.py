@@ -1,9 +1,9 @@
-"""Hypercube-D (section 4.4.1): one deep tree, and which kernels find and explore its posterior.
+"""Hypercube-D (section 4.4.1): how well each kernel finds and explores the posterior of a tree.
 
-From dispersed starts: the first chain from a stump, the others from draws of the prior. An
-effective sample size counts only for chains that agree with each other (rank R-hat) and with the
-best plateau that any kernel found on the same data. "exact" and "true" count the data sets whose
-first chain was so at some sweep (`first_sweeps`).
+Starts are dispersed: the first chain starts from a stump, the others from draws of the prior. An
+effective sample size counts only if chains agree with each other (rank R-hat) and with the best
+plateau that any kernel found on the same data. "exact" and "true" count the data sets whose first
+chain reached such a tree at some sweep (`first_sweeps`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEAR = 2.0
 
 
 class Run(NamedTuple):
-    """What a kernel did with a data set."""
+    """The result of a kernel on a data set."""
 
     seconds: float
     log_likelihood: Array
@@ -50,10 +50,10 @@ def hypercube(d: int, seed: int) -> tuple[Array, Array, Array]:
 
 
 def first_sweeps(sums: Array, y: Array, which: Array) -> dict[str, int]:
-    """Return when a chain first was exact, and when its partition was the true one (0 for never).
+    """Return the sweeps at which a chain first was exact, and first had the true partition (or 0).
 
-    Exact: every row is near the value of its leaf, so that only vertices of nearly the same value
-    share one. The true partition: besides, no vertex is in two leaves.
+    Exact: every row is near the value of its leaf, so only vertices with similar values share a
+    leaf. True partition: in addition, no vertex is in two leaves.
     """
     exact = np.abs(sums - y).max(axis=1) < 1.0
     by_vertex = sums.reshape(len(sums), which.max() + 1, -1)

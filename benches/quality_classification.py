@@ -1,6 +1,6 @@
-"""Accuracy and log loss on real data, beside scikit-learn's forests; depths of trees (Table 5.1).
+"""Accuracy and log loss on real data, with scikit-learn's forests; depths of trees (Table 5.1).
 
-All cores. Means over seeds; the test part is the source's, or a fixed quarter of the rows.
+All cores. Means over seeds. The test set is that of the source, or a fixed quarter of the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from boscage import MondrianForestClassifier
 
 #: Table 5.1 of the thesis: average depth and its standard deviation.
 DEPTHS = {"usps": (19.1, 1.3), "satimage": (17.4, 1.6), "letter": (23.2, 1.8), "dna": (12.0, 0.3)}
-#: How far below a random forest's accuracy the learned rates may end.
+#: Largest difference by which learned rates may be less accurate than a random forest.
 WITHIN = 0.015
 
 

@@ -1,10 +1,10 @@
-"""Regression on real data: error, density, CRPS and coverage, beside other forests' uncertainty.
+"""Regression on real data: error, density, CRPS and coverage, compared with other forests.
 
-All cores. A quarter of the rows is predicted, the others are learned, at most --test-rows and
---train-rows. Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
+All cores. A quarter of the rows is the test set; --test-rows and --train-rows limit both sets.
+Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
 trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest.
-"Mondrian" has equal rates, "learned" rates and maps that were learned from the labels; "joint"
-fits the sum of all trees besides. --split chooses the rows, --ours which of our models are scored,
+"Mondrian" has equal rates, "learned" has rates and maps learned from the labels; "joint" also
+fits the sum of all trees. --split chooses the rows, --ours which of our models are scored,
 as in --ours "joint, local noise".
 """
 
@@ -46,7 +46,7 @@ def mondrian(**settings: Any) -> Callable[[Split, int, int], list[float]]:
 
 
 def gaussian(kind: Any, leaves: bool = False, **settings: Any) -> Any:
-    """Score a forest by a Gaussian with its trees' mean and variance, its leaves' added or not."""
+    """Score a forest's Gaussian: variance over trees, with or without the variance in leaves."""
 
     def score(data: Split, trees: int, seed: int) -> list[float]:
         model = kind(trees, random_state=seed, n_jobs=-1, **settings).fit(data.X, data.y)
@@ -56,7 +56,7 @@ def gaussian(kind: Any, leaves: bool = False, **settings: Any) -> Any:
         variance = mean.var(axis=0)
         if leaves:
             variance += np.mean([t.impurity[at[:, m]] for m, t in enumerate(each)], axis=0)
-        # A spread of zero has no density; one thousandth of the labels' is the kindest mending.
+        # A spread of zero has no density; it becomes a thousandth of the spread of the labels.
         floor = 1e-3 * data.y.std()
         dist = GaussianMixture.from_normal(
             mean.mean(axis=0), np.sqrt(np.maximum(variance, floor**2))
@@ -121,10 +121,10 @@ def main() -> None:
 
 
 def compare(ours: str, found: dict[str, dict[str, list[float]]], atoms: dict[str, float]) -> None:
-    """Print a model's figures beside its peers', and whether it keeps the goals.
+    """Print the figures of a model and its peers, and whether it reaches the goals.
 
-    `atoms` is the share of the most frequent target. Where it is 5 % or more at one end of all,
-    the best intervals of 90 % cover 95 %: there coverage is no goal.
+    `atoms` is the share of the most frequent target. If it is 5 % or more and at one end of the
+    range, the best intervals of 90 % cover 95 %, so coverage is not a goal.
     """
     columns = ["atom", "RMSE/RF", "CRPS/QF", "in 90 %", "NLPD-spread", "NLPD-leaves"]
     table = Table(f"{ours}, beside its peers", ["data", *columns])

@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those whose names are given, and keep what they print in benches/results.
+"""Run all benchmarks, or those named, and save their output in benches/results.
 
 python benches/run.py [--quick] [NAME ...]
 """

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from boscage import BayesianTreeClassifier
-from boscage.evidence import compare_features, compare_parameters
+from boscage.bayes.evidence import compare_features, compare_parameters
 from boscage.plots import plot_disagreement
 
 data = load_breast_cancer()

@@ -78,7 +78,12 @@ class PosteriorSampler(Estimator):
         name = self._settings_param
         if any(key.startswith(f"{name}__") for key in params):
             params[name] = self._as_settings(params.get(name, getattr(self, name)))
-        super().set_params(**params)
+        before = getattr(self, name)
+        try:
+            super().set_params(**params)
+        except ValueError:
+            setattr(self, name, before)
+            raise
         return self
 
     # -- learning ---------------------------------------------------------------------------------
@@ -121,21 +126,31 @@ class PosteriorSampler(Estimator):
     def _from_model(
         cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
     ) -> Self:
-        saved = metadata.get("params")
-        names = cls._get_param_names()
         params = cls._params_of(model)
-        if isinstance(saved, dict) and set(names) <= set(saved):
-            params |= {name: _with_tuples(saved[name]) for name in names}
+        saved = metadata.get("params")
+        if isinstance(saved, dict):
+            saved = cls._nested(_with_tuples(saved))
+            params |= {name: saved[name] for name in cls._get_param_names() if name in saved}
             own = cls._settings_param
-            params[own] = _settings_from_json(params[own], cls._settings_classes)
+            if own in params:
+                params[own] = _settings_from_json(params[own], cls._settings_classes)
         return cls(**(params | {"n_jobs": n_jobs}))
+
+    @classmethod
+    def _nested(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        """Saved parameters, with those of settings in an object.
+
+        The first files have them side by side with the other parameters.
+        """
+        return saved
 
 
 def _to_json(value: Any) -> Any:
     """A parameter as JSON holds it; None for what JSON cannot hold."""
     if isinstance(value, Settings):
-        params = value.get_params(deep=False)
-        return {"class": type(value).__name__, "params": _to_json(params)}
+        # Of a user's subclass, what it has in common with ours.
+        kind = next(kind for kind in type(value).__mro__ if kind.__module__.startswith("boscage."))
+        return {"class": kind.__name__, "params": _to_json(value.get_params(deep=False))}
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=Estimator)
 
-__all__ = ["MODEL_KINDS", "ModelKind", "load", "register"]
+__all__ = ["load"]
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,19 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None) 
     ------
     ValueError
         If the file is damaged or is not a model file.
+    TypeError
+        If `file` is neither a path nor a file opened in binary mode.
     OSError
         If the file cannot be read.
     """
+    data: bytes | None
     if isinstance(file, (str, os.PathLike)):
         with open(file, "rb") as opened:
             data = opened.read()
     else:
-        data = file.read()
+        data = file.read() if hasattr(file, "read") else None
+        if not isinstance(data, bytes):
+            raise TypeError(
+                f"file must be a path, or a file opened in binary mode, found {type(file).__name__}"
+            )
     return MODEL_KINDS[_core.model_kind(data)].estimator._from_bytes(data, n_jobs)

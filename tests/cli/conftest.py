@@ -1,4 +1,4 @@
-"""Folders with tables and models, to run commands in."""
+"""Fixtures: folders with tables and models in which commands run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+
 from command_line import FEW, flowers, patients, run
 
 

@@ -1,4 +1,4 @@
-"""Files of other kinds, separators and quotes: read, or refused in words that say what to do."""
+"""Other formats, separators and quotes are read, or refused with a message that says what to do."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pyarrow.feather as feather
 import pytest
-from command_line import COMMAND, FEW, digest, fails, flowers, run
 
 from boscage._cli.quotes import Quotes
 from boscage._cli.sources import Source
+from command_line import COMMAND, FEW, digest, fails, flowers, run
 
 FIT = ["-t", "species", "--id-column", "id", *FEW, "-o", "m"]
 
@@ -225,7 +225,7 @@ def test_a_value_longer_than_a_row_may_be(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_a_refused_table_is_one_line_of_a_process(folder: Path) -> None:
-    """The reader's thread would abort the process if it were left behind."""
+    """A leftover thread of the reader would abort the process."""
     Path("t.csv").write_text('x,y\n1,a\n2,"b\n')
     fit = [*COMMAND, "fit", "t.csv", "-t", "y", "-o", "m"]
     done = subprocess.run(fit, capture_output=True, text=True, check=False)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import COMMAND, fails, flowers, patients, read, run
 
 import boscage
 from boscage import (
@@ -24,6 +23,7 @@ from boscage import (
 )
 from boscage._cli.arguments import parser
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION, Option
+from command_line import COMMAND, fails, flowers, patients, read, run
 
 TASKS = {
     CLASSIFICATION: ["iris_train.csv", "-t", "species", "--drop", "id"],
@@ -232,7 +232,7 @@ def test_help_has_a_section_for_each_model(
 @pytest.mark.parametrize("task", [CLASSIFICATION, REGRESSION])
 @pytest.mark.parametrize("name", ["bayes-tree", "bart"])
 def test_choices_are_the_estimators(name: str, task: str) -> None:
-    """What may be typed is what the estimator takes: neither more nor less."""
+    """The command line accepts exactly the values that the estimator accepts."""
     nested = MODELS[name].nested
     assert nested is not None
     (option,) = (option for option in MODELS[name].options if option.name == nested.name)
@@ -246,3 +246,13 @@ def test_choices_are_the_estimators(name: str, task: str) -> None:
     for word in nested.make:
         assert option.read(word) == word
         MODELS[name].new(task, {nested.name: word})
+
+
+def test_a_setting_that_the_model_refuses_is_an_error_of_its_option(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bart = ["--model", "bart", "-o", "model.boscage"]
+    several = [*TASKS[CLASSIFICATION], *bart, "--k", "learned"]
+    assert fails(capsys, "fit", *several).startswith("--k must be a number")
+    alone = [*TASKS[REGRESSION], *bart, "--kernels", "pg", "--n-particles", "1"]
+    assert fails(capsys, "fit", *alone).startswith("--n-particles must be at least 2")

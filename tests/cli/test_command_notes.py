@@ -1,4 +1,4 @@
-"""What a model file keeps of its table, and what update and evaluate refuse on account of it."""
+"""Metadata of the table in a model file, and what update and evaluate refuse because of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import FEW, digest, fails, flowers, run
 from sklearn.datasets import load_iris
 
 import boscage
 from boscage import MondrianForestClassifier
 from boscage._cli.notes import SECTION
+from command_line import FEW, digest, fails, flowers, run
 
 UPDATE = ["update", "iris.model", "iris_test.csv", "--id-column", "id"]
 
@@ -40,7 +40,7 @@ def test_it_outlives_updates_and_python(folder: Path, capsys: pytest.CaptureFixt
     model.partial_fit(flowers()[:1].select(["x0", "x1", "x2", "x3"]), ["setosa"], ids=[9])
     model.save("again.model")
     assert info(capsys, "again.model")["target"] == "species"
-    # Another fit is of another table.
+    # A new fit may use another table.
     data = load_iris()
     model.fit(data.data, data.target).save("other.model")
     assert "target" not in info(capsys, "other.model")
@@ -145,7 +145,7 @@ def test_a_file_without_notes_is_asked_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = boscage.load("iris.model")
-    # As files were written before they had notes.
+    # A file of a version without metadata.
     old = {name: each for name, each in model._annotations().items() if name != SECTION}
     assert set(old) == {"boscage-python"}
     Path("old.model").write_bytes(model._model.to_bytes(annotation=json.dumps(old)))

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and killed writers' leftovers are swept up."""
+"""Files are written completely or not at all; files left by killed writers are removed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, FEW, digest, fails, run
 
 from boscage._cli.outputs import replacing
+from command_line import COMMAND, FEW, digest, fails, run
 
 FIT = ["fit", "iris.csv", "-t", "species", *FEW]
 PREDICT = ["predict", "diabetes.model", "diabetes.csv", "--quantiles", "0.1,0.2,0.3"]
@@ -24,7 +24,7 @@ def files() -> set[str]:
 
 
 def small_files() -> None:
-    """Let no file grow beyond a block, as on a disk that is full."""
+    """Limit the size of files to a block, as a full disk would."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
@@ -81,7 +81,7 @@ def test_a_folder_without_permission(
     folder: Path, capsys: pytest.CaptureFixture[str], args: list[str]
 ) -> None:
     Path("locked").mkdir(mode=0o555)
-    # There is one folder that even the superuser cannot write to.
+    # Even the superuser cannot write to this folder.
     place = Path("locked") if os.geteuid() else Path("/sys")
     if not place.is_dir():
         pytest.skip("the superuser may write to all folders")

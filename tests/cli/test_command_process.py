@@ -12,9 +12,9 @@ import termios
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, FEW, run
 
 import boscage
+from command_line import COMMAND, FEW, run
 
 
 def test_silence_in_a_pipe(folder: Path) -> None:
@@ -33,7 +33,7 @@ def test_progress_and_remarks_on_a_terminal(folder: Path) -> None:
         try:
             while piece := os.read(ours, 4096):
                 said += piece
-        except OSError:  # the way in which Linux says that the other end is closed
+        except OSError:  # Linux raises this if the other end is closed
             pass
         finally:
             os.close(ours)
@@ -87,7 +87,7 @@ def test_without_pyarrow_the_rest_works() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs one processor")
 def test_the_reader_has_ended_when_the_process_does(tmp_path: Path) -> None:
-    """Its thread would abort the process: on one processor nearly always."""
+    """A leftover thread would abort the process; on one processor it nearly always does."""
     paths = {name: str(tmp_path / name) for name in ("train.csv", "header.csv", "model")}
     Path(paths["train.csv"]).write_text("a,b\n1,2\n2,3\n3,5\n4,4\n")
     Path(paths["header.csv"]).write_text("a\n")

@@ -1,4 +1,4 @@
-"""Mistakes are named with file, row and column, and leave everything as it was."""
+"""Error messages name file, row and column, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import FEW, fails, run
 
 from boscage._cli import tables
 from boscage._cli.main import main
 from boscage._cli.sources import Source
+from command_line import FEW, fails, run
 
 
 @pytest.mark.parametrize(

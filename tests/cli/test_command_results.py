@@ -1,4 +1,4 @@
-"""The commands give what the estimators give."""
+"""Results of commands equal those of the estimators."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from command_line import FEW, digest, flowers, patients, read, run
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
+from command_line import FEW, digest, flowers, patients, read, run
 
 
 def test_fit_is_the_estimators_fit(iris_model: str) -> None:

@@ -1,4 +1,4 @@
-"""The Python in the README and in docs/ runs as it stands."""
+"""The Python code in the README and in docs/ runs unchanged."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_api_reference_lists_every_public_name_and_no_other() -> None:
 
 
 def public_names(module: ModuleType) -> dict[str, object]:
-    """Classes and functions that a module offers: those of ``__all__``, or else its own."""
+    """The public classes and functions of a module: those of ``__all__``, or else its own."""
     things = {
         name: thing
         for name, thing in vars(module).items()

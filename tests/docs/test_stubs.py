@@ -1,4 +1,4 @@
-"""The stubs of the compiled module say what the module has."""
+"""The stubs of the compiled module agree with the module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BART as scikit-learn's estimators; its draws, files and diagnostics."""
+"""BART as scikit-learn estimators; draws, files and diagnostics."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_what_cannot_be_called_or_counted_is_said_by_name() -> None:
 
 
 def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
-    """R-CODA's definition, from Yule-Walker equations that are solved order by order."""
+    """Compares with R-CODA's definition, with Yule-Walker equations solved order by order."""
     rng = np.random.default_rng(4)
     for phi, n in [((0.9,), 4000), ((0.5, 0.3), 2000), ((-0.6,), 1000)]:
         noise = rng.normal(size=n + 100)
@@ -322,7 +322,7 @@ def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
             density = left * n / (n - order - 1) / (1.0 - a.sum()) ** 2
             best = min(best, (n * np.log(left) + 2 * order, n * x.var(ddof=1) / density))
         np.testing.assert_allclose(spectral_size(x[None]), best[1], rtol=1e-8)
-        # Of n draws of an autoregression, those worth something in the limit.
+        # The effective number of n draws of an autoregression, in the limit.
         gamma = {1: 1.0 / (1.0 - phi[0] ** 2)}.get(len(phi))
         if gamma is not None:
             exact = n * gamma * (1.0 - phi[0]) ** 2
@@ -335,7 +335,7 @@ def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
 
 
 def test_spectral_size_is_that_of_r() -> None:
-    """On R's data set ``lh``, whose autoregression the manual of R's ``ar`` prints."""
+    """Uses R's data set ``lh``; the manual of R's ``ar`` prints its autoregression."""
     tenths = (
         "24 24 24 22 21 15 23 23 25 20 19 17 22 18 32 32 27 22 22 19 19 18 27 30 "
         "23 20 20 29 29 27 27 23 26 24 18 17 15 14 21 33 35 35 31 26 21 34 30 29"
@@ -453,7 +453,7 @@ def test_chains_go_on_as_if_they_had_not_stopped(
         assert half._model.to_bytes() == once._model.to_bytes()
     before = model._model
     for params, rows in (({"n_draws": 20}, X), ({"k": 3.0}, X), ({"n_draws": 60}, X + 1.0)):
-        with pytest.raises(ValueError, match=r"n_draws|goes on"):
+        with pytest.raises(ValueError, match=r"n_draws|continued fit"):
             model.set_params(**{"n_draws": 50, "k": 2.0} | params).fit(rows, y)
         assert model._model is before
 
@@ -470,7 +470,7 @@ def test_shrinkage_is_learnt(kind: Any, y: Any, tmp_path: Path) -> None:
         half.set_params(k="learned", warm_start=True).fit(X, y)
         assert half._model.to_bytes() == once._model.to_bytes()
         np.testing.assert_array_equal(half.trace_["k"], once.trace_["k"])
-    with pytest.raises(ValueError, match="goes on"):
+    with pytest.raises(ValueError, match="a continued fit must be one of the same"):
         model.set_params(k=2.0).fit(X, y)
 
 
@@ -482,7 +482,7 @@ def test_learnt_shrinkage_does_not_depend_on_units() -> None:
 
 
 def test_shrinkage_of_many_classes_is_a_number() -> None:
-    with pytest.raises(ValueError, match="k must be a number where there are more than two"):
+    with pytest.raises(ValueError, match="k must be a number if there are more than two"):
         BARTClassifier(**SHORT, k="learned").fit(X, THREE)
     with pytest.raises(ValueError, match="k must be a positive number or 'learned', found 'big'"):
         BARTRegressor(**SHORT, k="big").fit(X, N)

@@ -1,4 +1,4 @@
-"""Bayesian decision trees as scikit-learn's estimators; their results, files and plots."""
+"""Bayesian decision trees as scikit-learn estimators; results, files and plots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = [(BayesianTreeClassifier, Y), (BayesianTreeRegressor, N)]
 
 
 def brief(sampler: str) -> Any:
-    """A sampler that is soon done."""
+    """A sampler with little work."""
     return MCMC(n_draws=20, n_burn=500) if sampler == "mcmc" else sampler
 
 
@@ -53,7 +53,7 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
-    # Names at the border that are not yet those of the surface.
+    # Names in the compiled module that differ from the public ones.
     surface = {"n_dimensions": "max_features", "n_burn_in": "n_burn", "noise": "noise_share"}
     compared = set()
     for ours, there in (
@@ -108,7 +108,7 @@ def test_a_damaged_or_wrong_file_is_refused(tmp_path: Path) -> None:
             boscage.load(io.BytesIO(bad))
     with pytest.raises(ValueError, match="BayesianTreeClassifier"):
         BayesianTreeRegressor.load(io.BytesIO(data))
-    with pytest.raises(ValueError, match="not a classifier"):
+    with pytest.raises(ValueError, match="not a Mondrian forest classifier"):
         _core.MondrianClassifier.from_bytes(data)
 
 
@@ -171,7 +171,7 @@ def test_results_of_mcmc() -> None:
     np.testing.assert_array_equal(sizes, trace["n_leaves"])
     assert set(model.acceptance_) == {"grow", "prune", "change", "swap"}
     likelihood = model.log_posterior_.reshape(3, 40) - trace["log_likelihood"]
-    # What is left is the prior of partitions: probabilities, unlike the densities of thresholds.
+    # The rest is the prior of partitions: probabilities instead of densities of thresholds.
     assert (likelihood < 0.0).all()
     with pytest.raises(AttributeError, match="sampler='smc'"):
         _ = model.log_marginal_likelihood_
@@ -222,7 +222,7 @@ def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
         assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match="max_features needs proposal='optimal'"):
         kind(SMC(proposal="prior", max_features=2)).fit(X, y)
-    # Without both of grow and prune a chain does not come to trees of all sizes.
+    # Without grow and prune, a chain does not reach trees of all sizes.
     for moves in ((0.5, 0.5, 0.5, 0.5), (0.0, 0.0, 0.5, 0.5), (0.5, 0.0, 0.5, 0.0)):
         with pytest.raises(ValueError, match="moves"):
             kind(MCMC(moves=moves)).fit(X, y)
@@ -321,7 +321,7 @@ def test_priors_beyond_arithmetic_are_named(
 ) -> None:
     own = MCMC(n_draws=5, n_burn=100) if sampler == "mcmc" else sampler
     params = {"sampler": own, "random_state": 0}
-    # The border says noise.
+    # The compiled module's name is noise.
     said = name.removesuffix("_share")
     low, high = (float(end) for end in ends)
     for end in (low, high):
@@ -342,14 +342,15 @@ def test_priors_beyond_arithmetic_are_named(
 
 
 def test_the_ends_of_priors_are_known_models() -> None:
-    """With a single leaf: where the prior is extreme, the evidence has a simple limit."""
+    """With a single leaf and an extreme prior, the evidence has a simple limit."""
     same, n = np.ones_like(X), len(X)
     ones = np.ones((n, n))
 
     def evidence(model: Any, y: Any) -> float:
         return float(model.fit(same, y).log_marginal_likelihood_)
 
-    # Either class has a half; or one class has nearly all, and the other is a surprise just once.
+    # Large alpha: each class has probability 1/2. Small alpha: a leaf has one class, and a first
+    # row of the other class is very improbable.
     assert evidence(BayesianTreeClassifier(alpha=1e100), Y) == pytest.approx(-n * np.log(2.0))
     surprise = evidence(BayesianTreeClassifier(alpha=1e-100), ["no"] * 10 + ["yes"] * 140)
     assert surprise == pytest.approx(np.log(0.25e-100) + gammaln([10, 140, 150]) @ [1, 1, -1])
@@ -370,9 +371,9 @@ def test_the_ends_of_priors_are_known_models() -> None:
 @pytest.mark.parametrize("beta_s", [1e3, 1e6, 1e300])
 @pytest.mark.parametrize("alpha_s", [5e-324, 1.0 - 2.0**-53])
 def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> None:
-    """A probability too small for a number still counts as the logarithm that it has."""
+    """A probability that underflows still counts through its logarithm."""
     x = np.arange(20_000.0)[:, None]
-    # Three steps ask for more than one layer of cuts.
+    # Three steps need more than one layer of cuts.
     y = (x[:, 0] // 5000) % 2
     for sampler in ("smc", "mcmc"):
         own = SMC(n_particles=1) if sampler == "smc" else MCMC(n_draws=5, n_burn=500)
@@ -380,7 +381,7 @@ def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> N
         model.fit(x, y)
         assert np.isfinite(model.log_posterior_).all()
         if sampler == "smc":
-            # At the second layer the prior says exp(-0.69 beta_s), the data exp(2600).
+            # At the second layer the prior has a factor exp(-0.69 beta_s), the data exp(2600).
             assert model.best_tree_.depth.max() >= (1 if beta_s > 1000.0 else 2)
             assert np.isfinite(model.log_marginal_likelihood_)
 
@@ -414,7 +415,7 @@ def test_the_unit_of_targets_is_the_unit_of_results(unit: float) -> None:
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_mutated_files_are_refused_or_hold_whole_trees(kind: Any, y: Any, sampler: str) -> None:
-    """With their checksum put right, so that all that is read is met."""
+    """The checksum is corrected, so that every field is read."""
     samplers = {"smc": SMC(n_particles=3, n_islands=2), "mcmc": MCMC(n_chains=2, n_draws=3)}
     model = kind(samplers[sampler], random_state=0).fit(X, y)
     content = model._model.to_bytes()[:-32]
@@ -469,7 +470,7 @@ def test_ancestry_is_that_of_the_fitted_model() -> None:
     again = pickle.loads(pickle.dumps(model))
     for ancestry in [*model.ancestry_, *again.ancestry_]:
         assert {steps.shape for steps in ancestry} == {(8,)}
-        # Stages in which nothing happened take no memory of their own.
+        # Stages without changes take no memory.
         assert len({id(steps) for steps in ancestry}) == 1
 
 
@@ -536,13 +537,13 @@ def test_evidence_prefers_what_made_the_data() -> None:
     assert named.models[-1] == "noise"
     with pytest.raises(ValueError, match="smc"):
         compare_parameters(BayesianTreeClassifier(sampler="mcmc"), X, Y, {"alpha": [1.0]})
-    # Before anything is fitted: -1 is no alpha.
+    # Refused before anything is fitted: alpha must not be -1.
     with pytest.raises(ValueError, match="smc"):
         compare_parameters(model, X, Y, [{"alpha": [-1.0]}, {"sampler": ["mcmc"]}])
 
 
 def routed(rules: str, row: Any) -> int:
-    """The number of the leaf, of those that a rule list has, that a row comes to by the text."""
+    """The index of the leaf of a row, according to the text of a rule list."""
     leaf, path = 0, [True]
     for line in rules.splitlines():
         depth = line.count("|   ")
@@ -560,7 +561,7 @@ def routed(rules: str, row: Any) -> int:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
-    # Values that differ in the tenth digit only.
+    # Values that differ only in the tenth digit.
     x = (1.0 + 1e-10 * X).astype(np.float64) if dtype is np.float64 else (1e6 + X).astype(dtype)
     model = BayesianTreeClassifier(SMC(n_particles=1, n_islands=3), alpha=0.1, random_state=0).fit(
         x, Y

@@ -74,7 +74,7 @@ def test_exported_trees_are_sound(task: str, kind: str, name: str) -> None:
 
 
 def test_trees_stay_sound_through_a_history() -> None:
-    """Online, with rows that raise the level, and after forgetting them again."""
+    """Invariants after online updates, with rows that raise the level, and after their removal."""
     x = data("far")
     y = np.random.default_rng(7).integers(0, 3, size=len(x))
     pausing = Pausing(equal_labels=True, min_samples_split=2)

@@ -1,4 +1,4 @@
-"""A real SIGINT: long calls end within a second, and leave behind what they promise."""
+"""A real SIGINT ends long calls within a second, and models keep the documented state."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from boscage import (
 )
 from reference.arrays import Array
 
-# Seconds of processor time, which does not grow with what else the machine does; and of all
-# time, in which nobody is to wait for nothing.
+# Limits in processor seconds, which do not depend on other work of the machine, and in seconds of
+# wall-clock time.
 WITHIN, AT_LAST = 1.0, 20.0
 pytestmark = [
     pytest.mark.skipif(
@@ -44,7 +44,7 @@ def data(n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 def interrupted(call: Callable[[], Any], after: float = 0.4) -> float:
-    """Send SIGINT ``after`` seconds into ``call``; return how long all threads worked on."""
+    """Send SIGINT ``after`` seconds into ``call``; return how long threads continued to work."""
     sent: list[tuple[float, float]] = []
 
     def send() -> None:
@@ -95,7 +95,7 @@ def test_one_large_tree_can_be_interrupted() -> None:
 
 
 def test_interrupted_regression_fit() -> None:
-    """Also while hyperparameters are sought, which is most of the time of a small fit."""
+    """Also while hyperparameters are fitted, which takes most of the time of a small fit."""
     x, _ = data(20_000, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
     for after in (0.2, 1.0, 2.0):
@@ -104,7 +104,7 @@ def test_interrupted_regression_fit() -> None:
 
 
 def test_interrupted_fits_and_predictions_of_trees_together() -> None:
-    """While trees grow, hyperparameters are sought and equations solved; and after a change."""
+    """While trees grow, hyperparameters are fitted and equations solved; and after an update."""
     x, _ = data(20_000, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
     settings: dict[str, Any] = {"posterior": "joint", "noise": "local", "random_state": 0}
@@ -124,12 +124,12 @@ def test_interrupted_fits_and_predictions_of_trees_together() -> None:
 
 
 def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there() -> None:
-    """No row is lost and none comes back: the end is one fit."""
+    """No row is lost and none comes back: the result equals one fit."""
     x, y = data(22_000, 3)
     settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
     n_trees, n_first = 300, 16_000
     model = MondrianForestClassifier(n_trees, **settings).fit(x[:n_first], y[:n_first])
-    # so few come and leave that trees are not drawn anew but follow one after the other
+    # so few rows that trees are updated, one after the other, instead of being drawn again
     model.forget(np.arange(1500)).partial_fit(x[n_first:19_000], y[n_first:19_000])
     assert interrupted(model.flush) < WITHIN
     # rows that all, some or no trees have
@@ -186,7 +186,7 @@ def test_interrupted_sums_of_trees_with_many_particles() -> None:
 
 @pytest.mark.parametrize("kernels", ["cgm", "pg"])
 def test_interrupted_sums_of_trees(kernels: str) -> None:
-    """In the midst of a sweep, or of the trees that a chain starts from: either takes seconds."""
+    """Within a sweep, and within the draw of a chain's starting trees: both take seconds."""
     x, _ = data(10_000, 1000)
     for after in (1.5, 3.0):
         model = BARTRegressor(200, kernels=kernels, n_burn=1000, random_state=0)

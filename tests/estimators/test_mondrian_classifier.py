@@ -1,4 +1,4 @@
-"""What `MondrianForestClassifier` does with labels, discounts and probabilities."""
+"""`MondrianForestClassifier`: labels, discounts and probabilities."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_bad_labels_are_refused_and_change_nothing(labels: Any, error: Any, mess
 
 @pytest.mark.parametrize("seed", range(3))
 def test_probabilities_are_at_most_one(seed: int) -> None:
-    """To the last bit, though they are sums over trees: scores refuse others."""
+    """Averages over trees do not exceed one by rounding, which `log_loss` would refuse."""
     x, y = load_breast_cancer(return_X_y=True)
     proba = MondrianForestClassifier(random_state=seed).fit(x[::2], y[::2]).predict_proba(x)
     assert proba.max() <= 1.0
@@ -224,7 +224,7 @@ def test_the_discount_is_chosen_by_leave_one_out() -> None:
     assert model.discount == "loo"
     same = make(discount=model.discount_).fit(X, noisy)
     assert model.digest() == same.digest()
-    # It stays as it was chosen when rows are added.
+    # The chosen discount does not change when rows are added.
     model.partial_fit(X, Y)
     assert model.discount_ == same.discount_
     assert make(discount="loo").fit(X[:1], Y[:1]).discount_ == 10.0

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator, with nothing expected to fail."""
+"""scikit-learn's estimator checks, without expected failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Y = (X[:, 0] > 0).astype(int)
         MondrianForestRegressor(10, noise="local", feature_weights="learned", window_size=1000),
     ]
 )
-# The checks feed two-dimensional targets and more; which warnings are right is theirs to judge.
+# The checks pass invalid targets and others, and test the warnings themselves.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_estimator_contract(estimator: Any, check: Any) -> None:
@@ -63,7 +63,7 @@ def test_tags(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_defaults_are_those_of_the_compiled_model(kind: Any) -> None:
-    """They live once, in Rust; Python's signature repeats them for its readers."""
+    """Defaults are defined in Rust; Python's signatures repeat them."""
     here = inspect.signature(kind).parameters
     there = inspect.signature(kind._kind.model).parameters
     shared = set(here) & set(there)

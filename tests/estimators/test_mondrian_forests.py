@@ -1,4 +1,4 @@
-"""What both forests do beside fitting and predicting: lazy rows, parameters, learned rates."""
+"""Both forests beyond fitting and predicting: lazy updates, parameters, learned rates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from small_forests import X, Y, both, copies, make, predict
 
-# -- rows that wait -------------------------------------------------------------------------------
+# -- pending rows ---------------------------------------------------------------------------------
 
 
 @both
@@ -79,7 +79,7 @@ def test_python_goes_on_while_another_thread_waits_for_trees() -> None:
             time.sleep(0.005)
             gaps.append(time.perf_counter() - last)
             last = time.perf_counter()
-    # of some seconds, in which the interpreter would stand still if one of them kept it
+    # the calls take some seconds, and would block the interpreter if one of them held it
     assert max(gaps) < 0.5 * sum(gaps)
 
 
@@ -250,7 +250,7 @@ def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
     model.partial_fit(test, truth)
     np.testing.assert_array_equal(model.feature_weights_, weights)
     if kind is MondrianForestRegressor:
-        return  # It has learned maps besides, see test_learned_maps.
+        return  # It has learned maps as well, see test_learned_maps.
     # The same weights given by hand grow the same trees.
     by_hand = make(kind, n_estimators=10, feature_weights=weights).fit(rows, target)
     assert by_hand.partial_fit(test, truth).digest() == model.digest()
@@ -312,7 +312,7 @@ def test_progress_shows_on_a_terminal(kind: Any, monkeypatch: Any, capsys: Any) 
 
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
 def test_a_query_immeasurably_far_away_has_a_prediction(kind: Any) -> None:
-    """The rate at which it branches off is more than a number can say."""
+    """The branch rate overflows."""
     x = np.linspace(1.0, 2.0, 20)[:, None] * 1e-200
     y = np.arange(20) % 2
     model = kind(5, random_state=0).fit(x, y)
@@ -326,7 +326,7 @@ def test_a_query_immeasurably_far_away_has_a_prediction(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
 def test_a_range_too_narrow_for_a_rate_is_a_single_value(kind: Any) -> None:
-    """Cuts in it would all come at time zero, and never end."""
+    """Its cuts would all have time zero, without end."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 4, (60, 8)) * 1e-309
     y = rng.integers(0, 2, 60)
@@ -336,7 +336,7 @@ def test_a_range_too_narrow_for_a_rate_is_a_single_value(kind: Any) -> None:
 
 
 def test_a_branch_next_to_a_row_has_a_prediction() -> None:
-    """The rate is so small that the time of the branch is more than a number can say."""
+    """The rate is so small that the time of the branch overflows."""
     y = np.array([100 + 1e-10, 100 - 1e-10, 100, 100 + 2e-10])
     for rule in ("loo", "ml", "heuristic"):
         model = MondrianForestRegressor(
@@ -357,7 +357,7 @@ def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
     model.forget(1000)
     assert b"secret" not in model._model.to_bytes()
     assert list(model.classes_) == ["a", "b"]
-    # labels that come and leave for ever are no more than those that are there
+    # labels of forgotten rows must not accumulate
     sizes = []
     for i in range(400):
         model.partial_fit(X[:1], [f"label {i}"], ids=[2000 + i]).flush()

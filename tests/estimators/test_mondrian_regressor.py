@@ -1,4 +1,4 @@
-"""What `MondrianForestRegressor` predicts, and how it treats targets."""
+"""`MondrianForestRegressor`: predictions and targets."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_leave_one_out_is_a_forest_without_the_row(posterior: Any) -> None:
     assert len(model.loo_predict_dist([])) == 0
     with pytest.raises(KeyError, match="500"):
         model.loo_predict_dist([500])
-    # They are worse than predictions of rows that were seen, and better than none.
+    # They are worse than predictions of training rows, and better than the mean.
     seen = nlpd(Y[:60], model.predict_dist(X[:60]))
     unseen = nlpd(Y[:60], left_out)
     assert seen < unseen < nlpd(Y[:60], (np.full(60, Y.mean()), Y.std()))
@@ -208,10 +208,10 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
 
 @pytest.mark.parametrize("posterior", ["exact", "joint"])
 def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
-    """Of noise whose tails are heavy, a Gaussian that is as wide covers too much.
+    """A Gaussian with the variance of heavy-tailed noise has too wide intervals.
 
-    The law is that of the noise: its variance is the one that `predict` gives, and its middle holds
-    as many rows as it says.
+    The fitted distribution is that of the noise: its variance is that of `predict`, and its central
+    intervals have their nominal coverage.
     """
     rng = np.random.default_rng(8)
     rows, test = rng.uniform(size=(1500, 1)), rng.uniform(size=(1500, 1))
@@ -226,7 +226,7 @@ def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     gaussian = GaussianMixture.from_normal(mean, std)
     for level in (0.5, 0.8, 0.9, 0.95):
         inside = interval_coverage(y_test, *dist.interval(level))
-        # three standard errors: 1500 rows are looked at, and about 1000 have chosen the law
+        # three standard errors: 1500 test rows, and about 1000 rows to which the noise was fitted
         error = np.sqrt(level * (1.0 - level) * (1 / 1500 + 1 / 1000))
         assert inside == pytest.approx(level, abs=3.0 * error)
     assert interval_coverage(y_test, *gaussian.interval(0.5)) > 0.6
@@ -246,7 +246,7 @@ def test_tails_are_those_of_rows_left_out_alone() -> None:
 
 
 def test_trees_fitted_together_are_more_accurate() -> None:
-    """A smooth target: a mixture of trees is too smooth, their sum is not."""
+    """On a smooth target a mixture of trees is too smooth, and their sum is not."""
     test = np.random.default_rng(6).uniform(size=(400, 2))
     truth = np.sin(6.0 * test[:, 0])
     error = {
@@ -280,7 +280,7 @@ def test_together_is_a_function_of_the_rows(tmp_path: Path) -> None:
 
 
 def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
-    """Leaves hold several rows: their weights are summed in any order."""
+    """Leaves have several rows, whose weights may be summed in any order."""
     rows = np.round(5.0 * X) / 5.0
     whole = make(posterior="joint").fit(rows, Y)
     order = RNG.permutation(200)
@@ -302,7 +302,7 @@ def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
     ],
 )
 def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -> None:
-    """What is chosen is the same, though it comes from equations solved to a hundredth."""
+    """The choice is the same although equations are solved only to a relative 0.01."""
     test = RNG.uniform(size=(30, 2))
     whole = make(posterior="joint", **params).fit(rows, Y)
     mean, std = whole.predict(test, return_std=True)
@@ -319,7 +319,7 @@ def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -
 
 @pytest.mark.parametrize("noise_variance", [1e-12, 1e-30, 1e-300])
 def test_together_with_next_to_no_noise(noise_variance: float) -> None:
-    """Rows that coincide and differ in their targets: the mean between them, nothing infinite."""
+    """Equal rows with different targets: the prediction is between them, and all is finite."""
     rows, targets = np.repeat(X[:40], 2, axis=0), np.repeat(Y[:40], 2) + np.tile([0.1, -0.1], 40)
     model = make(posterior="joint", noise_variance=noise_variance).fit(rows, targets)
     mean, std = model.predict(X[:40], return_std=True)
@@ -340,7 +340,7 @@ def test_together_returns_to_the_prior_far_away() -> None:
 
 
 def test_learned_maps_say_where_to_cut(tmp_path: Path) -> None:
-    """Labels that jump about at the low end of one feature: most of its cuts go there."""
+    """Labels that vary only at the low end of one feature: most of its cuts are there."""
     rng = np.random.default_rng(4)
     rows = rng.uniform(size=(900, 3))
     waves = np.where(rows[:, 2] < 0.25, np.sin(50.0 * rows[:, 2]), 0.0)

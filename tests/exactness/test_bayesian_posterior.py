@@ -1,4 +1,4 @@
-"""Both samplers, through the public API, against the exact posterior of dozens of rows."""
+"""Both samplers, through the public API, compared with the exact posterior of dozens of rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PRIOR = {"alpha_s": 0.7, "beta_s": 1.0}
 def classes(n: int, d: int) -> tuple[Any, Any]:
     """Rows with ties, two of them equal but for their class, and one constant column.
 
-    They are the same whichever tests run before.
+    They do not depend on which tests have run before.
     """
     rng = np.random.default_rng([3, n, d])
     X = np.round(rng.normal(size=(n, d)), 1)
     X[:, -1] = rng.integers(0, 3, n) if d > 1 else X[:, -1]
     X[1] = X[0]
     X = np.hstack([X, np.ones((n, 1))])
-    # Noisy, or else all would hang on a cut in one narrow gap, which is seldom drawn.
+    # Noisy, since otherwise all depends on a cut in one narrow gap, which is rarely drawn.
     y = (X[:, 0] + rng.normal(size=n) > 0.0).astype(int)
     y[0], y[1] = 0, 1
     return X, y
@@ -40,7 +40,7 @@ def test_recursion_agrees_with_all_trees_one_by_one() -> None:
 
 
 def root_shares(model: Any, posterior: Posterior) -> dict[tuple[int, float] | None, float]:
-    """The posterior's root decisions by the model's trees."""
+    """The posterior of the root's decision, estimated from the trees of the model."""
     shares: dict[tuple[int, float] | None, float] = dict.fromkeys(posterior.root(), 0.0)
     for tree, weight in zip(model.trees_, model.weights_, strict=True):
         key = None
@@ -74,7 +74,7 @@ OPTIONS: list[dict[str, Any]] = [
 def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) -> None:
     X, y = classes(n, d)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
-    # Islands that count by their evidence are one large population, which is consistent.
+    # Islands weighted by their evidence are one large population, which is consistent.
     sampler = SMC(n_particles=2000, n_islands=20, island_weights="evidence", **options)
     model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=1, **PRIOR)
     model.fit(X, y)
@@ -164,7 +164,7 @@ def test_student_predictives() -> None:
 )
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
 def test_trees_weigh_what_their_probabilities_say(kind: Any, sampler: Any) -> None:
-    """And all trees together have probability one, with the exact evidence."""
+    """With the exact evidence, the probabilities of all trees sum to one."""
     X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [2.5, 1e9]])
     if kind is BayesianTreeClassifier:
         y, own = np.array([0, 1, 1, 0]), {"alpha": 0.8}

@@ -126,7 +126,7 @@ def test_realised_prediction_is_at_the_leaf_that_the_row_would_get(
 
     All labels differ, so that only single rows are paused. The tree of the rows and the query shows
     where the query branches off; counts without it, and Algorithm 5.4, give its own leaf's
-    prediction. A query that gets as far as a paused leaf branches off at a time of its own, which
+    prediction. A query that reaches a paused leaf branches off at another time, which
     has the right law (below) but is not that of the cuts that the leaf has not drawn yet.
     """
     rng = np.random.default_rng(4)

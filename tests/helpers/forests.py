@@ -1,4 +1,4 @@
-"""What several test modules need to build forests and to look into them."""
+"""Helpers that build forests and read their trees."""
 
 from __future__ import annotations
 

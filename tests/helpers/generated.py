@@ -1,7 +1,6 @@
-"""Small data sets from a generator of our own, which no release of another library can change.
+"""Small data sets from a fixed generator, which does not depend on releases of other libraries.
 
-Values are whole multiples of 1/4096, so that they are exact in float32, unless a test asks for
-others.
+Values are multiples of 1/4096, which are exact in float32, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ N_LEVELS = 4096
 def integers(seed: int, n: int) -> list[int]:
     """Return `n` integers from 0 to 4095 by a linear congruential generator (Knuth's MMIX)."""
     state, found = seed, []
-    for _ in range(n + 8):  # the first few numbers of small seeds are alike
+    for _ in range(n + 8):  # the first few numbers of small seeds are similar
         state = (6364136223846793005 * state + 1442695040888963407) % 2**64
         found.append(state >> 52)
     return found[8:]
@@ -32,7 +31,7 @@ def uniform(seed: int, *shape: int) -> Array:
 def rows_and_numbers(n: int, n_features: int, seed: int, dtype: Any = np.float32) -> Any:
     """Return `n` rows and their numeric targets, in which the first two features matter.
 
-    Rows of float64 are no float32 numbers.
+    Rows of type float64 are not exact in float32.
     """
     x = uniform(seed, n, n_features)
     noise = uniform(seed + 1, n) - 0.5
@@ -43,7 +42,7 @@ def rows_and_numbers(n: int, n_features: int, seed: int, dtype: Any = np.float32
 
 
 def as_labels(y: Array, kind: str) -> Array:
-    """Return labels, of two classes if they are truth values and else of three."""
+    """Return labels: of two classes if they are Boolean, else of three."""
     if kind == "bool":
         return np.asarray(y > 0.75)
     codes = (y > 0.5).astype(int) + (y > 1.0)

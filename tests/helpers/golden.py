@@ -1,4 +1,4 @@
-"""What a model gives, to the last bit, in a form that JSON can hold."""
+"""The exact results of a model, in a form that JSON can store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def hash_of_trees(trees: Iterable[Any]) -> str:
 
 
 def describe(model: Any, rows: Array) -> dict[str, Any]:
-    """Return all that a model of any kind says about `rows` and about itself, exactly.
+    """Return the exact predictions of a model of any kind for `rows`, and its other results.
 
     Only what the compiled library computes: sums by NumPy may depend on its version.
     """

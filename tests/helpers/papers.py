@@ -1,4 +1,4 @@
-"""The papers' data sets, where they are at hand."""
+"""The papers' data sets, if they are available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of stored model files, and how the models in them go on learning."""
+"""The data of stored model files, and the updates that continue the models in them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from flat import flat
 from generated import as_labels, rows_and_numbers
 from golden import describe, exact
 from reference.arrays import Array
 
 N_FEATURES = 3
 
-# Parameters that a sampler of Bayesian trees does not read.
-UNUSED = {
-    "smc": ("n_chains", "n_draws", "thin", "n_burn_in", "moves"),
-    "mcmc": (
-        *("n_particles", "n_islands", "proposal", "n_dimensions", "expansion", "candidate_order"),
-        *("resampling", "ess_threshold", "max_stages", "island_weights"),
-    ),
+# The names in `expected.json` of parameters that have been renamed.
+RECORDED_AS = {
+    "max_features": "n_dimensions",
+    "n_burn": "n_burn_in",
+    "noise_share": "noise",
 }
 
 
 @dataclass(frozen=True)
 class Data:
-    """What a stored model was fitted to."""
+    """The data to which a stored model was fitted."""
 
     labels: str | None = None
     dtype: str = "float32"
@@ -80,13 +79,16 @@ class Data:
 
 
 def settings_of(model: Any) -> dict[str, Any]:
-    """Return the parameters that a model uses, in the words in which `expected.json` has them.
+    """Return the parameters of a model, under the names in `expected.json`.
 
-    Where a parameter has another name today, this is the place to translate it back.
+    Parameters that have been renamed since are translated back here.
     """
-    params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-    unused = UNUSED[params["sampler"]] if type(model).__name__.startswith("Bayesian") else ()
-    return {name: value for name, value in params.items() if name not in unused}
+    params = {name: _plain(value) for name, value in flat(model).items()}
+    if type(model).__name__.startswith("Bayesian"):
+        return {RECORDED_AS.get(name, name): value for name, value in params.items()}
+    if "kernels" in params:
+        params = {"sampler": params.pop("kernels")} | params
+    return {name: value for name, value in params.items() if name != "shares"}
 
 
 def _plain(value: Any) -> Any:
@@ -100,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def continued(model: Any, data: Data) -> dict[str, Any] | None:
-    """Let a model go on, as its kind can, and return what it gives then; None if it cannot."""
+    """Continue a model, if its kind allows this, and return its results then; else None."""
     if hasattr(model, "partial_fit"):
         if model.n_rows_:
             model.forget(model.ids_[[1, 5]])

@@ -1,9 +1,9 @@
-"""Any history of fit, partial_fit, forget, merge, copy, save and load is one fit on what is left.
+"""Any history of fit, partial_fit, forget, merge, copy, save and load equals one fit.
 
 Random histories on nasty rows: duplicates, ties, constant features, one row, one class, rows far
 outside the reference range, signed zeros, subnormal and huge numbers. After each history the model
-is compared with one `fit` on the surviving rows in another order: digest, trees, predictions, all
-bit for bit. Ranges are given, for ranges learnt from data depend on which data came first.
+is compared with one `fit` on the remaining rows in another order: digest, trees, predictions, all
+bit for bit. Ranges are given, since ranges taken from the data depend on which data came first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FAR = [1e3, -1e3, 1e9, -4.5e15, 9e18]
 values = st.one_of(
     st.sampled_from(GRID),
     st.sampled_from(GRID + NASTY + FAR),
-    # numbers next to zero have a process of their own, see test_tiny_differences
+    # numbers next to zero are tested in test_tiny_differences
     st.floats(0.0, 1.0).map(lambda v: round(v, 15)),
     st.floats(-2.0, 3.0).map(lambda v: round(v, 15)),
 )
@@ -49,7 +49,7 @@ values = st.one_of(
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens to the model; ``pick`` decides which rows, once it is known."""
+    """One update of the model; ``pick`` chooses the rows when it is applied."""
 
     what: str
     size: int
@@ -103,7 +103,7 @@ def through_file(model: Any) -> Any:
 def survivors_after(
     model: Any, x: Array, y: Array, history: list[Step], fresh: Any
 ) -> tuple[Any, list[int]]:
-    """Plays the history; the model that came of it and the rows that are left, oldest first."""
+    """Apply the history; return the model and the remaining rows, oldest first."""
     left: list[int] = []
     to_come = list(range(len(x)))
 
@@ -333,7 +333,7 @@ def test_ties_with_cuts_in_regression() -> None:
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize("far", [3.0, 1e6, 9e18])
 def test_a_far_row_that_came_and_went_leaves_no_trace(far: float, predictive: str) -> None:
-    """It raised the level of every tree; once it is forgotten they are what they were."""
+    """It raises the level of every tree; after it is forgotten the trees are as before."""
     rng = np.random.default_rng(2)
     x, y = rng.uniform(size=(30, 2)), rng.integers(0, 2, size=30)
 
@@ -443,7 +443,7 @@ def test_the_same_rows_in_single_and_double_precision_are_the_same_rows() -> Non
 
 
 def test_signed_zeros_are_one_number() -> None:
-    """0.0 and -0.0 lie on the same side of every cut, so models of either are alike."""
+    """0.0 and -0.0 lie on the same side of every cut, so models of either are equal."""
     y = [0, 1, 1]
     make = lambda: MondrianForestClassifier(5, feature_range=(-1.0, 1.0), random_state=6)  # noqa: E731
     one = make().fit([[0.0], [0.0], [0.7]], y)
@@ -477,7 +477,7 @@ def test_coinciding_rows_are_one_leaf_however_they_came_to_be_alone(
 def test_tiny_differences() -> None:
     """Rows that differ by less than other features can resolve: no endless cutting of the others.
 
-    In a process of its own, which may use 1 GiB of memory and 60 seconds.
+    Runs in a separate process, limited to 1 GiB of memory and 60 seconds.
     """
     code = """
         import resource, sys

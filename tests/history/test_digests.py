@@ -1,4 +1,4 @@
-"""What the digest tells apart, and what leaves it as it was."""
+"""What changes the digest, and what does not."""
 
 from __future__ import annotations
 

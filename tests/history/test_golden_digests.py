@@ -1,11 +1,11 @@
-"""Golden digests and draws: the bits that forests and samplers give on small generated data.
+"""Golden digests and draws: exact results of forests and samplers on small generated data.
 
-Whoever changes them changes every model that users fit, which a release may do on purpose only.
+A change of these digests changes every model that users fit, and must be intended.
 With a new case in `CASES`, record it by
 
     PYTHONPATH=tests/helpers python tests/history/test_golden_digests.py
 
-which leaves the cases that are recorded as they are.
+which does not change recorded cases.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from boscage import (
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
+from flat import nested
 from forests import trees_of
 from generated import as_labels, rows_and_numbers, uniform
 from golden import describe, hash_of
@@ -76,7 +77,7 @@ class Case:
 
     def fit(self, n_jobs: int) -> Any:
         x, y = self.data()
-        model = self.kind(random_state=3, n_jobs=n_jobs, **self.params)
+        model = self.kind(random_state=3, n_jobs=n_jobs, **nested(self.kind, self.params))
         if not self.in_parts:
             return model.fit(x, y)
         third = self.n // 3
@@ -146,7 +147,7 @@ def forests() -> Iterator[tuple[str, Case]]:
 def bayesian_trees() -> Iterator[tuple[str, Case]]:
     smc: dict[str, dict[str, Any]] = {
         "default": {},
-        "exploring": {"proposal": "exploring", "n_dimensions": 2},
+        "exploring": {"proposal": "exploring", "max_features": 2},
         "prior": {"proposal": "prior", "expansion": "layer"},
         "empirical": {"proposal": "empirical", "candidate_order": "marginal_likelihood"},
         "multinomial": {"resampling": "multinomial", "ess_threshold": 1.0},
@@ -159,7 +160,7 @@ def bayesian_trees() -> Iterator[tuple[str, Case]]:
         "moves": {"moves": (0.4, 0.3, 0.1, 0.2), "thin": 1},
         "priors": {"alpha_s": 0.6, "beta_s": 2.0},
     }
-    short = {"sampler": "mcmc", "n_chains": 3, "n_burn_in": 300, "n_draws": 20, "thin": 5}
+    short = {"sampler": "mcmc", "n_chains": 3, "n_burn": 300, "n_draws": 20, "thin": 5}
     shapes: dict[str, dict[str, Any]] = {
         "float64": {"dtype": "float64"},
         "ties": {"rows": "ties"},
@@ -183,16 +184,16 @@ def bayesian_trees() -> Iterator[tuple[str, Case]]:
 def bart() -> Iterator[tuple[str, Case]]:
     small: dict[str, Any] = {"n_trees": 15, "n_chains": 3, "n_burn": 10, "n_draws": 6}
     mixed = {"local": 0.2, "cgm": 0.2, "pg": 0.2, "regrow": 0.2, "edit": 0.2}
-    samplers = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
-    variants: dict[str, dict[str, Any]] = {name: {"sampler": name} for name in samplers}
-    variants["regrow"] = {"sampler": "regrow", "n_trees": 5}
+    kernels = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
+    variants: dict[str, dict[str, Any]] = {name: {"kernels": name} for name in kernels}
+    variants["regrow"] = {"kernels": "regrow", "n_trees": 5}
     variants |= {
-        "mixed": {"sampler": mixed, "n_particles": 5},
-        "pg-empirical": {"sampler": "pg", "proposal": "empirical"},
-        "pg-optimal": {"sampler": "pg", "proposal": "optimal", "n_particles": 4},
-        "regrow-optimal": {"sampler": "regrow", "proposal": "optimal", "n_trees": 5},
+        "mixed": {"kernels": mixed, "n_particles": 5},
+        "pg-empirical": {"kernels": "pg", "proposal": "empirical"},
+        "pg-optimal": {"kernels": "pg", "proposal": "optimal", "n_particles": 4},
+        "regrow-optimal": {"kernels": "regrow", "proposal": "optimal", "n_trees": 5},
         "sparse": {"sparse": True},
-        "sparse-mixed": {"sparse": 0.5, "sampler": mixed},
+        "sparse-mixed": {"sparse": 0.5, "kernels": mixed},
         "one-tree": {"n_trees": 1, "thin": 3},
         "many-trees": {"n_trees": 100, "n_draws": 4},
         "deep": {"alpha_s": 0.99, "beta_s": 0.5, "k": 1.0},
@@ -228,7 +229,7 @@ CASES = dict([*forests(), *bayesian_trees(), *bart()])
 
 
 def found(case: Case, n_jobs: int) -> dict[str, str]:
-    """Return what a model of the case gives; of what is long, a hash."""
+    """Return the results of a model of the case; long ones as a hash."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # trees cut short are meant
         model = case.fit(n_jobs)
@@ -258,7 +259,7 @@ def test_every_recorded_case_is_tested() -> None:
 
 
 def test_generated_data_are_those_recorded() -> None:
-    """If this one fails, the others fail because of the data, not because of the models."""
+    """If this test fails, the data have changed, and the other tests fail for this reason."""
     x, y = rows_and_numbers(50, 3, 1, np.float64)
     assert hash_of(x, y) == "586e02ee7366f46b5a43517a8bffbb8387ce1e8f4d7db6b9411b89f510df2bf2"
     assert as_labels(y[:6], "str").tolist() == [

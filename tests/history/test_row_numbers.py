@@ -109,7 +109,7 @@ def test_a_window_keeps_the_newest_rows(kind: Any) -> None:
 
 @both
 def test_rows_that_fit_leaves_out_leave_no_trace(kind: Any) -> None:
-    """Not even in the reference ranges and learned rates."""
+    """Including the reference ranges and learned rates."""
     params = {"feature_range": None, "feature_weights": "learned", "window_size": 30}
     far = np.vstack((X[:60] * 100.0, X[60:]))
     one, other = (make(kind, **params).fit(rows, Y) for rows in (X, far))

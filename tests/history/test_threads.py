@@ -24,7 +24,7 @@ def data() -> tuple[Array, Array]:
 
 
 def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
-    """Return what a model shows after fit, partial_fit, forget and merge."""
+    """Return the results of a model after fit, partial_fit, forget and merge."""
     half, ids = N // 2, np.arange(N, dtype=np.uint64)
     labels = {"labels": [0, 1, 2]} if y.dtype == np.uint32 else {}
     shared: dict[str, Any] = {"low": np.zeros(D), "high": np.ones(D)}

@@ -1,4 +1,4 @@
-"""Rows in every guise: arrays, tables, types, strides; and what is refused, with its place."""
+"""Inputs: arrays, tables, types and strides; invalid input is refused with its position."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_a_missing_value_in_a_table_is_refused_with_its_column(kind: Any) -> Non
 
 
 def test_great_but_finite_values_are_not_called_infinite() -> None:
-    """Their sum overflows; they are judged one by one."""
+    """Their sum overflows, but each is valid."""
     great = np.full((4, 2), 1e308)
     great[2] = -1e308
     model = MondrianForestClassifier(2, random_state=0)
@@ -288,7 +288,7 @@ def test_text_in_a_table_is_refused_with_its_column() -> None:
 
 
 def test_what_is_optional_is_not_imported_unasked() -> None:
-    """Nobody pays for tables, plots and progress bars who uses none."""
+    """Importing boscage does not import libraries for tables, plots and progress bars."""
     code = (
         "import sys, sklearn.base; before = set(sys.modules); import boscage;"
         "boscage.MondrianForestClassifier(2).fit([[0.0], [1.0]], [0, 1]).predict([[0.0]]);"

@@ -1,4 +1,4 @@
-"""Section 3.4: Bayesian trees beside CART on the papers' data sets; one test set each."""
+"""Section 3.4: Bayesian trees compared with CART on the papers' data sets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_smc_predicts_as_well_as_cart(name: str, least: float, max_features: int
 
 
 def test_the_optimal_proposal_beats_the_prior_on_madelon() -> None:
-    """Figure 3.4: of 500 features 20 matter, which the prior seldom picks."""
+    """Figure 3.4: 20 of 500 features are relevant, and the prior rarely draws them."""
     data = split("madelon")
     optimal = smc(data, n_particles=1)
     prior = smc(data, n_particles=100, proposal="prior")

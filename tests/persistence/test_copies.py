@@ -1,4 +1,4 @@
-"""Copies, pickles and files of a forest are that forest, and go on by themselves."""
+"""Copies, pickles and loaded files of a forest equal it, and are independent of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hostile model files: mutated and truncated bytes are refused, or load to a valid model.
 
-Never a crash (the process would die with it), never an allocation without bound (a subprocess with
-a limit on its memory), never a model that breaks an invariant.
+There must be no crash (which would end the process), no unbounded allocation (a subprocess has a
+limit on its memory), and no model that violates an invariant.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def test_maps_alone_need_the_second_version() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_truncated_files_are_refused(name: str) -> None:
-    """Every length from nothing to all but one byte, and files that go on after their end."""
+    """Every length from zero to all but one byte, and files with additional bytes."""
     model = models()[name]
     blob = model.to_bytes()
     for length in range(len(blob)):
@@ -185,7 +185,7 @@ def test_mutated_files_are_refused_or_load_to_a_valid_model(name: str) -> None:
 
 
 def repaired(blob: bytes) -> bytes:
-    """The bytes with the checksum that a forger would have given them."""
+    """The bytes with a matching checksum, as a forger would make it."""
     content = blob[:-CHECKSUM]
     return content + hashlib.sha256(content).digest()
 
@@ -209,7 +209,7 @@ def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
 def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> None:
-    """Whatever stands in a file of BART, it does not crash, nor do chains that go on from there."""
+    """No file of BART causes a crash, neither on loading nor when its chains are continued."""
     x, y = rows(0)
     sizes: dict[str, Any] = {"n_trees": 3, "n_chains": 2, "n_burn": 2, "seed": 1, "sparse": sparse}
     half, all_of_it = (_core.BartSettings(n_draws=n, **sizes) for n in (2, 3))

@@ -1,4 +1,4 @@
-"""A save that fails says why and leaves nothing behind; the next removes what killed ones left."""
+"""A failed save raises and leaves no files; files left by killed saves are removed later."""
 
 from __future__ import annotations
 
@@ -69,6 +69,28 @@ def test_part_files_of_killed_saves_are_swept_up(path: Path) -> None:
     os.utime(other, (an_hour_ago, an_hour_ago))
     boscage.load(path).save(path)
     assert sorted(os.listdir(path.parent)) == ["model", "model.7.part", "model2.7.part"]
+
+
+def test_links_and_permissions_are_kept(path: Path) -> None:
+    model = boscage.load(path)
+    path.chmod(0o640)
+    before = path.read_bytes()
+    link = path.with_name("link")
+    link.symlink_to("model")
+    model.forget(model.ids_[:1]).save(link)
+    assert link.is_symlink()
+    assert path.read_bytes() != before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(path.parent)) == ["link", "model"]
+
+
+def test_pipes_are_written_to(path: Path) -> None:
+    pipe = path.with_name("pipe")
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    boscage.load(path).save(pipe)
+    assert reader.communicate()[0] == path.read_bytes()
+    assert pipe.is_fifo()
 
 
 def test_every_kind_of_model_has_one_class() -> None:

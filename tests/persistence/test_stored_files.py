@@ -1,7 +1,7 @@
-"""Files that were written once must load for ever, and give what they gave then.
+"""Files of all earlier versions load, and their models give the same results.
 
-The files, and what is expected of them, are in `files`. They are never changed nor removed; how
-new ones are added is written in `files/make.py`.
+The files and their expected results are in `files`. They are never changed or removed;
+`files/make.py` describes how to add new ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def as_json(found: Any) -> Any:
 
 
 def assert_has(found: Any, expected: Any, where: str = "") -> None:
-    """Equal, but for entries that later versions may add."""
+    """Whether results are equal, except for entries that later versions add."""
     if isinstance(expected, dict):
         assert found.keys() >= expected.keys(), where
         for key, value in expected.items():
@@ -52,7 +52,7 @@ def assert_has(found: Any, expected: Any, where: str = "") -> None:
 
 
 def check_found(model: Any, name: str) -> None:
-    """Whether a model that was loaded is the one that was saved."""
+    """Whether a loaded model equals the saved one."""
     expected = EXPECTED[name]
     assert type(model).__name__ == expected["class"]
     assert_has(as_json(settings_of(model)), expected["settings"], "settings")

@@ -1,4 +1,4 @@
-"""`GaussianMixture` against numerical integration, SciPy and plain loops."""
+"""`GaussianMixture` compared with numerical integration, SciPy and plain loops."""
 
 from __future__ import annotations
 

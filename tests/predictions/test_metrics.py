@@ -1,4 +1,4 @@
-"""The scores against their definitions, by hand and by plain loops."""
+"""The scores compared with their definitions, by hand and by plain loops."""
 
 from __future__ import annotations
 

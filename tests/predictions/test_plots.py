@@ -1,4 +1,4 @@
-"""The plots draw what they say; Matplotlib is asked what it was given."""
+"""The contents of the plots, as Matplotlib's artists return them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _close() -> Iterator[None]:
 
 
 def drawn(ax: Any) -> Any:
-    """Really draw it, which is where Matplotlib finds fault."""
+    """Render the figure, since Matplotlib raises some errors only then."""
     ax.figure.canvas.draw()
     return ax
 

@@ -1,4 +1,4 @@
-"""The trees' law: ours, drawn from one keyed process on cells, against the papers' boxes.
+"""The law of our trees, drawn from a keyed process on cells, compared with the papers' boxes.
 
 Two kinds of test. Where the law of a single node is known given its box, all nodes of all trees are
 one sample from it (`reference.law`). And two-sample tests against trees sampled directly by
@@ -164,7 +164,7 @@ def test_depth_and_size_of_larger_trees(low: float, high: float) -> None:
 
 
 def test_seeds_and_trees_are_independent_of_each_other() -> None:
-    """Neighbouring seeds and neighbouring trees of a forest share nothing in their first splits."""
+    """The first splits of neighbouring seeds and of neighbouring trees are independent."""
     points, n_seeds, n_trees = _points(10, 5, 2), 600, 3
     labels = np.arange(5, dtype=np.uint32)
     pausing = Pausing(equal_labels=True, min_samples_split=2)

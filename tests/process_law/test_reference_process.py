@@ -1,4 +1,4 @@
-"""The references against each other: trees by sampling and by extending, and their law."""
+"""The references compared with each other: sampled and extended trees, and their law."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_extended_trees_have_the_law_of_sampled_ones(rule: str) -> None:
 
 
 def test_algorithm_6_4_as_printed_breaks_the_law() -> None:
-    """The printed one splits above a leaf paused for its size: the tests must see that."""
+    """The printed algorithm splits above a leaf paused for its size; the tests must detect this."""
     pausing = Pausing(min_samples_split=4)
     rng = np.random.default_rng(13)
     ours = [online(rng, pausing, inf, as_printed=True) for _ in range(300)]
@@ -82,7 +82,7 @@ def test_algorithm_6_4_as_printed_breaks_the_law() -> None:
 
 
 def test_the_law_is_noticed_to_be_broken() -> None:
-    """A rate wrong by a fifth in one dimension shows in waits and in dimensions."""
+    """The tests detect a rate that is wrong by a fifth in one dimension."""
     rng = np.random.default_rng(14)
     trees = [batch(rng, NEVER, inf) for _ in range(N_TREES)]
     wrong = RATES * [1.0, 1.2]
@@ -128,7 +128,7 @@ def test_restriction_of_a_larger_tree_has_the_law_of_the_smaller() -> None:
 
     def root_side(points: Array, keep: int) -> tuple[int, ...]:
         node = sample_mondrian_tree(rng, points, rates=RATES).root
-        while True:  # cuts that do not separate the kept rows are no cuts of theirs
+        while True:  # cuts that do not separate the kept rows are not cuts of the smaller tree
             assert node is not None
             assert node.left is not None
             left = tuple(sorted(i for i in node.left.rows if i < keep))

@@ -10,7 +10,8 @@ import argparse
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -397,6 +398,18 @@ def in_flags(text: str) -> str:
     """The estimators' own words, with their parameters named as options."""
     names = "|".join(name for name in OPTIONS if "_" in name)
     return re.sub(rf"\b({names})\b", lambda found: OPTIONS[found[1]][0].flag, text)
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Turn the refusal of a parameter inside the block into a `UserError` that names its option."""
+    try:
+        yield
+    except ValueError as error:
+        name, _, what = str(error).partition(" ")
+        if name not in OPTIONS:
+            raise
+        raise UserError(f"{OPTIONS[name][0].flag} {in_flags(what)}") from error
 
 
 def check_task(model: str, task: str, found: Parameters) -> None:

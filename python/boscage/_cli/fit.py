@@ -180,7 +180,7 @@ def _learn_at_once(
     y = np.concatenate([labels.read(plan.kind, chunk, args.target) for chunk in held])
     del held
     model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})
-    with blaming(f"{source.name}: rows 1 to {survey.n_rows}"):
+    with blaming(f"{source.name}: rows 1 to {survey.n_rows}"), estimators.naming_options():
         model.fit(X, y)
     return model.set_params(verbose=0), plan
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, TypeAlias
 
 import boscage
@@ -53,9 +52,7 @@ def save(model: Model, path: str, notes: Notes | None = None) -> None:
         # Of a link, what it leads to is replaced.
         model._save_annotated(os.path.realpath(path), sections)
     except OSError as error:
-        # Rust's error has a text, and a number at its end.
-        text = re.sub(r" \(os error [0-9]+\)$", "", str(error))
-        raise UserError(f"{path}: {text.removeprefix(os.path.realpath(path) + ': ')}") from error
+        raise UserError(f"{path}: {error.strerror}") from error
 
 
 def is_classifier(model: Model) -> bool:

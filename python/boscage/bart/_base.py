@@ -391,3 +391,10 @@ class Bart(PosteriorSampler):
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
         return {"n_trees": model.n_trees}
+
+    @classmethod
+    def _nested(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        if "n_particles" not in saved:
+            return saved
+        own = {name: saved[name] for name in ("n_particles", "proposal") if name in saved}
+        return saved | {"kernels": Kernels(saved.get("sampler", "auto"), **own)}

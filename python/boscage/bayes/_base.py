@@ -100,6 +100,16 @@ class BayesianTree(PosteriorSampler):
         numbers = {"alpha_s": model.alpha_s, "beta_s": model.beta_s}
         return {name: value for name, value in numbers.items() if value is not None}
 
+    @classmethod
+    def _nested(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        if "n_particles" not in saved:
+            return saved
+        today = {"n_dimensions": "max_features", "n_burn_in": "n_burn", "noise": "noise_share"}
+        saved = {today.get(name, name): value for name, value in saved.items()}
+        settings = MCMC if saved.get("sampler") == "mcmc" else SMC
+        own = {name: saved[name] for name in settings._get_param_names() if name in saved}
+        return saved | {"sampler": settings(**own)}
+
     # -- the posterior ----------------------------------------------------------------------------
 
     def apply(self, X: Any) -> IntArray:

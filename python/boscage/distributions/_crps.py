@@ -57,6 +57,8 @@ def integrated_crps(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
         good = np.abs(first + second - coarse) <= _TOLERANCE * scale[row]
         # Agreement of the first panel with its halves may be chance.
         good &= halvings >= 1
+        # Halves of what is not finite are not finite either.
+        good |= ~np.isfinite(first + second)
         if halvings == _MAX_HALVINGS - 1:
             good[:] = True
         total += np.bincount(row[good], (first + second)[good], n)

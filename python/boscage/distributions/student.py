@@ -63,6 +63,14 @@ class StudentMixture(PredictiveDistribution):
             )
         if not ((self.df > 0.0).all() and (self.scale > 0.0).all()):
             raise ValueError("df and scale must be positive")
+        if not (np.isfinite(self.location).all() and np.isfinite(self.scale).all()):
+            raise ValueError("location and scale must be finite")
+        total = self.weights.sum()
+        if not ((self.weights >= 0.0).all() and abs(total - 1.0) <= 1e-6):
+            raise ValueError(
+                "weights must not be negative and must sum to 1, found a least weight of "
+                f"{self.weights.min(initial=0.0):.9g} and a sum of {total:.9g}"
+            )
 
     def __len__(self) -> int:
         return len(self.df)

@@ -15,7 +15,7 @@ from boscage import _validation
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
-from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")

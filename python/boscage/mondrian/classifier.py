@@ -12,7 +12,7 @@ from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._base import MondrianForest
-from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates
 
 _DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

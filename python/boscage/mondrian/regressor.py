@@ -14,7 +14,7 @@ from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian._base import MondrianForest
-from boscage.mondrian.feature_rates import LearnedRates
+from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 

@@ -1,4 +1,4 @@
-//! Arrays of `NumPy` as the crate's views, and back.
+//! Conversion between `NumPy` arrays and the crate's views.
 
 use boscage::{Label, Rows};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
 use crate::errors::to_python;
 
-/// A matrix of either type, lent by Python for the length of a call.
+/// A matrix of either type, borrowed from Python for the length of a call.
 pub(crate) enum Matrix<'py> {
     F32(PyReadonlyArray2<'py, f32>),
     F64(PyReadonlyArray2<'py, f64>),
@@ -29,7 +29,7 @@ impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
 }
 
 impl Matrix<'_> {
-    /// The rows, checked.
+    /// The rows as a checked view.
     pub(crate) fn rows(&self) -> PyResult<Rows<'_>> {
         match self {
             Self::F32(array) => {
@@ -52,12 +52,12 @@ fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'
     }
 }
 
-/// A vector's values.
+/// The values of a vector.
 pub(crate) fn slice<'a, T: Element>(name: &str, array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
 }
 
-/// An optional vector's values.
+/// The values of an optional vector.
 pub(crate) fn optional<'a, T: Element>(
     name: &str,
     array: Option<&'a PyReadonlyArray1<'_, T>>,
@@ -70,7 +70,7 @@ pub(crate) fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, Py
     values.into_pyarray(py)
 }
 
-/// Values row after row as a new matrix.
+/// Values in row-major order as a new matrix.
 pub(crate) fn matrix<T: Element>(
     py: Python<'_>,
     values: Vec<T>,

@@ -1,4 +1,4 @@
-//! Rates and maps of the features, to and from Python.
+//! Rates and maps of the features: conversion to and from Python.
 
 use boscage::{Domain, FeatureMap, Rates};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -9,14 +9,14 @@ use crate::arrays::{Matrix, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 
-/// Knots and shares of a feature.
+/// Knots and shares of a feature map.
 pub(crate) type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
-/// The maps as arrays.
+/// Feature maps as arrays.
 pub(crate) fn pairs<'py>(py: Python<'py>, maps: &[FeatureMap]) -> Vec<Pair<'py>> {
     maps.iter().map(|map| (vector(py, map.knots().to_vec()), vector(py, map.shares().to_vec()))).collect()
 }
 
-/// A domain with maps from Python, if there are any.
+/// The domain with the given maps, if there are any.
 pub(crate) fn mapped(domain: Domain, maps: Option<Vec<(Vec<f64>, Vec<f64>)>>) -> PyResult<Domain> {
     let Some(maps) = maps else { return Ok(domain) };
     let maps: boscage::Result<_> =
@@ -24,7 +24,7 @@ pub(crate) fn mapped(domain: Domain, maps: Option<Vec<(Vec<f64>, Vec<f64>)>>) ->
     maps.and_then(|maps| domain.with_maps(maps)).map_err(to_python)
 }
 
-/// Weights and maps that numbers suggest, by the name of what suggests them.
+/// Learns weights and maps from numeric targets. Returns a dictionary by the name of the method.
 #[pyfunction]
 #[pyo3(signature = (X, y, low, high, *, n_estimators=50, seed=0, n_threads=1))]
 #[allow(non_snake_case)]

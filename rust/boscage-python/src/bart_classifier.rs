@@ -22,7 +22,8 @@ bart_methods!(BartClassifier);
 #[pymethods]
 #[allow(non_snake_case)]
 impl BartClassifier {
-    /// `codes` are places in `labels`; `start` is a model to go on from; `callback` is told of every sweep.
+    /// `codes` are indices into `labels`. `start` is a model whose chains are continued. `callback` is called
+    /// after every sweep.
     #[staticmethod]
     #[pyo3(signature = (X, codes, labels, settings, *, start=None, callback=None, n_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]
@@ -52,7 +53,7 @@ impl BartClassifier {
         .map(Self)
     }
 
-    /// The probability of the second of two classes; of more those of all, row by row.
+    /// The probability of the second class if there are two, else those of all classes, row by row.
     #[pyo3(signature = (X, *, n_threads=1))]
     fn predict_proba<'py>(
         &self,

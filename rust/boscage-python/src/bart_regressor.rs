@@ -20,7 +20,7 @@ bart_methods!(BartRegressor);
 #[pymethods]
 #[allow(non_snake_case)]
 impl BartRegressor {
-    /// `start` is a model to go on from; `callback` is told of every sweep.
+    /// `start` is a model whose chains are continued. `callback` is called after every sweep.
     #[staticmethod]
     #[pyo3(signature = (X, y, settings, *, start=None, callback=None, n_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]

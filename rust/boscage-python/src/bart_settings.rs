@@ -1,4 +1,4 @@
-//! Settings of BART as a Python class, and what its chains report.
+//! Settings of BART as a Python class, and the traces of its chains.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -23,8 +23,9 @@ const PROPOSAL: [(&str, Proposal); 3] =
 
 #[pymethods]
 impl BartSettings {
-    /// `kernels` are probabilities by the names of [`bart_kernels`], zero where there is none; None: those that suit the
-    /// number of trees. `concentration` is that of sparse split probabilities if it is not sampled.
+    /// `kernels` are probabilities by the names of [`bart_kernels`], zero for a missing name; None for the
+    /// defaults of the number of trees. `concentration` is that of sparse split probabilities; None if it is
+    /// sampled.
     #[new]
     #[pyo3(signature = (*, n_trees=200, n_chains=4, n_burn=500, n_draws=500, thin=1, kernels=None, n_particles=10, proposal="prior", alpha_s=0.95, beta_s=2.0, sparse=false, concentration=None, k=2.0, learn_k=false, nu=3.0, q=0.9, sigma=None, sigma_estimate=None, seed=0))]
     fn new(
@@ -92,7 +93,8 @@ pub(crate) fn bart_kernels(py: Python<'_>, n_trees: usize) -> PyResult<Bound<'_,
     Ok(dict)
 }
 
-/// Work whose sweeps are told to a Python callable, by keywords; what it raises ends the work, and is raised then.
+/// Runs work that calls a Python callable after every sweep, with keywords. An exception of the callable ends
+/// the work and is raised.
 pub(crate) fn watched<R>(
     callback: Option<Py<PyAny>>,
     work: impl FnOnce(Option<&Watch<'_>>) -> PyResult<R>,
@@ -109,18 +111,18 @@ pub(crate) fn watched<R>(
             callback.call(py, (), Some(&keywords)).map(drop)
         })
         .map_err(|error: PyErr| {
-            raised.lock().expect("nobody panics with it").get_or_insert(error);
+            raised.lock().expect("no panic while the lock is held").get_or_insert(error);
             Error::Interrupted
         })
     };
     let result = work(Some(&tell));
-    match raised.into_inner().expect("nobody panics with it") {
+    match raised.into_inner().expect("no panic while the lock is held") {
         Some(error) => Err(error),
         None => result,
     }
 }
 
-/// Traces as a dictionary of arrays for each chain, with steps tried and made by the names of steps.
+/// Traces as a dictionary of arrays for each chain, with counts of steps by name.
 pub(crate) fn traces<'py>(py: Python<'py>, traces: &[BartTrace]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for trace in traces {

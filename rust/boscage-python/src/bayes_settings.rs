@@ -1,4 +1,4 @@
-//! Samplers of Bayesian trees as Python classes, and what they report.
+//! Samplers of Bayesian trees as Python classes, and their reports.
 
 use boscage::{
     CandidateOrder, Expansion, IslandWeights, PosteriorTree, Proposal, Report, Resampling, Sampler,
@@ -125,7 +125,7 @@ impl From<AnySettings> for Sampler {
     }
 }
 
-/// What a sampler reports, as a dictionary of arrays for each island or chain.
+/// The report of a sampler, as a dictionary of arrays for each island or chain.
 pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     match report {

@@ -1,4 +1,4 @@
-//! The classifier as a Python class.
+//! The Mondrian forest classifier as a Python class.
 
 use boscage::{Batch, Label, MondrianSettings, Run};
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
@@ -12,7 +12,7 @@ use crate::methods::{file_methods, forest_methods};
 use crate::settings::{domain, predictive};
 use crate::{gate, trees};
 
-/// A Mondrian forest classifier: settings, and after `fit` the forest.
+/// A Mondrian forest classifier: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct MondrianClassifier {
@@ -30,7 +30,7 @@ impl MondrianClassifier {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// What a prediction of so many rows is like, with what trees have to take in before.
+    /// The work of predicting `n_rows` rows, including pending updates.
     fn size(model: &boscage::MondrianClassifier, n_rows: usize) -> usize {
         gate::size(n_rows + model.n_pending(), model.settings(), model.domain())
     }

@@ -1,4 +1,4 @@
-//! The one way to long work: it releases the interpreter, checks for signals and reports progress.
+//! The gate to long work: it releases the interpreter, checks for signals and reports progress.
 
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-/// How often Python is asked for signals.
+/// Time between two checks for signals.
 const SLICE: Duration = Duration::from_millis(50);
-/// How often progress is reported.
+/// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Runs `work` without the interpreter. Ctrl-C stops it, and is raised when it has stopped.
+/// Runs `work` without holding the interpreter. Ctrl-C stops it, and is raised after it has stopped.
 pub(crate) fn run<R: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -25,15 +25,16 @@ pub(crate) fn run<R: Send>(
         result = work.take().map(|work| work(run));
     })?;
     match (result.expect("work that does not panic has a result"), raised) {
-        // Work that ended before it was stopped is done; the signal is still to be raised.
+        // Work may end before it notices the stop; the signal is still raised.
         (Ok(_) | Err(Error::Interrupted), Some(error)) => Err(error),
         (result, _) => result.map_err(to_python),
     }
 }
 
-/// Does work on a thread of its own and waits for it; returns what a signal or the report of progress raised.
+/// Runs work on another thread and waits for it. Returns the exception that a signal or a report of progress
+/// raised.
 ///
-/// Not generic, so that it is compiled once, not for every kind of work.
+/// Not generic, so that it is compiled once, and not for every kind of work.
 fn wait_for(
     py: Python<'_>,
     n_threads: usize,
@@ -42,14 +43,14 @@ fn wait_for(
 ) -> PyResult<Option<PyErr>> {
     let control = Control::new();
     let (done, ended) = mpsc::channel();
-    // Only this thread listens; the lock is what lets the receiver leave the interpreter.
+    // Only this thread receives. The lock makes the receiver `Sync`, as is needed to release the interpreter.
     let ended = Mutex::new(ended);
     let wait = || ended.lock().expect("no listener panics").recv_timeout(SLICE);
     std::thread::scope(|scope| {
         let control = &control;
         scope.spawn(move || {
             let work = std::panic::AssertUnwindSafe(|| work(&Run { n_threads, control }));
-            // The receiver waits until it has received.
+            // Sending cannot fail, since the receiver exists until it has received.
             let _ = done.send(std::panic::catch_unwind(work));
         });
         let mut raised = None;
@@ -84,8 +85,8 @@ fn wait_for(
     })
 }
 
-/// Runs short work without the interpreter, but on the calling thread. It may wait for another thread that is updating
-/// the same model.
+/// Runs short work on the calling thread without holding the interpreter, since it may wait for another
+/// thread that updates the same model.
 pub(crate) fn brief<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> boscage::Result<R> + Send,
@@ -93,14 +94,14 @@ pub(crate) fn brief<R: Send>(
     py.detach(work).map_err(to_python)
 }
 
-/// A measure of the work of passing rows through trees.
+/// An estimate of the work of passing rows through trees.
 pub(crate) fn size(n_rows: usize, settings: &MondrianSettings, domain: &Domain) -> usize {
-    /// Up to as many features the time is the same.
+    /// Up to this many features the time does not depend on their number.
     const FEW: usize = 16;
     n_rows.saturating_mul(settings.n_estimators).saturating_mul(domain.n_features().max(FEW))
 }
 
-/// [`run`], but on the calling thread if the work is small: starting another would take longer.
+/// As [`run`], but on the calling thread if the work is small, since starting a thread would take longer.
 pub(crate) fn run_sized<R: Send>(
     py: Python<'_>,
     size: usize,
@@ -108,7 +109,7 @@ pub(crate) fn run_sized<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Run<'_>) -> boscage::Result<R> + Send,
 ) -> PyResult<R> {
-    /// Some milliseconds' work: 64 rows of 16 features and 100 trees.
+    /// A few milliseconds of work: 64 rows of 16 features and 100 trees.
     const SMALL: usize = 64 * 16 * 100;
     if size > SMALL {
         return run(py, n_threads, progress, work);

@@ -1,4 +1,5 @@
-//! Python bindings of boscage: arrays in, the gate, arrays out. No algorithm.
+//! Python bindings of boscage. They convert arrays, run the crate behind the gate, and convert results; they
+//! contain no algorithm.
 
 mod arrays;
 mod axes;
@@ -21,7 +22,7 @@ use boscage::ModelKind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-/// The table of the classes of models, one for each kind that the crate knows.
+/// The classes of models, one for each kind of model in the crate.
 macro_rules! model_classes {
     ($($kind:ident: $class:ty;)*) => {
         fn add_model_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -62,13 +63,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// The name of the kind of model that some bytes say they hold, such as `"mondrian_classifier"`.
+/// The name of the kind of model according to the first bytes, such as `"mondrian_classifier"`.
 #[pyfunction]
 fn model_kind(data: &[u8]) -> PyResult<&'static str> {
     Ok(boscage::model_kind(data).map_err(errors::to_python)?.name())
 }
 
-/// All kinds of model: by name, the kind in words and its class in this module.
+/// All kinds of model by name, with the kind in words and its class in this module.
 #[pyfunction]
 fn model_kinds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let kinds = PyDict::new(py);

@@ -1,8 +1,8 @@
-//! Methods that several classes share. Python classes cannot be generic: these macros write further blocks of methods
-//! for a class that has `model` and `of`, and for forests `model_mut`, `settings` and `size`. A class has the name of
-//! its model and of its kind of model.
+//! Methods that several classes share. Python classes cannot be generic, so these macros add blocks of
+//! methods to a class that has `model` and `of`; classes of forests also have `model_mut`, `settings` and
+//! `size`. A class has the name of its model and of its kind of model.
 
-/// `model` and `of` of a class that is a model and nothing else.
+/// `model` and `of` of a class that only wraps a model.
 macro_rules! only_a_model {
     ($class:ident) => {
         #[allow(clippy::unnecessary_wraps)]
@@ -18,12 +18,12 @@ macro_rules! only_a_model {
     };
 }
 
-/// Bytes, files, and the text kept in them.
+/// Conversion to bytes and files, and the annotation stored in them.
 macro_rules! file_methods {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The name of the kind of model, as `model_kind` tells it of a file.
+            /// The name of the kind of model, as in `model_kind`.
             #[classattr]
             fn kind() -> &'static str {
                 boscage::ModelKind::$class.name()
@@ -64,7 +64,7 @@ macro_rules! file_methods {
                 crate::gate::brief(py, || model.save_annotated(path, annotation))
             }
 
-            /// Text kept with the model and in its file.
+            /// Text stored with the model and in its file.
             #[getter]
             fn annotation(&self) -> PyResult<&str> {
                 Ok(self.model()?.annotation())
@@ -130,7 +130,7 @@ macro_rules! forest_methods {
                 py.detach(|| self.clone())
             }
 
-            /// Bytes of memory that trees and rows take.
+            /// Memory of trees and rows in bytes.
             #[getter]
             fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
                 let model = self.model()?;
@@ -201,7 +201,7 @@ macro_rules! bayes_methods {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
-            /// Numbers of nodes, `n_rows x n_trees`.
+            /// Indices of leaves, `n_rows x n_trees`.
             #[pyo3(signature = (X, *, n_threads=1))]
             fn apply<'py>(
                 &self,
@@ -219,7 +219,7 @@ macro_rules! bayes_methods {
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
             }
 
-            /// Number of splits of each tree on each feature.
+            /// Number of cuts of each tree along each feature.
             fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
                 crate::arrays::matrix(py, self.0.cuts(), self.0.weights().len(), self.0.n_features())
             }
@@ -238,7 +238,7 @@ macro_rules! bayes_methods {
                 crate::bayes_settings::report(py, self.0.report())
             }
 
-            /// Logarithm of the marginal likelihood and its standard error; none from chains.
+            /// Logarithm of the marginal likelihood and its standard error; None for MCMC.
             fn log_evidence(&self) -> Option<(f64, f64)> {
                 self.0.report().log_evidence()
             }
@@ -272,8 +272,9 @@ macro_rules! bart_methods {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
-            /// The sums of trees at every row, in every draw, the draws of the first chain first: the target without
-            /// noise, the probability of the second class, or those of all of more than two classes, row by row.
+            /// Predictions at every row in every draw; draws of the first chain come first. A prediction is
+            /// the target without noise, the probability of the second class, or the probabilities of all
+            /// classes if there are more than two.
             #[pyo3(signature = (X, *, n_threads=1))]
             fn predict_draws<'py>(
                 &self,
@@ -287,7 +288,7 @@ macro_rules! bart_methods {
                 crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
             }
 
-            /// Number of splits of each draw on each feature.
+            /// Number of cuts of each draw along each feature.
             fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
                 let cuts = py.detach(|| self.0.cuts()).map_err(crate::errors::to_python)?;
                 crate::arrays::matrix(py, cuts, self.0.n_draws(), self.0.n_features())

@@ -1,4 +1,4 @@
-//! Importances of features from trees that look at labels.
+//! Importances of features from a pilot forest that is fitted to the labels.
 
 use boscage::PilotTask;
 use numpy::{PyArray1, PyReadonlyArray1};

@@ -1,4 +1,4 @@
-//! The regressor as a Python class.
+//! The Mondrian forest regressor as a Python class.
 
 use boscage::{Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -14,7 +14,7 @@ use crate::{axes, gate, trees};
 
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 
-/// A Mondrian forest regressor: settings, and after `fit` the forest.
+/// A Mondrian forest regressor: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]
 #[derive(Clone)]
 pub(crate) struct MondrianRegressor {
@@ -32,7 +32,7 @@ impl MondrianRegressor {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// What a prediction of so many rows is like; one for which hyperparameters have to be chosen first is long.
+    /// The work of predicting `n_rows` rows; a large number if hyperparameters must be fitted first.
     fn size(model: &boscage::MondrianRegressor, n_rows: usize) -> usize {
         if model.is_flushed() { gate::size(n_rows, model.settings(), model.domain()) } else { usize::MAX }
     }
@@ -46,7 +46,7 @@ impl MondrianRegressor {
     }
 }
 
-/// A ragged mixture as four arrays: offsets, weights, means, variances.
+/// Mixtures with different numbers of components, as four arrays: offsets, weights, means, variances.
 type Mixture<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
 
 fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) -> Mixture<'_> {
@@ -244,7 +244,7 @@ impl MondrianRegressor {
         settings::posterior_name(self.regression.posterior)
     }
 
-    /// The rule for the hyperparameters; their values are `hyperparameters()`.
+    /// The rule that chooses the hyperparameters; `hyperparameters()` returns their values.
     #[getter]
     fn rule(&self) -> &'static str {
         settings::rule_name(self.regression.rule)
@@ -255,7 +255,7 @@ impl MondrianRegressor {
         settings::noise_name(self.regression.noise)
     }
 
-    /// As given; what is in use is in `hyperparameters()`.
+    /// The given value; `hyperparameters()` returns the one in use.
     #[getter]
     fn noise_variance(&self) -> Option<f64> {
         self.regression.noise_variance

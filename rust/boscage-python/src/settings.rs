@@ -1,4 +1,4 @@
-//! Options by name, and the domain from what Python gives of it.
+//! Options by name, and the domain from its Python arguments.
 
 use boscage::{Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,7 @@ pub(crate) fn option<T: Copy>(name: &str, value: &str, options: &[(&str, T)]) ->
     match options.iter().find(|(option, _)| *option == value) {
         Some((_, option)) => Ok(*option),
         None => {
-            // In the words of the package's `check_choice`.
+            // The message is that of the package's `check_choice`.
             let names: Vec<String> = options.iter().map(|(option, _)| format!("'{option}'")).collect();
             Err(PyValueError::new_err(format!("{name} must be one of {}, found '{value}'", names.join(", "))))
         }
@@ -63,7 +63,7 @@ pub(crate) fn noise_name(value: Noise) -> &'static str {
     NOISE[value as usize].0
 }
 
-/// The domain of given reference ranges, or of the rows'.
+/// The domain with the given reference ranges, or with those of the rows.
 pub(crate) fn domain(
     rows: Rows<'_>,
     low: Option<Vec<f64>>,

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{matrix, vector};
 
-/// A dictionary of what trees of all models have: children, parents and features of nodes, and thresholds.
+/// A dictionary of what the trees of all models have: children, parents, features and thresholds of nodes.
 pub(crate) fn structure(
     py: Python<'_>,
     [children_left, children_right, parent, feature]: [Vec<i32>; 4],
@@ -21,7 +21,7 @@ pub(crate) fn structure(
     Ok(dict)
 }
 
-/// One dictionary a tree; `values` turns a node's numbers into further entries.
+/// One dictionary for each tree; `values` converts a node's numbers into further entries.
 pub(crate) fn dictionaries<'py>(
     py: Python<'py>,
     trees: Vec<ExportedTree>,

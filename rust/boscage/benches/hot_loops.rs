@@ -1,6 +1,8 @@
-//! The loops in which a fit or a prediction spends its time. `cargo bench`, or `cargo bench -- NAME` for some of them.
+//! The loops that take most of the time of fits and predictions. `cargo bench` runs all,
+//! `cargo bench -- NAME` some.
 //!
-//! Only the public interface is used: a cut is drawn by fitting trees of two rows, a sweep by fitting a chain of some.
+//! Only the public interface is used: a cut is drawn by fitting trees to two rows, and a sweep by fitting a
+//! short chain.
 
 use boscage::{
     BartRegressor, BartSettings, Batch, BayesianTreeClassifier, ChipmanPrior, Domain, Label,
@@ -64,7 +66,7 @@ impl Data {
     }
 }
 
-/// Trees of two rows: one cut each.
+/// Trees with two rows: one cut each.
 #[divan::bench]
 fn draw_a_cut(bencher: Bencher) {
     const N_TREES: usize = 1000;
@@ -72,7 +74,7 @@ fn draw_a_cut(bencher: Bencher) {
     bencher.counter(ItemsCount::new(N_TREES)).bench_local(|| data.classifier(N_TREES, Predictive::Averaged));
 }
 
-/// One row after the other into ten trees of 1,000.
+/// Inserts one row after the other into ten trees with 1,000 rows.
 #[divan::bench]
 fn insert_a_row(bencher: Bencher) {
     const N_NEW: usize = 100;
@@ -86,7 +88,7 @@ fn insert_a_row(bencher: Bencher) {
                 forest
                     .partial_fit(Batch { rows, ids: None }, (&[*class], &new.labels))
                     .expect("the row is valid");
-                forest.flush(&Run::default()).expect("nobody stops it");
+                forest.flush(&Run::default()).expect("the control never stops");
             }
             forest
         },
@@ -112,7 +114,7 @@ fn predict_classifier(bencher: Bencher, predictive: Predictive) {
     let rows = Rows::from_f64(&at.x[1000 * N_FEATURES..], N_FEATURES).expect("rows are finite");
     bencher
         .counter(ItemsCount::new(rows.n_rows()))
-        .bench_local(|| forest.predict_proba(rows, &Run::default()).expect("nobody stops it"));
+        .bench_local(|| forest.predict_proba(rows, &Run::default()).expect("the control never stops"));
 }
 
 #[divan::bench(args = [Predictive::Averaged, Predictive::Realised])]
@@ -122,10 +124,10 @@ fn predict_regressor(bencher: Bencher, predictive: Predictive) {
     let rows = Rows::from_f64(&at.x[1000 * N_FEATURES..], N_FEATURES).expect("rows are finite");
     bencher
         .counter(ItemsCount::new(rows.n_rows()))
-        .bench_local(|| forest.predict(rows, &Run::default()).expect("nobody stops it"));
+        .bench_local(|| forest.predict(rows, &Run::default()).expect("the control never stops"));
 }
 
-/// Sweeps over 200 trees with the default kernels; the first ones of a chain, with what a fit does before them.
+/// Sweeps over 200 trees with the default kernels: the first sweeps of a chain, and the setup of a fit.
 #[divan::bench(args = [1_000, 10_000], sample_count = 10)]
 fn sweep_bart(bencher: Bencher, n_rows: usize) {
     const N_SWEEPS: usize = 20;
@@ -136,7 +138,7 @@ fn sweep_bart(bencher: Bencher, n_rows: usize) {
         .bench_local(|| BartRegressor::fit(&settings, data.rows(), &data.y, &Run::default()));
 }
 
-/// All stages of one island of 100 particles.
+/// All stages of one island with 100 particles.
 #[divan::bench(sample_count = 20)]
 fn run_smc(bencher: Bencher) {
     let data = Data::new(1000);

@@ -1,10 +1,11 @@
-//! A posterior over decision trees: what a leaf predicts, how sure the data are, and which prior they prefer.
+//! A posterior over decision trees: predictions of a leaf, their uncertainty, and the evidence for different
+//! priors.
 //!
 //! `cargo run --release --example bayesian_trees`
 
 use boscage::{BayesianTreeClassifier, ChipmanPrior, Label, Rows, Run, Sampler, SmcSettings};
 
-/// Points on a grid; inside a square the second class, but for every ninth point.
+/// Points on a grid. Those in a square have the second class, except every ninth point.
 fn data() -> (Vec<f64>, Vec<u32>) {
     let (mut x, mut classes) = (Vec::new(), Vec::new());
     for i in 0..900_u32 {
@@ -30,7 +31,7 @@ fn main() -> boscage::Result<()> {
         let points = [0.5, 0.5, 0.05, 0.9, 0.3, 0.3];
         let proba = trees.predict_proba(Rows::from_f64(&points, 2)?, &run)?;
         for (point, proba) in points.chunks(2).zip(proba.chunks(2)) {
-            // Labels are sorted: "inside" comes first.
+            // Labels are sorted, so "inside" comes first.
             println!("  P(inside | {point:?}) = {:.2}", proba[0]);
         }
     }

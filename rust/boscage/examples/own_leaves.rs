@@ -1,4 +1,4 @@
-//! A likelihood of one's own: waiting times, exponential with a rate that is the product of trees.
+//! A user's leaf model: exponential waiting times, whose rate is a product over trees.
 //!
 //! `cargo run --release --example own_leaves`
 
@@ -6,12 +6,13 @@ use std::ops::{Add, Sub};
 
 use boscage::{BartSettings, Kernel, Kernels, LeafModel, Result, Rows, Run, Stream, SumOfTrees};
 
-/// `t ~ Exponential(exp(f(x)))`. With the other trees' sum `r`, a leaf of value `mu` has the likelihood
-/// `prod exp(mu + r - t exp(mu + r))`: enough to know are the rows and the sum of `t exp(r)`.
+/// `t ~ Exponential(exp(f(x)))`. If the other trees sum to `r`, a leaf with value `mu` has the likelihood
+/// `prod exp(mu + r - t exp(mu + r))`. The sufficient statistics are the number of rows and the sum of
+/// `t exp(r)`.
 #[derive(Clone)]
 struct WaitingTimes {
     times: Vec<f64>,
-    /// `exp(mu) ~ Gamma(shape, shape)`, whole so that its draws are simple.
+    /// The prior is `exp(mu) ~ Gamma(shape, shape)`. An integer shape makes draws simple.
     shape: u32,
 }
 
@@ -69,7 +70,7 @@ fn main() -> Result<()> {
     let rate = |x: &[f64]| if x[0] > 0.5 && x[1] > 0.5 { 5.0 } else { 1.0 };
     let times = x.chunks(2).map(|x| -(1.0 - stream.unit()).ln() / rate(x)).collect();
 
-    // Any sampler will do: here local steps, and now and then a whole tree by Particle Gibbs.
+    // Any kernels can be used: here local steps, and occasionally a whole tree by Particle Gibbs.
     let kernels = Kernels::new(&[(Kernel::Local, 0.9), (Kernel::ParticleGibbs, 0.1)]);
     let settings = BartSettings { n_trees: 20, n_chains: 2, kernels, ..BartSettings::default() };
     let model = WaitingTimes { times, shape: 20 };

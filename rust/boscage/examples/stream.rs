@@ -1,14 +1,14 @@
-//! A classifier that learns from a stream, forgets a row, and is as if it had never seen it.
+//! A classifier that learns from a stream and removes a row, and then equals a fit without this row.
 //!
 //! `cargo run --example stream`
 
 use boscage::{Batch, Domain, Label, MondrianClassifier, MondrianSettings, Result, Rows, Run};
 
-/// Points of a spiral with two arms: features row after row, and the arm of each.
+/// Points of a spiral with two arms: features in row-major order, and the arm of each point.
 fn spiral(n: u32) -> (Vec<f64>, Vec<u32>) {
     (0..n)
         .map(|i| {
-            // In an order that jumps along the arms.
+            // Points do not come in order along the arms.
             let (arm, along) = (i % 2, f64::from(i * 233 % n) / f64::from(n));
             let angle = 9.0 * along + std::f64::consts::PI * f64::from(arm);
             ([along * angle.cos(), along * angle.sin()], arm)
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let labels = [Label::Text("first arm".into()), Label::Text("second arm".into())];
     let run = Run::default();
     let settings = MondrianSettings { n_estimators: 50, seed: 1, ..MondrianSettings::default() };
-    // Ranges that are given, not learnt, so that no row leaves a trace in them.
+    // Ranges are given instead of taken from the rows, so that removed rows leave no trace in them.
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], None)?;
 
     let rows = |from: usize, to: usize| Rows::from_f64(&x[2 * from..2 * to], 2);

@@ -1,4 +1,4 @@
-//! A regressor's whole predictive distribution, saved and loaded again.
+//! The predictive distribution of a regressor, before and after saving and loading.
 //!
 //! `cargo run --example uncertainty`
 
@@ -8,7 +8,7 @@ use boscage::{
 
 fn main() -> Result<()> {
     let x: Vec<f64> = (0..400).map(|i| f64::from(i) / 400.0).collect();
-    // A wave with a deterministic jitter for noise.
+    // A wave, with a deterministic jitter in place of noise.
     let y: Vec<f64> =
         x.iter().enumerate().map(|(i, x)| (6.0 * x).sin() + 0.1 * (i as f64 * 7.3).sin()).collect();
     let rows = Rows::from_f64(&x, 1)?;

@@ -1,4 +1,4 @@
-//! Stopping long work, following its progress, and running it on threads.
+//! Interrupting long work, following its progress, and running it on threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// A stop flag and a progress counter, shared by the thread that works and the thread that waits.
+/// A stop flag and a progress counter, shared by the thread that works and the thread that waits for it.
 ///
 /// ```
 /// let control = boscage::Control::new();
@@ -28,12 +28,12 @@ impl Control {
         Self::default()
     }
 
-    /// Asks the work to end: it returns [`Error::Interrupted`] soon after.
+    /// Requests the work to end; it then returns [`Error::Interrupted`] within a short time.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Number of steps that are done, and number of steps in all.
+    /// Number of completed steps and total number of steps.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
@@ -54,7 +54,7 @@ impl Control {
     }
 }
 
-/// How long work is run: the number of threads, and the control by which it is stopped and followed.
+/// How work is run: the number of threads, and the control that stops and follows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// Number of threads; results do not depend on it.
@@ -64,7 +64,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `work(i)` for every `i < n`, in order of `i`, on `n_threads` threads, unless it is stopped.
+    /// The results of `work(i)` for `i < n`, in order of `i`, on `n_threads` threads, unless stopped.
     pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         let each = map(self.n_threads, n, |i| {
             self.control.check()?;
@@ -75,14 +75,14 @@ impl Run<'_> {
 }
 
 impl Default for Run<'static> {
-    /// One thread, and a control that is never stopped.
+    /// One thread, and a control that never stops.
     fn default() -> Self {
         static NEVER: std::sync::LazyLock<Control> = std::sync::LazyLock::new(Control::new);
         Self { n_threads: 1, control: &NEVER }
     }
 }
 
-/// `f(i)` for every `i < n`, in order of `i`, on `n_threads` threads (one: in place).
+/// The results of `f(i)` for `i < n`, in order of `i`, on `n_threads` threads. One thread is the calling one.
 pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
     match pool(n_threads.min(n)) {
         Some(pool) => collect(n, f, |work| for_each(&pool, n, None, work)),
@@ -90,8 +90,8 @@ pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + 
     }
 }
 
-/// `f(context, i, item)` for every item, on `n_threads` threads, each with contexts of its own; the first error in
-/// order of `i` is returned.
+/// Calls `f(context, i, item)` for every item on `n_threads` threads. No two threads share a context at a
+/// time. Returns the first error in order of `i`.
 pub(crate) fn try_for_each_mut<T: Send, C: Send>(
     n_threads: usize,
     items: &mut [T],
@@ -120,7 +120,7 @@ pub(crate) fn try_for_each_mut<T: Send, C: Send>(
 
 const NO_PANIC: &str = "nothing panics while it holds a lock";
 
-/// What `f` returns for every `i < n`, where `for_each` calls work for each of them once.
+/// The results of `f(i)` for `i < n`; `for_each` must call its argument once for each `i`.
 fn collect<R: Send>(
     n: usize,
     f: impl Fn(usize) -> R + Sync,
@@ -131,31 +131,31 @@ fn collect<R: Send>(
         let result = f(i);
         *results[i].lock().expect(NO_PANIC) = Some(result);
     });
-    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i came once");
+    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i was called once");
     results.into_iter().map(result).collect()
 }
 
-/// `work(i)` for every `i < n` on the threads of a pool, at most `max_len` after one another on the same.
+/// Calls `work(i)` for `i < n` on the threads of a pool, at most `max_len` consecutive `i` as one task.
 ///
-/// Not generic: Rayon's loops are compiled once, not for every kind of work, of which there are dozens.
+/// Not generic, so that Rayon's loops are compiled once instead of once for each caller.
 fn for_each(pool: &rayon::ThreadPool, n: usize, max_len: Option<usize>, work: &(dyn Fn(usize) + Sync)) {
     let max_len = max_len.unwrap_or(usize::MAX);
     pool.install(|| (0..n).into_par_iter().with_max_len(max_len).for_each(work));
 }
 
-/// Threads that stay for many short pieces of work.
+/// A pool of threads that is kept for many short pieces of work.
 #[derive(Debug)]
 pub(crate) struct Threads {
     pool: Option<rayon::ThreadPool>,
 }
 
 impl Threads {
-    /// As many threads; one works in place.
+    /// A pool of `n_threads` threads; with one, work runs on the calling thread.
     pub(crate) fn new(n_threads: usize) -> Self {
         Self { pool: pool(n_threads) }
     }
 
-    /// Does work on one of the threads, which need not be woken for every [`map`](Self::map) in it then.
+    /// Runs work on a thread of the pool, so that no [`map`](Self::map) within it has to wake the pool.
     pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
             Some(pool) => pool.install(work),
@@ -163,7 +163,8 @@ impl Threads {
         }
     }
 
-    /// `f(i)` for every `i < n`, in order of `i`; each is handed out on its own, since they may differ in size.
+    /// The results of `f(i)` for `i < n`, in order of `i`. Each `i` is a task, since tasks may differ in
+    /// size.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
             Some(pool) if n > 1 => collect(n, f, |work| for_each(pool, n, Some(1), work)),
@@ -171,7 +172,7 @@ impl Threads {
         }
     }
 
-    /// [`map`](Self::map) that ends early when stopped.
+    /// As [`map`](Self::map), but ends early when stopped.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -185,11 +186,11 @@ impl Threads {
     }
 }
 
-/// The largest number of threads: starting more than a machine has cores only takes time, and cannot be interrupted.
-/// Results do not depend on the number.
+/// The largest number of threads. Starting more threads than a machine has cores only takes time, and cannot
+/// be interrupted. Results do not depend on the number.
 const MAX_THREADS: usize = 1024;
 
-/// A pool of threads. There is none for one thread, or where the system refuses it: the work is then done in place.
+/// A pool of threads; None for one thread, or if the system refuses it. Work then runs on the calling thread.
 fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     if n_threads <= 1 {
         return None;

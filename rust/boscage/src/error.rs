@@ -1,37 +1,37 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::path::Path;
 
-/// Everything that can go wrong in this crate. Bad input never panics.
+/// All errors of this crate. Invalid input never panics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting outside its domain.
+    /// A setting outside of its domain.
     #[error("{name} must be {expected}, found {found}")]
     InvalidSetting {
         /// The setting's name.
         name: &'static str,
-        /// What it may be.
+        /// The values allowed.
         expected: &'static str,
-        /// What it was.
+        /// The value found.
         found: String,
     },
-    /// Arrays whose lengths do not belong together.
+    /// Arrays whose lengths disagree.
     #[error("{what} has length {found}, expected {expected} ({why})")]
     Length {
-        /// Which array.
+        /// The array.
         what: &'static str,
         /// Its length.
         found: usize,
         /// The length it should have.
         expected: usize,
-        /// Where the expectation comes from.
+        /// The source of the expected length.
         why: &'static str,
     },
     /// NaN or infinity among the features.
     #[error("row {row}, feature {feature} of X is {value}; every value must be finite")]
     NonFinite {
-        /// Row in the array given.
+        /// Row in the given array.
         row: usize,
         /// Feature, counted from 0.
         feature: usize,
@@ -41,18 +41,18 @@ pub enum Error {
     /// NaN or infinity among the targets.
     #[error("y[{row}] is {value}; every target must be finite")]
     NonFiniteTarget {
-        /// Row in the array given.
+        /// Row in the given array.
         row: usize,
         /// The value found.
         value: f64,
     },
-    /// A row so far outside the reference ranges that no shell of the domain holds it.
+    /// A row so far outside the reference ranges that no shell of the domain contains it.
     #[error(
         "row {row}, feature {feature} of X is {value}: more than 2^{max_level} reference ranges away from \
          [{low}, {high}]; transform the feature or give a wider feature_range"
     )]
     TooFar {
-        /// Row in the array given.
+        /// Row in the given array.
         row: usize,
         /// Feature, counted from 0.
         feature: usize,
@@ -68,17 +68,17 @@ pub enum Error {
     /// A fit needs at least one row and one feature.
     #[error("found an array of {n_rows} rows and {n_features} features; at least one of each is needed")]
     Empty {
-        /// Rows given.
+        /// Number of rows.
         n_rows: usize,
-        /// Features given.
+        /// Number of features.
         n_features: usize,
     },
-    /// More rows than row numbers.
+    /// More rows than there are row numbers.
     #[error("a forest holds at most {max} rows; {found} would be in it")]
     TooManyRows {
         /// The largest number of rows.
         max: usize,
-        /// The number asked for.
+        /// The number of rows requested.
         found: usize,
     },
     /// An id that the forest already holds, or that occurs twice in one call.
@@ -96,42 +96,42 @@ pub enum Error {
     /// Forests that are not shards of one forest.
     #[error("forests can be merged only if their {what} are equal")]
     NotMergeable {
-        /// What differs.
+        /// The difference.
         what: &'static str,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("stopped by the caller")]
     Interrupted,
-    /// A file or byte string that is not a valid model: the byte and the field at fault, what was expected there and
-    /// what was found.
+    /// A file or byte string that is not a valid model. The message names the byte and the field at fault,
+    /// what was expected there and what was found.
     #[error("not a valid boscage model: {0}")]
     ModelFile(String),
-    /// A file or byte string holds a valid model of a kind that was not asked for.
+    /// A valid model of another kind than the one requested.
     #[error("the model is a {found}, not a {expected}")]
     OtherKind {
         /// The kind of the model, in words.
         found: &'static str,
-        /// The kind asked for, in words.
+        /// The kind requested, in words.
         expected: &'static str,
     },
-    /// There is not as much memory as an answer takes.
+    /// A result does not fit into memory.
     #[error("not enough memory for {what}: {n_bytes} bytes")]
     Memory {
-        /// What it would hold.
+        /// The contents of the result.
         what: &'static str,
-        /// How much it takes.
+        /// The size of the result.
         n_bytes: usize,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {path}: {message}")]
     Io {
-        /// What was tried: "read" or "write".
+        /// The operation: "read" or "write".
         action: &'static str,
         /// The file.
         path: String,
         /// The operating system's message.
         message: String,
-        /// The operating system's number of the error, if it has one.
+        /// The operating system's error number, if it has one.
         code: Option<i32>,
     },
 }
@@ -143,5 +143,5 @@ impl Error {
     }
 }
 
-/// The crate's result.
+/// A result with the crate's error type.
 pub type Result<T> = std::result::Result<T, Error>;

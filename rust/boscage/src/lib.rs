@@ -1,11 +1,11 @@
 //! Probabilistic decision trees and forests: Mondrian forests that learn, forget and merge exactly.
 //!
-//! Implements B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective* (2016),
-//! chapters 5 and 6, on a keyed Mondrian process: a forest is a function of its seed, its settings and its
-//! set of rows, whatever the order in which the rows came.
+//! Implements B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective* (2016). Chapters
+//! 5 and 6 (Mondrian forests) are implemented on a keyed Mondrian process: a forest is a function of its
+//! seed, its settings and its set of rows, and does not depend on the order in which rows came.
 //!
-//! Chapters 3 and 4 are there too: posteriors over single trees, by SMC and MCMC, and over sums of trees (BART),
-//! by grow and prune, CGM and Particle Gibbs.
+//! Chapters 3 and 4 are posteriors over single trees, by SMC and MCMC, and over sums of trees (BART), by grow
+//! and prune, CGM and Particle Gibbs.
 
 mod bart;
 mod bayes;

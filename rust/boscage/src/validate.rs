@@ -1,27 +1,28 @@
-//! Interval within which settings and targets are taken.
+//! Checks of settings, targets and array sizes, and the intervals that they allow.
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Greatest number of particles of an island: streams are numbered by 32 bits.
+/// Largest number of particles of an island: their streams are numbered by 32 bits.
 pub(crate) const MAX_PARTICLES: (usize, &str) = (1_000_000, "from 1 to 1000000");
-/// Greatest number of islands or chains.
+/// Largest number of islands or chains.
 pub(crate) const MAX_CHAINS: (usize, &str) = (100_000, "from 1 to 100000");
-/// Greatest number of draws or trees that are kept.
+/// Largest number of draws or trees kept.
 pub(crate) const MAX_DRAWS: (usize, &str) = (10_000_000, "from 1 to 10000000");
-/// Greatest number of steps, which only take time.
+/// Largest number of steps; more would only take longer.
 pub(crate) const MAX_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
 
-/// The greatest target, or mean of targets, by magnitude: sums of squares stay finite.
+/// Largest magnitude of a target, or of a mean of targets, so that sums of squares are finite.
 const MAX_TARGET: f64 = 1e140;
-/// What the greatest by magnitude must reach, unless it is zero, so that squares do not underflow.
+/// The targets' largest magnitude must be zero or at least this, so that squares do not underflow.
 const MIN_LARGEST_TARGET: f64 = 1e-140;
 
-/// Interval of a setting that is a number, within which likelihoods are computed to many digits.
+/// Interval of a real setting within which likelihoods are accurate to many digits.
 pub(crate) type Interval = (f64, f64, &'static str);
-/// Numbers of rows that a prior counts as: beyond, results stay the same.
+/// Prior pseudo-counts of rows: larger ones would not change results.
 pub(crate) const PSEUDO_COUNTS: Interval = (1e-100, 1e100, "from 1e-100 to 1e100");
-/// Shapes of gamma distributions and shares of variances: beyond, rounding of gamma functions hides the targets.
+/// Shapes of gamma distributions, and shares of variances: larger ones would hide the targets behind the
+/// rounding of gamma functions.
 pub(crate) const GAMMA_SHAPES: Interval = (1e-9, 1e9, "from 1e-9 to 1e9");
 /// Sums of squares.
 pub(crate) const SUMS_OF_SQUARES: Interval = (1e-290, 1e290, "from 1e-290 to 1e290");
@@ -33,7 +34,7 @@ pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expecte
 }
 
 /// # Errors
-/// [`Error::InvalidSetting`] for a count of zero or above the greatest.
+/// [`Error::InvalidSetting`] for a count of zero or above the largest.
 pub(crate) fn check_count(
     name: &'static str,
     value: usize,
@@ -43,7 +44,7 @@ pub(crate) fn check_count(
 }
 
 /// # Errors
-/// [`Error::InvalidSetting`] for counts whose product is above the greatest.
+/// [`Error::InvalidSetting`] for counts whose product is above the largest.
 pub(crate) fn check_product(
     name: &'static str,
     counts: &[usize],
@@ -56,7 +57,7 @@ pub(crate) fn check_product(
 /// Checks a condition on a setting.
 ///
 /// # Errors
-/// [`Error::InvalidSetting`] with these words if it does not hold.
+/// [`Error::InvalidSetting`] with `expected` as its text, if the condition does not hold.
 pub(crate) fn check(
     name: &'static str,
     is_valid: bool,
@@ -84,11 +85,11 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
 /// Checks that sums of squares of targets neither overflow nor underflow.
 ///
 /// # Errors
-/// As [`check_targets`]; [`Error::InvalidSetting`] for targets that are all too small, but not all zero.
+/// As [`check_targets`]; [`Error::InvalidSetting`] for targets that are all too small but not all zero.
 pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check_targets(targets)?;
     let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
-    let expected = "at least 1e-140 by magnitude somewhere, so that squares are not lost, or zero everywhere";
+    let expected = "at least 1e-140 by magnitude somewhere, so that squares do not vanish, or all zero";
     check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &format!("{largest:e} at the most"))
 }
 
@@ -97,7 +98,8 @@ pub(crate) fn is_small(y: f64) -> bool {
     y.abs() <= MAX_TARGET
 }
 
-/// Checks the sizes of the arrays of a fit: at least one row, no more than row numbers, and a target for each.
+/// Checks the array sizes of a fit: at least one row, not more rows than row numbers, and one target for each
+/// row.
 ///
 /// # Errors
 /// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`].
@@ -113,7 +115,7 @@ pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that there is a target for each row.
+/// Checks that there is one target for each row.
 ///
 /// # Errors
 /// [`Error::Length`].

@@ -1,4 +1,4 @@
-//! Whatever the history, a forest is the forest of its rows.
+//! A forest depends only on its settings and its rows, and not on the history of updates.
 
 use boscage::{
     AnyModel, Batch, Domain, FeatureMap, Label, MondrianClassifier, MondrianRegressor, MondrianSettings,
@@ -6,7 +6,8 @@ use boscage::{
 };
 use proptest::prelude::*;
 
-/// A row with an id: values on a coarse grid, so that duplicates and ties are common, a few far outside.
+/// A row with an id. Values are on a coarse grid, so that duplicates and ties are common; a few are far
+/// outside the ranges.
 #[derive(Debug, Clone)]
 struct Row {
     x: [f64; 2],
@@ -76,7 +77,7 @@ fn settings(setting: &Setting) -> MondrianSettings {
     }
 }
 
-/// One feature with a map of its own and one without, or neither.
+/// One feature with a map and one without, or neither.
 fn domain(setting: &Setting) -> Domain {
     let domain = Domain::new(vec![-0.5, -1.0], vec![1.0, 0.75], None).unwrap();
     if !setting.mapped {
@@ -198,7 +199,7 @@ proptest! {
         prop_assert_eq!(forest.digest(), whole.digest());
         prop_assert_eq!(forest.predict(probes, &one), whole.predict(probes, &two));
 
-        // Boxes go and come back, and predictions with them.
+        // Boxes are dropped and computed again, and predictions must not change.
         for predictive in [Predictive::Realised, Predictive::Averaged, setting.predictive] {
             prop_assert!(forest.is_flushed());
             let before = forest.settings().predictive;
@@ -223,7 +224,8 @@ proptest! {
         prop_assert_eq!(loaded.digest(), forest.digest());
     }
 
-    /// Exported thresholds and boxes are in the rows' own units, with every row on its side.
+    /// Exported thresholds and boxes are in the units of the rows, and every row is on the right side of
+    /// them.
     #[test]
     fn exported_trees_hold_the_rows(
         setting in setting(),
@@ -250,7 +252,7 @@ proptest! {
         }
     }
 
-    /// Rows come and go while some wait for the trees, and places in the table are used again.
+    /// Rows are inserted and removed while other updates are pending, and positions in the table are reused.
     #[test]
     fn rows_that_wait_can_leave(
         setting in setting(),
@@ -290,8 +292,8 @@ proptest! {
         prop_assert_eq!(forest.digest(), classifier(&setting, &rows, newest).digest());
     }
 
-    /// Nodes that grow past the size from which they keep boxes, and shrink below it again; boxes of many
-    /// features, on whose bounds many rows lie. Predictions see every box.
+    /// Nodes grow past the size at which they store boxes, and shrink below it again. Boxes have many
+    /// features, and many rows on their bounds. Predictions use every box.
     #[test]
     fn boxes_are_functions_of_their_rows(
         seed in any::<u64>(),
@@ -348,7 +350,7 @@ proptest! {
         prop_assert_eq!(forest.predict_proba(points, &one), rest.predict_proba(points, &one));
     }
 
-    /// Leaving a row out is forgetting it, predicting, and taking it back.
+    /// A leave-one-out prediction equals removing the row, predicting, and inserting it again.
     #[test]
     fn leaving_out_is_forgetting(
         setting in setting(),

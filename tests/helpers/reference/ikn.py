@@ -37,7 +37,7 @@ def update_posterior_counts(
     """Algorithm 5.7: one more row of class ``code`` at ``leaf``; changes ``c``.
 
     As printed, the climb stops at a node that has a table already *before* its customers are
-    counted anew, and so misses the customer whom a child's new table has just sent there (c is 1,
+    recounted, and so misses the customer that a child's new table has just added (c is 1,
     not 2). Here the customers are counted first, then the climb stops; ``as_printed=True`` is the
     other order.
     """
@@ -118,7 +118,7 @@ def predict(
 def predict_realised_leaf(
     tree: Tree, points: Array, codes: Array, n_classes: int, leaf: int, gamma: float
 ) -> Array:
-    """Compute the posterior mean at one leaf of an extended tree, with all counts anew."""
+    """Compute the posterior mean at one leaf of an extended tree, with all counts recomputed."""
     c = np.zeros((len(tree["parent"]), n_classes), dtype=np.int64)
     for where, code in zip(points, codes, strict=True):
         c[where, code] += 1

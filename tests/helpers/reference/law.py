@@ -1,8 +1,8 @@
-"""Statistics of Mondrian trees whose law is known exactly, and tests of them.
+"""Statistics of Mondrian trees with exactly known distributions, and tests of them.
 
 Given a node that is not paused, with box edges e_d = w_d (u_d - l_d):
 
-* the wait until its split is exponential with rate sum e_d, cut off at the lifetime;
+* the wait until its split is exponential with rate sum e_d, truncated at the lifetime;
 * its dimension is d with probability e_d / sum e_d;
 * its location is uniform on [l_d, u_d];
 
@@ -120,7 +120,7 @@ def independent_p(a: Array, b: Array, bins: int = 6) -> float:
 
 
 def law_p_values(u: Uniforms) -> dict[str, float]:
-    """Test each thing that the law says about one node and about neighbours: p-values."""
+    """Test each property of the law of one node and of neighbouring nodes: p-values."""
     split = u.split
     p = {
         "wait": uniform_p(u.wait),

@@ -1,7 +1,7 @@
 """Mondrian trees from the data's bounding boxes, as the thesis prints them.
 
 Algorithms 5.1, 5.2, 5.9 and 6.1, 6.2 sample a tree; 5.5, 5.6, 5.10 and 6.3, 6.4 extend one. They
-differ only in when a block is paused, which ``Pausing`` says. Each dimension has a rate w_d, so a
+differ only in when a block is paused, as given by ``Pausing``. Each dimension has a rate w_d, so a
 box's rate is sum_d w_d (u_d - l_d); all rates 1 is the thesis. Plain recursion, one node at a time.
 
 Algorithm 6.4 as printed opens a split above a leaf that is paused for its size. Here every paused

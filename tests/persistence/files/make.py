@@ -1,12 +1,12 @@
-"""Make the model files that have to load for ever, and what they must give: `expected.json`.
+"""Make the model files that must always load, and their expected results, `expected.json`.
 
     PYTHONPATH=tests/helpers python tests/persistence/files/make.py
 
-Run it when the library writes another version of the format, and when there is something new that
-a file can hold, with a recipe for it below.
+Run it after a new version of the format, and after an addition to what a file can hold, with a
+recipe for it below.
 
-FILES THAT ARE THERE ARE NEVER CHANGED NOR REMOVED, and neither is what is expected of them: this
-script leaves both as they are, and only adds what is not there yet.
+EXISTING FILES AND THEIR EXPECTED RESULTS ARE NEVER CHANGED OR REMOVED. This script only adds files
+that do not exist yet.
 
 What is expected comes from the model that was saved, not from the one that is loaded: its
 `settings`, what it `gives`, and what it gives `then`, after it has gone on: a forest after it has
@@ -38,6 +38,7 @@ from boscage import (
     MondrianForestRegressor,
     _core,
 )
+from flat import nested
 from golden import describe
 from stored import N_FEATURES, Data, continued, settings_of
 
@@ -61,7 +62,7 @@ Recipe = tuple[Data, Callable[[Data], Any]]
 
 def fitted(kind: Any, data: Data, **params: Any) -> Any:
     shared = {"random_state": 7} | ({"n_estimators": 3} if "Mondrian" in kind.__name__ else {})
-    return kind(**(shared | params)).fit(data.x, data.y)
+    return kind(**nested(kind, shared | params)).fit(data.x, data.y)
 
 
 def forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
@@ -69,7 +70,7 @@ def forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
 
 def with_history(kind: Any, **params: Any) -> Callable[[Data], Any]:
-    """Return a forest that was shown its rows in parts, with numbers of their own, and forgot."""
+    """Return a forest that was fitted in parts, with ids for rows, and forgot some of them."""
 
     def make(data: Data) -> Any:
         model = kind(3, random_state=7, **params)
@@ -99,7 +100,7 @@ def declared(data: Data) -> Any:
 
 
 def as_from_rust(model: Any) -> Any:
-    """Return the model as it is loaded from a file in which Python has written nothing."""
+    """Return the model as it is loaded from a file without metadata of the Python package."""
     return boscage.load(io.BytesIO(model._model.to_bytes(annotation="")))
 
 
@@ -221,7 +222,7 @@ def mondrian() -> dict[str, Recipe]:
 def bayesian() -> dict[str, Recipe]:
     smc: dict[str, Any] = {"n_particles": 3, "n_islands": 2}
     mcmc: dict[str, Any] = {"sampler": "mcmc", "n_chains": 2, "n_draws": 4, "thin": 3}
-    mcmc["n_burn_in"] = 20
+    mcmc["n_burn"] = 20
     found: dict[str, Recipe] = {}
     for kind, data in (
         (BayesianTreeClassifier, Data("str")),
@@ -257,7 +258,7 @@ def bayesian() -> dict[str, Recipe]:
             ),
             "smc-exploring": (
                 data,
-                forest(kind, proposal="exploring", n_dimensions=2, resampling="residual", **smc),
+                forest(kind, proposal="exploring", max_features=2, resampling="residual", **smc),
             ),
             "smc-named": (Data(data.labels, named=True), forest(kind, **smc)),
             "smc-from-rust": (data, without_notes(kind, **smc)),
@@ -278,8 +279,8 @@ def bayesian() -> dict[str, Recipe]:
 
 def bart() -> dict[str, Recipe]:
     small: dict[str, Any] = {"n_trees": 4, "n_chains": 2, "n_burn": 10, "n_draws": 3}
-    samplers: dict[str, Any] = {
-        name: {"sampler": name} for name in ("local", "growprune", "cgm", "pg", "regrow", "edit")
+    kernels: dict[str, Any] = {
+        name: {"kernels": name} for name in ("local", "growprune", "cgm", "pg", "regrow", "edit")
     }
     mixed = {"growprune": 0.25, "cgm": 0.25, "pg": 0.25, "edit": 0.25}
     found: dict[str, Recipe] = {}
@@ -290,16 +291,16 @@ def bart() -> dict[str, Recipe]:
     ):
         variants: dict[str, dict[str, Any]] = {
             "auto": {},
-            **samplers,
-            "mixed": {"sampler": mixed, "proposal": "optimal", "n_particles": 4},
-            "empirical": {"sampler": "pg", "proposal": "empirical", "n_particles": 3},
+            **kernels,
+            "mixed": {"kernels": mixed, "proposal": "optimal", "n_particles": 4},
+            "empirical": {"kernels": "pg", "proposal": "empirical", "n_particles": 3},
             "sparse": {"sparse": True},
             "sparse-given": {"sparse": 0.5},
             "thin": {"thin": 3, "n_burn": 0, "alpha_s": 0.8, "beta_s": 1.0, "k": 3.0},
         }
         if task != "multinomial":
             variants["k-learned"] = {"k": "learned"}
-            variants["sparse-k-learned"] = {"k": "learned", "sparse": True, "sampler": mixed}
+            variants["sparse-k-learned"] = {"k": "learned", "sparse": True, "kernels": mixed}
         if task == "regressor":
             variants["sigma"] = {"sigma": 0.25}
             variants["noise-prior"] = {"nu": 5.0, "q": 0.75, "sigma_estimate": 0.5}

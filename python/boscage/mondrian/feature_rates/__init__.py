@@ -5,7 +5,3 @@ But its rates are free: how often it cuts each feature and, in regression, where
 The modules here propose candidates, try each with a small forest, and keep the one whose
 leave-one-out predictions are best. The rates are then fixed; the process changes in nothing else.
 """
-
-from boscage.mondrian.feature_rates._shared import LearnedRates
-
-__all__ = ["LearnedRates"]

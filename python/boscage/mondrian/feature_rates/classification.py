@@ -26,6 +26,8 @@ SCORED_ROWS = 1000
 POWERS = (0.5, 1.0, 1.5, 2.0, 3.0)
 """Powers of the candidates."""
 
+__all__: list[str] = []
+
 
 def learn_rates(
     X: Rows,

@@ -33,6 +33,8 @@ CANDIDATES = (
 )
 """Which of the compiled module's proposals, and its power."""
 
+__all__: list[str] = []
+
 
 def learn_rates_and_maps(
     X: Rows,

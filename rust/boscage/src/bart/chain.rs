@@ -1,4 +1,4 @@
-//! Chains: burn-in, thinning, the draws that are kept, and how a chain is continued (Algorithm 4.1).
+//! Chains: burn-in, thinning, kept draws, and the continuation of an earlier fit (Algorithm 4.1).
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// Summaries of each draw that a chain kept.
+/// Summaries of the draws that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BartTrace {
     /// Standard deviation of the noise.
@@ -24,22 +24,22 @@ pub struct BartTrace {
     pub log_likelihood: Vec<f64>,
     /// Number of leaves of all trees.
     pub n_leaves: Vec<f64>,
-    /// Shrinkage of leaves; empty if it is not learnt.
+    /// Shrinkage of leaf values; empty if it is not sampled.
     pub k: Vec<f64>,
-    /// Concentration of the split probabilities; empty if these are not learnt.
+    /// Concentration of the split probabilities; empty if they are not sampled.
     pub alpha: Vec<f64>,
-    /// Split probabilities of all features, one draw after the other; empty if these are not learnt.
+    /// Split probabilities of all features, one draw after the other; empty if they are not sampled.
     pub split_probabilities: Vec<f64>,
-    /// How often each kind of step was tried, and changed a tree, over all sweeps.
+    /// How often each kind of step was tried, and how often it changed a tree, over all sweeps.
     pub acceptance: StepCounts,
 }
 
-/// A summary of a chain after a sweep.
+/// Summary of the state of a chain after a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
-    /// Number of the chain, from 0.
+    /// The number of the chain, from 0.
     pub chain: usize,
-    /// Number of the sweep, from 1; the first `n_burn` are burn-in.
+    /// The number of the sweep, from 1. The first `n_burn` sweeps are burn-in.
     pub iteration: usize,
     /// Standard deviation of the noise.
     pub sigma: f64,
@@ -47,38 +47,38 @@ pub struct Sweep {
     pub log_likelihood: f64,
 }
 
-/// A callback that is called after every sweep, from the threads of the chains. An error ends all chains and the fit.
+/// A callback after every sweep, called from the threads of the chains. An error ends all chains and the fit.
 pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 
-/// All draws of all chains.
+/// The draws of all chains.
 #[derive(Debug, Clone)]
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
-    /// The constant to which each sum of trees is added.
+    /// The constant that is added to each sum of trees.
     pub(crate) centres: Vec<f64>,
     /// The trees of each draw, one sum after the other.
     pub(crate) draws: Draws,
     pub(crate) traces: Vec<BartTrace>,
-    /// The state of each chain after its last sweep, for a fit that goes on.
+    /// The state of each chain after its last sweep, from which a later fit continues.
     pub(crate) ends: Vec<ChainEnd>,
     pub(crate) seed: u64,
-    /// Hash of rows, targets and all settings but the number of draws.
+    /// Hash of rows, targets, and all settings except the number of draws.
     pub(crate) fingerprint: [u8; 32],
 }
 
 /// The state of a chain after its last sweep.
 #[derive(Debug, Clone)]
 pub(crate) struct ChainEnd {
-    /// Sweeps so far.
+    /// Number of sweeps so far.
     pub(crate) sweeps: u64,
-    /// Random numbers drawn so far.
+    /// Number of random numbers drawn so far.
     pub(crate) position: u64,
-    /// The trees, without the leaves of rows.
+    /// The trees, without the leaves of the training rows.
     pub(crate) trees: Vec<TreeState>,
-    /// All other numbers of the chain's state.
+    /// The other numbers of the state.
     pub(crate) numbers: Vec<f64>,
-    /// Concentration and logarithms of split probabilities, if these are learnt.
+    /// Concentration and log split probabilities, if these are sampled.
     pub(crate) weights: Option<(f64, Vec<f64>)>,
 }
 
@@ -88,12 +88,12 @@ pub(crate) struct Chains<'a> {
     pub(crate) centres: Vec<f64>,
     /// Hash of rows, targets and settings.
     pub(crate) fingerprint: [u8; 32],
-    /// Draws to go on from.
+    /// The draws to continue from.
     pub(crate) from: Option<&'a SumsOfTrees>,
     pub(crate) watch: Option<&'a Watch<'a>>,
 }
 
-/// A hash of rows, of targets, and of all settings but the number of draws.
+/// A hash of rows, targets, and all settings except the number of draws.
 pub(crate) fn fingerprint(
     settings: &BartSettings,
     rows: Rows<'_>,
@@ -111,8 +111,9 @@ pub(crate) fn fingerprint(
 }
 
 impl Chains<'_> {
-    /// Runs Algorithm 4.1 on every chain; `sampler` makes the state of a chain from its number. The first chain starts
-    /// from trees without cuts, the others from draws of the prior: chains that agree have probably converged.
+    /// Runs Algorithm 4.1, which leaves the posterior (eq. 4.6) invariant, on every chain; `sampler` makes the
+    /// state of a chain from its number. The first chain starts from trees without cuts and the others from
+    /// draws of the prior, so that agreement between chains indicates convergence.
     pub(crate) fn run<S: ChainState>(
         &self,
         table: &SortedColumns,
@@ -155,14 +156,14 @@ impl Chains<'_> {
         })
     }
 
-    /// Number of sweeps that each chain has done before.
+    /// Number of sweeps that each chain did in the earlier fit.
     fn check_from(&self) -> Result<usize> {
         let Some(from) = self.from else { return Ok(0) };
         let same = from.fingerprint == self.fingerprint && from.ends.len() == self.settings.n_chains;
-        check("a fit that goes on", same, "of the same X, y and settings but for n_draws", &"others")?;
+        check("a continued fit", same, "one of the same X, y and settings except n_draws", &"others")?;
         let n_draws = from.n_draws() / self.settings.n_chains;
         let enough = self.settings.n_draws >= n_draws;
-        check("n_draws", enough, "at least as many as there are already", &self.settings.n_draws)?;
+        check("n_draws", enough, "at least the number of draws so far", &self.settings.n_draws)?;
         Ok(n_sweeps(&BartSettings { n_draws, ..self.settings.clone() }))
     }
 }
@@ -183,7 +184,7 @@ impl<S: ChainState> RunningChain<S> {
         let settings = chains.settings;
         self.sampler.sweep(&mut self.stream, run.control)?;
         self.sweeps += 1;
-        // In the first half of burn-in all features weigh the same, while trees find those that matter.
+        // In the first half of burn-in all features have equal weights, while trees find the relevant ones.
         if let Some(weights) = self.weights.as_mut().filter(|_| self.sweeps > settings.n_burn / 2) {
             weights.draw(self.sampler.trees().into_iter(), table, &mut self.stream);
             self.sampler.set_log_weights(&weights.log_s);
@@ -216,7 +217,7 @@ impl<S: ChainState> RunningChain<S> {
         }
     }
 
-    /// Takes over the state of the same chain of an earlier fit.
+    /// Restores the state of the same chain from an earlier fit.
     fn resume(
         &mut self,
         from: &SumsOfTrees,
@@ -260,7 +261,7 @@ impl<S: ChainState> RunningChain<S> {
     }
 }
 
-/// Replaces sums of trees, row after row for each sum, by what is predicted from them.
+/// The link function: replaces the sums of trees at some rows, each sum a slice, by predictions.
 pub(crate) type LinkFunction = fn(&mut [f64], usize);
 
 impl SumsOfTrees {
@@ -274,7 +275,7 @@ impl SumsOfTrees {
         self.draws.starts.len() / (self.n_trees * self.n_sums())
     }
 
-    /// The sums of a draw at the rows of a block, through a link.
+    /// The predictions of a draw at the rows of a block.
     fn sums(
         &self,
         draw: usize,
@@ -290,7 +291,7 @@ impl SumsOfTrees {
         link(sums, n_rows);
     }
 
-    /// The mean over draws of the linked sums, row by row.
+    /// Predictions averaged over draws, row by row.
     pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
@@ -304,7 +305,7 @@ impl SumsOfTrees {
         Ok(blocks.concat())
     }
 
-    /// The linked sums, row by row, one draw after the other.
+    /// Predictions of each draw, row by row, one draw after the other.
     pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
         let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
@@ -324,14 +325,14 @@ impl SumsOfTrees {
         Ok(out)
     }
 
-    /// How many cuts of each draw are along each feature, one draw after the other.
+    /// Number of cuts along each feature in each draw, one draw after the other.
     ///
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn cuts(&self) -> Result<Vec<u32>> {
         let n_trees = self.n_trees * self.n_sums();
         let n = self.n_draws() * self.n_features;
-        // Reserved first, since an allocation that fails would abort the process.
+        // Reserved before use, since a failed allocation would abort the process.
         let room = Vec::<u32>::new().try_reserve_exact(n);
         room.map_err(|_| Error::Memory { what: "counts of cuts", n_bytes: n * size_of::<u32>() })?;
         let mut cuts = vec![0; n];
@@ -350,7 +351,7 @@ fn n_sweeps(settings: &BartSettings) -> usize {
     settings.n_burn + settings.n_draws * settings.thin
 }
 
-/// Transposes numbers from sum by sum to row by row.
+/// Transposes values ordered by sum to values ordered by row.
 fn by_row(sums: &[f64], n_sums: usize) -> Vec<f64> {
     let n_rows = sums.len() / n_sums;
     (0..sums.len()).map(|i| sums[i % n_sums * n_rows + i / n_sums]).collect()

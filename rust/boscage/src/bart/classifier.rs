@@ -1,4 +1,4 @@
-//! BART for classes: probit for two, a sum of trees for each of more.
+//! BART for classes: probit for two classes, one sum of trees for each class if there are more.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
@@ -18,12 +18,13 @@ use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// Greatest number of trees in all sums together.
+/// Largest number of trees in all sums together.
 const MOST: usize = 100_000;
 
-/// A posterior over sums of trees for classes. With two classes, the probability of the second is the normal distribution
-/// function of one sum (Chipman et al. 2010, section 4). With more classes, each has its own sum, and probabilities are
-/// proportional to the exponentials of the sums (Murray 2021).
+/// A posterior over sums of trees for classes. With two classes, the probability of the second is the
+/// standard normal distribution function of the sum of trees (Chipman et al. 2010, section 4). With more
+/// classes, each class has a sum of trees, and its probability is proportional to the exponential of the sum
+/// (Murray 2021).
 ///
 /// ```
 /// use boscage::{BartClassifier, BartSettings, Label, Rows, Run};
@@ -44,7 +45,7 @@ pub struct BartClassifier {
 }
 
 impl BartClassifier {
-    /// Samples the posterior; the settings of the noise are not used.
+    /// Samples the posterior. The settings of the noise are not used.
     ///
     /// # Errors
     /// Invalid settings, lengths or values; fewer than two classes; an interrupt.
@@ -52,8 +53,8 @@ impl BartClassifier {
         Self::fit_from(None, None, (settings, rows, labels), run)
     }
 
-    /// Continues the chains of a fit of the same data and settings until there are `n_draws`; the result is, bit for bit,
-    /// that of a single fit. `watch` is called after every sweep.
+    /// Continues the chains of a fit of the same data and settings until there are `n_draws` draws. The
+    /// result is equal, bit for bit, to that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
     /// As [`BartClassifier::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
@@ -71,7 +72,7 @@ impl BartClassifier {
         let n_trees = settings.n_trees.saturating_mul(classes.len());
         check("the number of classes", classes.len() >= 2, "at least 2", &classes.len())?;
         let known = !settings.learn_k || classes.len() == 2;
-        check("k", known, "a number where there are more than two classes", &"one to be learnt")?;
+        check("k", known, "a number if there are more than two classes", &"a prior of k")?;
         check("n_trees times the number of classes", n_trees <= MOST, "at most 100000", &n_trees)?;
         let code = |label| classes.partition_point(|class| class < label);
         let codes: Vec<usize> = labels.iter().map(code).collect();
@@ -91,8 +92,8 @@ impl BartClassifier {
         Ok(Self { posterior, classes, annotation: String::new() })
     }
 
-    /// Probabilities averaged over draws: with two classes that of the second for every row, with more those of all
-    /// classes, row by row.
+    /// Probabilities averaged over draws: of the second class for every row if there are two classes, else of
+    /// all classes, row by row.
     ///
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
@@ -100,7 +101,7 @@ impl BartClassifier {
         self.posterior.mean(rows, run, self.link())
     }
 
-    /// Probabilities in every draw, one draw after the other, those of the first chain first.
+    /// Probabilities in every draw, one draw after the other; draws of the first chain come first.
     ///
     /// # Errors
     /// As [`BartClassifier::predict_proba`].
@@ -122,29 +123,29 @@ impl BartClassifier {
         &self.classes
     }
 
-    /// What each chain reports of its draws; `sigma` is 1.
+    /// The trace of each chain; `sigma` is 1.
     #[must_use]
     pub fn traces(&self) -> &[BartTrace] {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each feature, one draw after the other.
+    /// Number of cuts along each feature in each draw, one draw after the other.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    /// [`Error::Memory`](crate::Error::Memory), if there are too many features for the memory.
     pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays, with more than two classes those of the first class first. The values of a sum are
-    /// added to its [centre](BartClassifier::centres).
+    /// The trees of a draw as arrays. With more than two classes the trees of the first class come first. The
+    /// sum of the leaf values is added to the [centre](BartClassifier::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// The constants to which sums of trees are added: with two classes the normal quantile of the share of the second,
-    /// with more the logarithm of each share.
+    /// The constant that is added to each sum of trees: with two classes the normal quantile of the share of
+    /// the second, with more the logarithm of each share.
     #[must_use]
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
@@ -174,7 +175,7 @@ impl BartClassifier {
         self.posterior.n_trees
     }
 
-    /// Text kept with the model and in its file.
+    /// Text stored with the model and in its file.
     #[must_use]
     pub fn annotation(&self) -> &str {
         &self.annotation
@@ -186,7 +187,7 @@ impl BartClassifier {
     }
 }
 
-/// Latent targets of unit noise; `k` prior standard deviations of the sum of trees are 3.
+/// Latent targets with unit noise. `k` prior standard deviations of the sum of trees are 3.
 fn problem(settings: &BartSettings, positive: Vec<bool>) -> ScaledProblem<ProbitResponse> {
     let n = positive.len() as f64;
     let offset = normal_quantile(positive.iter().filter(|&&positive| positive).count() as f64 / n);
@@ -201,7 +202,7 @@ fn problem(settings: &BartSettings, positive: Vec<bool>) -> ScaledProblem<Probit
     }
 }
 
-/// Logarithms of the shares of classes.
+/// Logarithms of the classes' shares of the rows.
 fn log_shares(codes: &[usize], n_classes: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n_classes];
     for &code in codes {
@@ -210,8 +211,8 @@ fn log_shares(codes: &[usize], n_classes: usize) -> Vec<f64> {
     counts.iter().map(|n| libm::log(n / codes.len() as f64)).collect()
 }
 
-/// A sum of trees for each class; the log odds of two have a priori standard deviation `5 / k`, about as with two
-/// classes.
+/// One sum of trees for each class. The log odds of two classes have prior standard deviation `5 / k`, about
+/// as with two classes.
 fn sample_classes(
     codes: &[usize],
     chains: &Chains<'_>,
@@ -238,7 +239,7 @@ fn sample_classes(
     chains.run(&table, sampler, run)
 }
 
-/// Probabilities from logarithms, sum by sum.
+/// Probabilities from their unnormalised logarithms, which are ordered by sum.
 fn softmax(sums: &mut [f64], n_rows: usize) {
     for row in 0..n_rows {
         let places = || (row..sums.len()).step_by(n_rows);

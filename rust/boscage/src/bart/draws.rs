@@ -1,4 +1,4 @@
-//! Draws of sums of trees, kept compactly, and their predictions.
+//! Draws of sums of trees, stored compactly, and predictions from them.
 
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
@@ -6,17 +6,17 @@ use crate::data::{Rows, goes_right};
 use crate::error::Result;
 use crate::validate::check_n_features;
 
-/// Marks a leaf.
+/// The feature of a leaf.
 pub(crate) const LEAF: u32 = u32::MAX;
 
-/// A node in preorder: a left child follows its parent.
+/// A node. Nodes are in preorder, so a left child follows its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DrawnNode {
-    /// The feature that is cut, or [`LEAF`].
+    /// The feature of the cut, or [`LEAF`].
     pub(crate) feature: u32,
-    /// Distance to the right child.
+    /// Offset of the right child from this node.
     pub(crate) right: u32,
-    /// Threshold, or a leaf's value.
+    /// The threshold of a cut, or the value of a leaf.
     pub(crate) value: f64,
 }
 
@@ -26,16 +26,16 @@ impl DrawnNode {
     }
 }
 
-/// The trees of some draws, one after the other.
+/// The trees of several draws, one after the other.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Draws {
     pub(crate) nodes: Vec<DrawnNode>,
-    /// Where each tree begins, all trees of the first draw first.
+    /// Index of the root of each tree; the trees of the first draw come first.
     pub(crate) starts: Vec<usize>,
 }
 
 impl Draws {
-    /// Adds a tree whose values are `scale` times those of the chain.
+    /// Appends a tree; its values are multiplied by `scale`.
     pub(crate) fn push(&mut self, tree: &TreeState, scale: f64) {
         self.starts.push(self.nodes.len());
         let mut stack = vec![(TreeState::ROOT, None)];
@@ -59,14 +59,14 @@ impl Draws {
         }
     }
 
-    /// Adds draws of another chain.
+    /// Appends the draws of another chain.
     pub(crate) fn append(&mut self, other: &Self) {
         let shift = self.nodes.len();
         self.nodes.extend(&other.nodes);
         self.starts.extend(other.starts.iter().map(|start| start + shift));
     }
 
-    /// The draws of one of `n_chains` chains with as many draws each.
+    /// The draws of one of `n_chains` chains, which all have the same number of draws.
     pub(crate) fn of_chain(&self, chain: usize, n_chains: usize) -> Self {
         let n_trees = self.starts.len() / n_chains;
         let starts = &self.starts[chain * n_trees..(chain + 1) * n_trees];
@@ -81,7 +81,7 @@ impl Draws {
         &self.nodes[self.starts[i]..end]
     }
 
-    /// Adds the values of `n_trees` trees of a draw to sums, one for each row of a block of columns.
+    /// Adds the values of the `n_trees` trees of a draw to `sums`, which has one sum for each row of a block.
     fn add(&self, draw: usize, n_trees: usize, block: &ColumnBlock, sums: &mut [f64], columns: &mut Columns) {
         for i in draw * n_trees..(draw + 1) * n_trees {
             let nodes = self.tree(i);
@@ -95,8 +95,8 @@ impl Draws {
         }
     }
 
-    /// The results of `f` for all blocks of rows, in order. `f` is given a function that adds the trees of a draw to the
-    /// sums of the block's rows, and their number.
+    /// The results of `f` for all blocks of rows, in order. The arguments of `f` are a function that adds the
+    /// trees of a draw to the sums of the block's rows, and the number of these rows.
     pub(crate) fn over_rows<R: Send>(
         &self,
         (n_trees, n_features): (usize, usize),
@@ -118,7 +118,7 @@ impl Draws {
     }
 }
 
-/// The value of the leaf that a row comes to (eq. 4.1).
+/// The value of the leaf that contains a row (eq. 4.1).
 fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
     let mut at = 0;
     loop {
@@ -130,10 +130,11 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
     }
 }
 
-/// The values of a small tree for all rows of a block at once, from the leaves up and without branches.
+/// Computes the values of a small tree at all rows of a block at once, from the leaves up and without
+/// branches.
 #[derive(Debug, Default)]
 struct Columns {
-    /// Stack of subtrees whose parents come later; subtrees further left are nearer to the top.
+    /// Stack of subtrees whose parents are still to come; subtrees further left are nearer to the top.
     waiting: Vec<Subtree>,
     spare: Vec<Vec<f64>>,
 }
@@ -145,12 +146,12 @@ enum Subtree {
 }
 
 impl Columns {
-    /// Larger trees are predicted faster by walking down.
+    /// Larger trees are predicted faster by descending row by row.
     const MAX_NODES: usize = 31;
 
     fn add(&mut self, nodes: &[DrawnNode], block: &ColumnBlock, sums: &mut [f64]) {
         let (root, others) = nodes.split_first().expect("a tree has a root");
-        // In reverse preorder, both subtrees come before their parent, the left one last.
+        // In reverse preorder both subtrees come before their parent, the left one last.
         for node in others.iter().rev() {
             if node.is_leaf() {
                 self.waiting.push(Subtree::Leaf(node.value));
@@ -170,7 +171,7 @@ impl Columns {
         }
     }
 
-    /// Calls `put` for each row with the value of the subtree on its side.
+    /// Calls `put` for each row with the value of the subtree on the row's side of the cut.
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
         let (left, right) = (self.pop(), self.pop());
         let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| !goes_right(x, node.value)));
@@ -203,7 +204,7 @@ impl Columns {
     }
 }
 
-/// One of two numbers, without a branch, so that several rows take one instruction.
+/// Selects one of two numbers without a branch, so that the compiler can vectorise the loop over rows.
 fn either(first: bool, a: f64, b: f64) -> f64 {
     let mask = u64::from(first).wrapping_neg();
     f64::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
@@ -216,7 +217,7 @@ struct ColumnBlock {
 }
 
 impl ColumnBlock {
-    /// Few enough rows that all columns stay in the cache.
+    /// Rows in a block; few enough that all its columns stay in the cache.
     const ROWS: usize = 256;
 
     fn new(rows: Rows<'_>, start: usize) -> Self {
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
     use crate::random::keyed::Stream;
 
-    /// A tree of so many cuts in preorder.
+    /// A tree with this many cuts, in preorder.
     fn random_tree(n_cuts: usize, stream: &mut Stream) -> Vec<DrawnNode> {
         if n_cuts == 0 {
             return vec![DrawnNode { feature: LEAF, right: 0, value: stream.unit() }];

@@ -12,11 +12,11 @@ pub struct DrawnTree {
     pub children_right: Vec<i32>,
     /// Index of the parent; -1 at the root.
     pub parent: Vec<i32>,
-    /// Feature that is cut; -1 at a leaf.
+    /// Feature of the cut; -1 at a leaf.
     pub feature: Vec<i32>,
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
     pub threshold: Vec<f64>,
-    /// A leaf's value; NaN at other nodes.
+    /// Value of a leaf; NaN at other nodes.
     pub value: Vec<f64>,
 }
 

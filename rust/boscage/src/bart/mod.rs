@@ -1,16 +1,29 @@
 //! Bayesian additive regression trees (thesis chapter 4): a target is a sum of many small trees, and noise (eq. 4.2).
 //!
-//! The posterior (eq. 4.6) is sampled by Bayesian backfitting (Algorithm 4.1): a sweep draws the noise given all trees,
-//! and then each tree given what the other trees leave of the targets (eq. 4.7), its leaf values integrated out (eqs. 4.8
-//! and 4.9), and last its leaf values.
+//! The model of a target `y` at features `x` is `y = sum_m g(x; T_m, mu_m) + e`, `e ~ N(0, sigma^2)`
+//! (eq. 4.2), where `g` is the value of the leaf of tree `T_m` that contains `x` (eq. 4.1). The prior of each
+//! tree is that of chapter 3 (eqs. 4.3 and 4.4), and leaf values have independent normal priors (eq. 4.5), so
+//! narrow that each tree explains a small part of the targets.
 //!
-//! From the bottom up: `settings` and `prior` hold the priors (section 4.2.4). `state` is a tree as a chain holds it, with
-//! the leaf of every row, and the passes over rows, where the time goes. `leaves` says how likely the rows of a leaf are:
-//! normal leaves have their own fast code; any other [`LeafModel`] is swept over by the same kernels. `kernels` are the
-//! ways to change a tree, listed in one table. `backfitting` sweeps over all trees. `response` is what lies between the sum
-//! of trees and the data: noise, or the sign of a latent number. A `sampler` joins these to the state of a chain, and a
-//! `chain` runs it, keeps draws and goes on later. `draws` holds drawn trees compactly and predicts from them; `regressor`,
-//! `classifier` and `sum_of_trees` are what users call.
+//! The posterior (eq. 4.6) is sampled by Bayesian backfitting (Algorithm 4.1). A sweep draws the noise given
+//! all trees, and then each tree given the others: a kernel changes the tree given its partial residuals
+//! (eq. 4.7) under the posterior with the leaf values integrated out (eqs. 4.8 and 4.9), and then the leaf
+//! values are drawn.
+//!
+//! From the bottom up:
+//!
+//! - `settings` and `prior` hold the priors (section 4.2.4).
+//! - `state` is a tree as a chain holds it, with the leaf of every row, and the passes over rows, in which a
+//!   sweep spends most of its time.
+//! - `leaves` computes marginal likelihoods and draws of leaf values. Normal leaves have specialised code;
+//!   the same kernels change trees with leaves of any other [`LeafModel`].
+//! - `kernels` are the ways to change a tree, listed in one table.
+//! - `backfitting` is a sweep over all trees.
+//! - `response` relates the sum of trees to the data: normal noise, or the sign of a latent number.
+//! - `sampler` joins these to the state of a chain. `chain` runs it, keeps draws, and continues a chain of an
+//!   earlier fit.
+//! - `draws` stores drawn trees compactly and predicts from them; `export` returns them as arrays.
+//! - `regressor`, `classifier` and `sum_of_trees` are the public models.
 
 pub(crate) mod backfitting;
 pub(crate) mod chain;

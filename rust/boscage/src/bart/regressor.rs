@@ -1,4 +1,4 @@
-//! BART for numbers.
+//! BART with normal noise.
 
 use crate::bart::backfitting::normal::NormalForest;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
@@ -43,8 +43,8 @@ impl BartRegressor {
         Self::fit_from(None, None, (settings, rows, targets), run)
     }
 
-    /// Continues the chains of a fit of the same data and settings until there are `n_draws`; the result is, bit for bit,
-    /// that of a single fit. `watch` is called after every sweep.
+    /// Continues the chains of a fit of the same data and settings until there are `n_draws` draws. The
+    /// result is equal, bit for bit, to that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
     /// As [`BartRegressor::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
@@ -78,7 +78,8 @@ impl BartRegressor {
         self.posterior.mean(rows, run, |_, _| {})
     }
 
-    /// The sum of trees at every row in every draw, one draw after the other, those of the first chain first.
+    /// The sum of trees at every row in every draw, one draw after the other; draws of the first chain come
+    /// first.
     ///
     /// # Errors
     /// As [`BartRegressor::predict`].
@@ -86,27 +87,28 @@ impl BartRegressor {
         self.posterior.at(rows, run, |_, _| {})
     }
 
-    /// What each chain reports of its draws.
+    /// The trace of each chain.
     #[must_use]
     pub fn traces(&self) -> &[BartTrace] {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each feature, one draw after the other.
+    /// Number of cuts along each feature in each draw, one draw after the other.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    /// [`Error::Memory`](crate::Error::Memory), if there are too many features for the memory.
     pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values are added to the [centre](BartRegressor::centres).
+    /// The trees of a draw as arrays. The sum of the leaf values is added to the
+    /// [centre](BartRegressor::centres).
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
     }
 
-    /// The constant to which the sum of trees is added, as a slice of one.
+    /// The constant that is added to the sum of trees, as a slice with one element.
     #[must_use]
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
@@ -136,7 +138,7 @@ impl BartRegressor {
         self.posterior.n_trees
     }
 
-    /// Text kept with the model and in its file.
+    /// Text stored with the model and in its file.
     #[must_use]
     pub fn annotation(&self) -> &str {
         &self.annotation
@@ -169,7 +171,7 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     chains.run(&table, sampler, run)
 }
 
-/// Targets shifted and scaled to `[-0.5, 0.5]`, and the priors that follow (section 4.2.4).
+/// Targets scaled to `[-0.5, 0.5]`, with the priors derived from them (section 4.2.4).
 fn problem(
     settings: &BartSettings,
     rows: Rows<'_>,
@@ -177,7 +179,7 @@ fn problem(
 ) -> Result<ScaledProblem<NormalResponse>> {
     let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Halved, so that differences of large numbers stay finite.
+    // Halved first, so that differences of large numbers do not overflow.
     let centre = 0.5 * low + 0.5 * high;
     let range = (high - low).min(f64::MAX);
     let scale = if range > 0.0 { range } else { 1.0 };
@@ -190,7 +192,7 @@ fn problem(
     };
     let estimate = match settings.sigma_estimate {
         Some(estimate) => scaled("sigma_estimate", estimate)?,
-        // A plane that fits the targets exactly leaves no scale.
+        // If a plane fits the targets exactly, the estimate is zero and has no scale.
         None => over_estimate(rows, &targets).max(1e-6),
     };
     let (sigma, prior) = match settings.sigma {

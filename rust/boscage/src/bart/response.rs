@@ -6,24 +6,25 @@ use crate::math::special_functions::normal_cdf;
 use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 
-/// Targets in units of the chain, `(y - centre) / scale`, with the scales of the priors.
+/// Targets in the units of the chain, `(y - centre) / scale`, and the scales of the priors.
 #[derive(Debug)]
 pub(crate) struct ScaledProblem<R> {
     pub(crate) targets: Vec<f64>,
     pub(crate) centre: f64,
     pub(crate) scale: f64,
-    /// The noise with which chains start.
+    /// The starting value of the noise.
     pub(crate) sigma: f64,
     pub(crate) sigma_mu: f64,
     pub(crate) response: R,
 }
 
-/// All of a Gibbs sweep but the trees, for which targets are normal with standard deviation `sigma`.
+/// The part of a Gibbs sweep other than the trees. Given it, targets are normal with standard deviation
+/// `sigma`.
 pub(crate) trait Response {
-    /// Draws `sigma` (Algorithm 4.1, line 4), and latent targets, given targets less the sum of trees.
+    /// Draws `sigma` (Algorithm 4.1, line 4) and latent targets, given targets minus the sum of trees.
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64;
 
-    /// Logarithm of the likelihood of what is observed.
+    /// Logarithm of the likelihood of the observations.
     fn log_likelihood(&self, residuals: &[f64], sigma: f64) -> f64;
 
     /// Latent targets.
@@ -31,13 +32,13 @@ pub(crate) trait Response {
         &[]
     }
 
-    /// Sets the latent targets, as many as there are.
+    /// Sets the latent targets; their number must not change.
     fn set_latent(&mut self, latent: &[f64]) {
         let _ = latent;
     }
 }
 
-/// Numbers with noise that is known or has a prior.
+/// Normal noise with a known standard deviation or a prior.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NormalResponse {
     pub(crate) prior: Option<VariancePrior>,
@@ -53,12 +54,13 @@ impl Response for NormalResponse {
     }
 }
 
-/// Classes as signs of `offset + f(x) + e`, `e ~ N(0, 1)`, which are drawn along (Albert and Chib 1993).
+/// Classes as signs of the latent `offset + f(x) + e`, `e ~ N(0, 1)`, which is sampled (Albert and Chib
+/// 1993).
 #[derive(Debug, Clone)]
 pub(crate) struct ProbitResponse {
     pub(crate) positive: Vec<bool>,
     pub(crate) offset: f64,
-    /// The targets that the trees see at present: what has the sign, less `offset`.
+    /// The current targets of the trees: the latent numbers minus `offset`.
     pub(crate) latent: Vec<f64>,
 }
 

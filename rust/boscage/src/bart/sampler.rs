@@ -1,4 +1,4 @@
-//! The state of a chain: sums of trees with all other unknowns.
+//! The state of a chain: sums of trees and all other unknowns.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::backfitting::normal::NormalForest;
@@ -15,14 +15,14 @@ use crate::random::keyed::Stream;
 pub(crate) trait ChainState {
     /// Draws all unknowns once (Algorithm 4.1, lines 4 to 8).
     ///
-    /// # Errors
+    /// An interrupt, or marginal likelihoods that are not finite; after either the state is invalid.
     /// An interrupt, or a model whose marginal likelihoods are not finite; the state is invalid after either.
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()>;
 
     /// All trees, those of the first sum first.
     fn trees(&self) -> Vec<&TreeState>;
 
-    /// Logarithms of the weights of features for the sweeps to come.
+    /// Sets the logarithms of the features' weights for later sweeps.
     fn set_log_weights(&mut self, log_weights: &[f64]);
 
     /// The unit of leaf values, in the user's units.
@@ -35,25 +35,25 @@ pub(crate) trait ChainState {
         1.0
     }
 
-    /// Shrinkage of leaves, if it is learnt.
+    /// Shrinkage of leaf values, if it is sampled.
     fn k(&self) -> Option<f64> {
         None
     }
 
-    /// Logarithm of the likelihood of what is observed.
+    /// Logarithm of the likelihood of the observations.
     fn log_likelihood(&self) -> f64;
 
-    /// How often steps were tried and made.
+    /// How often each kind of step was tried, and how often it changed a tree.
     fn acceptance(&self) -> StepCounts;
 
-    /// All numbers of the state but the trees.
+    /// All numbers of the state except the trees.
     fn numbers(&self) -> Vec<f64>;
 
-    /// Restores trees and numbers of an earlier state; false if their number is wrong.
+    /// Restores the trees and numbers of an earlier state. Returns false if their number is wrong.
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool;
 }
 
-/// Normal leaves, in units of the problem.
+/// Normal leaves, in the units of the chain.
 #[derive(Debug)]
 pub(crate) struct NormalChainState<'a, R> {
     pub(crate) forest: NormalForest<'a>,
@@ -131,7 +131,7 @@ impl<R: Response> ChainState for NormalChainState<'_, R> {
     }
 }
 
-/// One sum of trees with leaves of any kind.
+/// A single sum of trees with leaves of any kind.
 #[derive(Debug)]
 pub(crate) struct GeneralChainState<'a, M: LeafModel> {
     pub(crate) forest: GeneralForest<'a, M>,

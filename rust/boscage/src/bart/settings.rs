@@ -10,61 +10,63 @@ use crate::validate::{
     check_count, check_lengths, check_product, check_within,
 };
 
-/// Split probabilities of features that are learnt, so that most of many features are hardly ever cut
-/// (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)` for `p` features.
+/// A prior of the features' split probabilities (Linero 2018), `s ~ Dirichlet(alpha / p, ..., alpha / p)` for
+/// `p` features, under which most features of many are rarely cut.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sparsity {
-    /// The concentration; None where it is sampled too, `alpha / (alpha + p) ~ Beta(1/2, 1)` a priori.
+    /// The concentration. None: it is sampled, with the prior `alpha / (alpha + p) ~ Beta(1/2, 1)`.
     pub alpha: Option<f64>,
 }
 
-/// Greatest number of trees in a sum.
+/// Largest number of trees in a sum.
 const MAX_TREES: (usize, &str) = (100_000, "from 1 to 100000");
 
-/// Greatest number of counts or probabilities, by draw and feature.
+/// Largest number of counts or probabilities that are kept by draw and feature.
 pub(crate) const MAX_BY_FEATURE: (usize, &str) = (4_000_000_000, "from 1 to 4000000000");
 
-/// Degrees of freedom of the prior of the variance of leaves' values.
+/// Degrees of freedom of the prior of the variance of leaf values.
 pub(crate) const SPREAD_DF: f64 = 6.0;
 
-/// Values of `k` for which rounding does not hide the targets.
+/// Values of `k` for which rounding errors are small compared with the targets.
 const SHRINKAGE: Interval = (1e-4, 1e4, "from 0.0001 to 10000");
 
-/// Priors and sampler of sums of trees; the defaults of the priors are those of section 4.2.4.
+/// Priors and sampler of sums of trees. Defaults of the priors are those of section 4.2.4.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BartSettings {
-    /// Trees in the sum, `M`.
+    /// Number of trees in the sum, `M`.
     pub n_trees: usize,
-    /// Independent chains, the first starting from trees without cuts, each other from a draw of the prior.
+    /// Number of independent chains. The first starts from trees without cuts, each other one from a draw of
+    /// the prior.
     pub n_chains: usize,
-    /// Sweeps of a chain before the first draw that is kept.
+    /// Sweeps of a chain before the first kept draw.
     pub n_burn: usize,
-    /// Draws kept of each chain.
+    /// Number of draws kept from each chain.
     pub n_draws: usize,
-    /// Sweeps from one draw that is kept to the next.
+    /// Number of sweeps between two kept draws.
     pub thin: usize,
-    /// How trees are changed; see [`Kernels::for_trees`].
+    /// The kernels that change trees; see [`Kernels::for_trees`].
     pub kernels: Kernels,
-    /// Particles of Particle Gibbs, the retained one among them.
+    /// Number of particles of Particle Gibbs, including the retained one.
     pub n_particles: usize,
     /// The proposal of particles.
     pub proposal: Proposal,
-    /// The probability of a node to split, by depth (eq. 4.3).
+    /// The prior probability that a node is split, by depth (eq. 4.3).
     pub prior: ChipmanPrior,
-    /// Whether split probabilities of features are learnt; None: all features are alike.
+    /// The prior of split probabilities; None if all features are equally probable.
     pub sparse: Option<Sparsity>,
-    /// Shrinkage of leaves: the range of the targets is `2 k` standard deviations of the sum of trees.
+    /// Shrinkage of leaf values: `2 k` prior standard deviations of the sum of trees are the range of the
+    /// targets.
     pub k: f64,
-    /// Whether `k` is learnt, for numbers and two classes: the prior variance of leaf values is then `6 / chi2(6)` times
-    /// that of the `k` above.
+    /// Whether `k` is sampled, for numbers and for two classes. The prior variance of leaf values is then
+    /// that of the `k` above times `6 / chi2(6)`.
     pub learn_k: bool,
     /// Degrees of freedom of the prior of the noise variance.
     pub nu: f64,
     /// The prior probability that the noise is less than its over-estimate.
     pub q: f64,
-    /// The noise's standard deviation, if it is known.
+    /// The standard deviation of the noise, if it is known.
     pub sigma: Option<f64>,
-    /// An over-estimate of it; by least squares if none is given.
+    /// An over-estimate of it; a least squares estimate if None.
     pub sigma_estimate: Option<f64>,
     /// Seed of all draws.
     pub seed: u64,
@@ -142,7 +144,7 @@ impl BartSettings {
         }
         let draws_particles =
             Kernel::ALL.iter().any(|&kernel| kernel.needs_particles() && self.kernels.share(kernel) > 0.0);
-        let expected = "at least 2 where trees are drawn by pg or regrow, of which one is the old tree";
+        let expected = "at least 2 if trees are drawn by pg or regrow, since one particle is the old tree";
         check("n_particles", self.n_particles >= 2 || !draws_particles, expected, &self.n_particles)?;
         if matches!(self.proposal, Proposal::OptimalSubset(0) | Proposal::Exploring(0)) {
             return invalid("the number of features that a proposal considers", "at least 1", "0".into());
@@ -150,8 +152,9 @@ impl BartSettings {
         Ok(())
     }
 
-    /// All settings but for the number of draws, by which a fit that goes on is compared with the first one; files keep
-    /// their hash. A setting or a kernel that is added later adds nothing here while it is off, so that old files go on.
+    /// All settings except the number of draws, as they are hashed. Files store the hash, and a fit is
+    /// continued only with equal settings. A setting or kernel of a later version must not change the hash
+    /// while it is not used, so that fits in old files can be continued.
     pub(crate) fn hashed(&self) -> Vec<u64> {
         let Self {
             n_trees,
@@ -180,7 +183,7 @@ impl BartSettings {
             Proposal::OptimalSubset(n) => (3, n),
             Proposal::Exploring(n) => (4, n),
         };
-        // No allowed concentration has the code of None, or of a sampled one.
+        // No valid concentration has the code of None or of a sampled concentration.
         let alpha = sparse.map_or(-1.0, |sparse| sparse.alpha.unwrap_or(0.0));
         let [sigma, sigma_estimate] = [sigma, sigma_estimate].map(|sigma| sigma.unwrap_or(0.0));
         let counts = [n_trees, n_chains, n_burn, thin, n_particles, which, n_considered].map(|n| n as u64);
@@ -206,9 +209,9 @@ impl BartSettings {
 mod tests {
     use super::*;
 
-    /// What an error says of settings.
+    /// The error for an invalid setting.
     fn refused(settings: &BartSettings) -> String {
-        settings.check().expect_err("it is no setting").to_string()
+        settings.check().expect_err("the setting is invalid").to_string()
     }
 
     #[test]
@@ -229,7 +232,7 @@ mod tests {
         assert!(refused(&BartSettings { sparse, ..default() }).contains("from 1e-100 to 1e100"));
     }
 
-    /// One particle is the old tree: there must be another where particles are all that changes trees.
+    /// One particle is the old tree, so a kernel that changes trees only by particles needs another one.
     #[test]
     fn particles_are_at_least_two_where_they_are_used() {
         let with = |kernels| BartSettings { n_particles: 1, kernels, ..BartSettings::default() };

@@ -1,4 +1,4 @@
-//! Sums of trees for a leaf model of the user.
+//! Sums of trees with a leaf model of the user's.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
@@ -13,7 +13,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// A posterior over sums of trees given a [`LeafModel`], by the sampler of the other models.
+/// A posterior over sums of trees given a [`LeafModel`], from the same sampler as that of the other models.
 ///
 /// ```
 /// use boscage::{BartSettings, PoissonLeaves, Rows, Run, SumOfTrees};
@@ -33,8 +33,8 @@ pub struct SumOfTrees {
 }
 
 impl SumOfTrees {
-    /// Samples the posterior; priors of leaves and noise are the model's, not those of `settings`. `watch` is called after
-    /// every sweep.
+    /// Samples the posterior. The priors of leaf values and noise are those of the model; the ones in
+    /// `settings` are not used. `watch` is called after every sweep.
     ///
     /// # Errors
     /// Invalid settings or lengths; a model's `log_marginal` that is not finite; an interrupt; an error of `watch`.
@@ -48,7 +48,7 @@ impl SumOfTrees {
         settings.check_fit(rows, model.n_rows())?;
         let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
-        // Nothing goes on from these chains.
+        // These chains cannot be continued.
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
         let sampler = |number: usize, stream: &mut Stream| {
             let setting = (&table, settings, &odds);
@@ -66,7 +66,8 @@ impl SumOfTrees {
         self.posterior.mean(rows, run, |_, _| {})
     }
 
-    /// The sum of trees at every row in every draw, one draw after the other, those of the first chain first.
+    /// The sum of trees at every row in every draw, one draw after the other; draws of the first chain come
+    /// first.
     ///
     /// # Errors
     /// As [`SumOfTrees::predict`].
@@ -74,21 +75,21 @@ impl SumOfTrees {
         self.posterior.at(rows, run, |_, _| {})
     }
 
-    /// What each chain reports of its draws; `sigma` is 1.
+    /// The trace of each chain; `sigma` is 1.
     #[must_use]
     pub fn traces(&self) -> &[BartTrace] {
         &self.posterior.traces
     }
 
-    /// How many cuts of each draw are along each feature, one draw after the other.
+    /// Number of cuts along each feature in each draw, one draw after the other.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory): of many features these are many.
+    /// [`Error::Memory`](crate::Error::Memory), if there are too many features for the memory.
     pub fn cuts(&self) -> Result<Vec<u32>> {
         self.posterior.cuts()
     }
 
-    /// The trees of a draw as arrays; their values add up.
+    /// The trees of a draw as arrays. The prediction is the sum of their values.
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)

@@ -34,12 +34,12 @@ use crate::validate::{check_codes, check_lengths};
 /// ```
 pub type BayesianTreeClassifier = BayesianTrees<ClassLeaves>;
 
-/// Leaves of classes.
+/// Dirichlet-multinomial leaves.
 #[derive(Debug, Clone)]
 pub struct ClassLeaves {
     /// The concentration of a leaf's Dirichlet prior.
     pub(crate) alpha: f64,
-    /// Sorted.
+    /// The classes, ascending.
     pub(crate) labels: Vec<Label>,
 }
 
@@ -50,7 +50,7 @@ impl FittedLeaf for ClassLeaves {
         counts.n_rows()
     }
 
-    /// Rows by class.
+    /// Number of rows of each class.
     fn values(&self, counts: &Counts, values: &mut Vec<f64>) {
         values.extend(counts.by_class.iter().map(|&c| f64::from(c)));
     }
@@ -101,7 +101,7 @@ impl BayesianTreeClassifier {
                 out.iter_mut().zip(predictive).for_each(|(sum, p)| *sum += weight * p);
             }
         })?;
-        // Rounding may take sums over trees above 1.
+        // Rounding may take a weighted sum of probabilities above 1.
         for p in &mut proba {
             *p = p.min(1.0);
         }
@@ -125,7 +125,7 @@ impl BayesianTreeClassifier {
     }
 }
 
-/// Classes as numbers of the sorted labels.
+/// The classes as indices into the sorted labels.
 fn sorted(codes: &[u32], labels: &[Label]) -> Result<(Vec<u32>, Vec<Label>)> {
     check_codes(codes, labels.len())?;
     let mut order: Vec<usize> = (0..labels.len()).collect();
@@ -133,7 +133,7 @@ fn sorted(codes: &[u32], labels: &[Label]) -> Result<(Vec<u32>, Vec<Label>)> {
     if let Some(pair) = order.windows(2).find(|pair| labels[pair[0]] == labels[pair[1]]) {
         return Err(Error::InvalidSetting {
             name: "labels",
-            expected: "each there once",
+            expected: "distinct",
             found: format!("{:?} twice", labels[pair[0]]),
         });
     }

@@ -1,16 +1,17 @@
-//! The cuts of a node: the features that vary among its rows, and every distinct cut along a feature with its weight, from
-//! one pass over sorted rows (section 3.3.1).
+//! The cuts of a node: the features that vary among its rows, and the weight of each gap between neighbouring
+//! values of a feature, computed in one pass over the sorted rows (section 3.3.1).
 
 use std::ops::Range;
 
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::data::sorted_columns::SortedColumns;
 
-/// Cuts whose weight is this far (in logarithms) below the largest cannot change a sum of doubles, nor be
-/// drawn.
+/// Gaps whose log weight is this far below the largest are left out: they would not change the sum in double
+/// precision, and are never drawn.
 const NEGLIGIBLE: f64 = 45.0;
 
-/// A share of an extent, and its logarithm: gaps that are smaller do not decide which others are negligible.
+/// A share of an extent, and its logarithm. A gap with a smaller share does not decide which other gaps are
+/// negligible.
 const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
 
 /// Rows whose rank along the feature is not above `rank` go left.
@@ -27,7 +28,7 @@ pub(crate) struct Rule {
     pub(crate) threshold: f64,
 }
 
-/// A feature along which a node's rows vary, with their lowest and highest rank: an element of `V_j` of
+/// A feature that varies among a node's rows, with their lowest and highest rank: an element of `V_j` of
 /// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
@@ -36,7 +37,7 @@ pub(crate) struct Extent {
     pub(crate) high: u32,
 }
 
-/// The features, of those given, along which rows vary.
+/// The extents of those of the given features that vary among the rows.
 pub(crate) fn extents(
     table: &SortedColumns,
     rows: &[u32],
@@ -53,36 +54,36 @@ pub(crate) fn extents(
     features.filter_map(extent).collect()
 }
 
-/// A gap between neighbouring ranks of a node: all thresholds in it split the rows alike.
+/// A gap between neighbouring ranks of a node. All thresholds in it split the rows alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gap {
     pub(crate) left: u32,
     pub(crate) right: u32,
-    /// Sum of the weights of this gap and those before it.
+    /// Sum of the weights of this gap and all gaps before it.
     cumulative: f64,
 }
 
-/// The gaps of a node along one feature, with weights.
+/// The weighted gaps of a node along one feature.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaps {
-    /// None once dropped, to save memory.
+    /// None once the gaps have been dropped to save memory.
     gaps: Option<Vec<Gap>>,
     /// Logarithm of the sum of their weights.
     log_total: f64,
 }
 
 impl Gaps {
-    /// Logarithm of the sum of weights.
+    /// Logarithm of the sum of all weights.
     pub(crate) fn log_total(&self) -> f64 {
         self.log_total
     }
 
-    /// Number of gaps that can be drawn.
+    /// Number of gaps with positive probability.
     pub(crate) fn len(&self) -> usize {
         self.known().len()
     }
 
-    /// The gap that `u` in [0, 1) falls on.
+    /// The gap at which `u` in `[0, 1)` falls in the cumulative weights.
     pub(crate) fn at(&self, u: f64) -> Gap {
         let gaps = self.known();
         let total = gaps.last().expect("a feature that varies has a gap").cumulative;
@@ -90,23 +91,23 @@ impl Gaps {
         gaps[i.min(gaps.len() - 1)]
     }
 
-    /// The gap that a cut after rank `rank` lies in.
+    /// The gap that contains a cut after rank `rank`.
     pub(crate) fn around(&self, rank: u32) -> Gap {
         let gaps = self.known();
         gaps[gaps.partition_point(|gap| gap.left <= rank) - 1]
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.gaps.as_ref().map_or(0, |gaps| gaps.capacity() * size_of::<Gap>())
     }
 
-    /// Drops all but the sum.
+    /// Drops the gaps and keeps the logarithm of the sum.
     pub(crate) fn forget(&mut self) {
         self.gaps = None;
     }
 
-    /// Whether only the sum is left.
+    /// Whether the gaps have been dropped.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.gaps.is_none()
     }
@@ -115,7 +116,7 @@ impl Gaps {
         self.gaps.as_deref().expect("gaps that a proposal needs were weighed before")
     }
 
-    /// From gaps whose `cumulative` holds the logarithm of the likelihood.
+    /// Weights gaps; on entry `cumulative` holds the logarithm of each gap's likelihood.
     fn from_likelihoods(mut gaps: Vec<Gap>, share: impl Fn(u32, u32) -> f64) -> Self {
         let best = gaps.iter().map(|gap| gap.cumulative).fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
@@ -130,36 +131,37 @@ impl Gaps {
     }
 }
 
-/// Picks the marked rows among some places of a column's order, each with its place.
+/// The marked rows of a part of a column's order, each with its position.
 fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
     let mut n = 0;
     for (place, &row) in places.clone().zip(&order[places]) {
-        // Written whether marked or not: a branch would be unpredictable.
+        // Every row is written, and the marked ones are kept: this avoids an unpredictable branch.
         let Some(to) = picked.get_mut(n) else { break };
         *to = (place as u64) << 32 | u64::from(row);
         n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
     }
 }
 
-/// A node's rows sorted along one feature after the other.
+/// Sorts a node's rows along one feature after the other.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a SortedColumns,
     rows: &'a [u32],
-    /// A bit for each row of the table: whether it is in the node. None for small nodes.
+    /// One bit for each row of the table: whether the row is in the node. None for small nodes.
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
-    /// By sorted row, the log likelihood of a cut before it.
+    /// By position in sorted order, the log likelihood of a cut before that row.
     likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
-    /// Picking rows from the table's order is faster than sorting them unless they are fewer than one in so many.
+    /// The marked rows are picked from the table's order if they are at least `1 / SPARSE` of all rows; for
+    /// fewer rows sorting is faster.
     const SPARSE: usize = 8;
 
     pub(crate) fn new(table: &'a SortedColumns, rows: &'a [u32]) -> Self {
-        // Clearing the bits costs no more than reading the rows if there is a row for each word.
+        // With at least one row for each word of bits, clearing the bits costs no more than reading the rows.
         let members = (rows.len() * 64 >= table.n_rows()).then(|| {
             let mut bits = vec![0u64; table.n_rows().div_ceil(64)];
             for &row in rows {
@@ -191,7 +193,7 @@ impl<'a> Sorter<'a> {
         self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
     }
 
-    /// All gaps along a feature, weighted equally (the empirical proposal).
+    /// All gaps along a feature, with equal weights (the empirical proposal).
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let mut left = extent.low;
@@ -205,8 +207,8 @@ impl<'a> Sorter<'a> {
         Gaps { gaps: Some(gaps), log_total }
     }
 
-    /// Gaps along a feature with weights `gap / extent l(left) l(right)` (section 3.3.1). Those that are
-    /// negligible beside the heaviest, or beside a weight whose logarithm is `floor`, are left out.
+    /// The gaps along a feature, with weights `gap / extent l(left) l(right)` (section 3.3.1). Gaps that are
+    /// negligible beside the heaviest gap, or beside a weight whose logarithm is `floor`, are left out.
     pub(crate) fn likely_gaps<L: ConjugateLeaf>(
         &mut self,
         extent: Extent,
@@ -223,7 +225,7 @@ impl<'a> Sorter<'a> {
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
                 likelihood = sweep.log_likelihood();
-                // The weight of a gap is at most its likelihood, and not much less unless it is tiny.
+                // The weight of a gap is at most its likelihood, and not much less unless the gap is tiny.
                 let least = likelihood - NEGLIGIBLE + TINY_SHARE.1;
                 if least > bound && share(left, rank) > TINY_SHARE.0 {
                     bound = least;
@@ -238,7 +240,7 @@ impl<'a> Sorter<'a> {
         Gaps::from_likelihoods(gaps, share)
     }
 
-    /// Gaps before sorted rows that have likelihoods above a bound.
+    /// The positions whose gap has a log likelihood above a bound.
     fn gaps_above(&self, bound: f64, likelihoods: &[f64]) -> Vec<Gap> {
         let mut gaps = Vec::with_capacity(likelihoods.iter().filter(|&&l| l > bound).count());
         let rank = |pair: u64| (pair >> 32) as u32;

@@ -1,4 +1,4 @@
-//! Posterior probabilities of finished trees, all trees together.
+//! Posterior probabilities of finished trees, computed for all trees together.
 
 use crate::data::goes_right;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
 
-/// Nodes of trees that have the same rows: the tree's number, and the node's in it.
+/// Nodes of different trees that have the same rows, as pairs of a tree and its node.
 type Same = Vec<(usize, usize)>;
 
-/// Trees that are walked down together, and rows in an order in which those of a node are contiguous.
+/// All trees, traversed together, and the rows in an order in which those of a node are contiguous.
 struct SharedWalk<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     trees: &'a [PreorderTree<L::Stats>],
@@ -25,7 +25,7 @@ struct SharedWalk<'a, L: ConjugateLeaf> {
     waiting: Vec<Part>,
 }
 
-/// A set of rows that some trees split by the same cut.
+/// A set of rows, and the trees that split it by the same cut.
 struct Part {
     rows: Range<usize>,
     depth: u32,
@@ -35,9 +35,9 @@ struct Part {
     same: Same,
 }
 
-/// Log posterior probabilities of trees up to the log evidence: the prior (eq. 3.4) times the likelihood of the leaves
-/// (eq. 3.1). Trees whose thresholds are in the same gaps between rows are one tree, so a cut contributes the share of its
-/// gap in the extent of the node's rows.
+/// Log posterior probabilities of trees, up to the log evidence: the log prior (eq. 3.4) plus the log
+/// likelihoods of the leaves (eq. 3.1). Trees whose thresholds lie in the same gaps between rows count as one
+/// tree, so a cut contributes the share of its gap in the extent of the node's rows.
 ///
 /// # Errors
 /// An interrupt.
@@ -52,7 +52,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
     let mut walk = SharedWalk { target, trees, rows, sums, waiting: Vec::new() };
     let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
     walk.meet(all, 0, 0..table.n_features() as u32, roots);
-    // Each part splits its own rows again, in whatever order earlier parts left them.
+    // A part splits its own rows again, since earlier parts have changed their order.
     while let Some(part) = walk.waiting.pop() {
         control.check()?;
         walk.part(part);
@@ -61,7 +61,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
 }
 
 impl<L: ConjugateLeaf> SharedWalk<'_, L> {
-    /// Adds the terms of nodes with these rows that are leaves, and queues the other nodes by their cut.
+    /// Adds the terms of the leaves among nodes with these rows, and queues the other nodes by their cut.
     fn meet(&mut self, rows: Range<usize>, depth: u32, features: impl Iterator<Item = u32>, same: Same) {
         let varying = Arc::new(self.varying(rows.clone(), features));
         let log_stop = if varying.is_empty() { 0.0 } else { self.target.log_split_stop(depth).1 };
@@ -72,7 +72,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
                 self.sums[tree] += log_stop + self.target.leaf.log_likelihood(&nodes[at].stats);
                 continue;
             };
-            // Trees that came to a child together share its statistics.
+            // Trees that share a child share its statistics, so the pointer identifies the cut.
             let key = (split.feature, Arc::as_ptr(&nodes[at + 1].stats));
             let next = self.waiting.len();
             let place = *place.entry(key).or_insert(next);
@@ -86,7 +86,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
         }
     }
 
-    /// Splits rows in place, adds the term of the cut, and goes on with both sides.
+    /// Splits rows in place, adds the term of the cut, and continues with both sides.
     fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
         let column = self.target.table.column(cut.feature);
         let (mut low, mut below, mut above, mut high) = (u32::MAX, 0, u32::MAX, 0);
@@ -112,14 +112,14 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
         let left = same.iter().map(|&(tree, at)| (tree, at + 1)).collect();
         self.meet(rows.start..middle, depth + 1, varying.iter().copied(), left);
         let right_of = |&(tree, at): &(usize, usize)| {
-            let split = self.trees[tree].nodes[at].split.expect("only splits wait");
+            let split = self.trees[tree].nodes[at].split.expect("only split nodes are queued");
             (tree, split.right as usize)
         };
         let right = same.iter().map(right_of).collect();
         self.meet(middle..rows.end, depth + 1, varying.iter().copied(), right);
     }
 
-    /// The features, of those given, along which rows vary.
+    /// Those of the given features that vary among the rows.
     fn varying(&self, rows: Range<usize>, features: impl Iterator<Item = u32>) -> Vec<u32> {
         let rows = &self.rows[rows];
         features.filter(|&feature| self.target.table.varies(feature, rows)).collect()
@@ -144,7 +144,7 @@ mod tests {
     use crate::data::Rows;
     use crate::data::sorted_columns::SortedColumns;
 
-    /// Ties, equal rows, a constant column, and extents of very different units.
+    /// Ties, equal rows, a constant feature, and features of very different ranges.
     const X: [f64; 20] = [
         0.0, 1e-9, 7.0, 0.3, //
         1.0, 2e-9, 7.0, 0.9, //
@@ -155,7 +155,7 @@ mod tests {
     const CLASSES: [u32; 5] = [0, 1, 1, 0, 1];
     const TARGETS: [f64; 5] = [0.3, 1.9, 2.2, 0.4, 1.2];
 
-    /// Features that are not alike.
+    /// Features with unequal weights.
     #[derive(Debug)]
     struct Uneven([f64; 4]);
 
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Of every tree that the samplers come to, against the enumeration of all trees.
+    /// Compares every tree that the samplers visit with the enumeration of all trees.
     #[test]
     fn every_tree_has_its_probability() {
         check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap());

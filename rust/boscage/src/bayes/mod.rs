@@ -1,13 +1,25 @@
 //! Bayesian decision trees (thesis chapter 3): a prior over trees, conjugate leaves, and samplers of the posterior.
 //!
-//! The joint density of targets and tree is the prior of the tree (eq. 3.4) times the marginal likelihoods of its leaves
-//! (eq. 3.1). `prior` says how readily nodes split (eq. 3.3), `leaf` how likely the rows of a leaf are (eq. 3.2 for
-//! classes), `cuts` which cuts the rows of a node allow, and `target` joins them.
+//! The joint density of the targets `Y` and a tree `T` given the features `X` (eq. 3.1) is
 //!
-//! `smc` grows weighted trees from the root (Algorithm 3.1), plainly or with one tree retained (Algorithm 4.2); `mcmc`
-//! changes whole trees (Chipman et al. 1998). Both give `weighted_trees` in preorder (`tree`), of which `log_posterior` says
-//! how probable each is. `posterior` predicts from them whatever their leaves are, `classifier` and `regressor` for classes
-//! and for numbers. `testing` has the exact posterior on small data, by a recursion over sets of rows.
+//! `p(Y, T | X) = p(T | X) prod_{leaves j} l(Y_j | X_j)`,
+//!
+//! the prior of the tree times the marginal likelihood of each leaf. Under the prior (eq. 3.4) a node of
+//! depth `d` whose rows can be split is split with probability `alpha_s / (1 + d)^beta_s` (eq. 3.3), along a
+//! feature drawn from those that vary among its rows, at a threshold drawn uniformly from the range of that
+//! feature. The parameters of the leaves are integrated out in closed form (eq. 3.2 for classes). Thresholds
+//! in the same gap between rows split the rows alike, so the samplers choose among gaps, and then draw the
+//! threshold uniformly in its gap.
+//!
+//! - `prior` has the prior of trees, `leaf` the models of the leaves, `cuts` the gaps of a node with their
+//!   weights, and `target` joins them to the posterior that is sampled.
+//! - `smc` grows weighted trees from the root (Algorithm 3.1), or does so with one tree retained (conditional
+//!   SMC, Algorithm 4.2). `mcmc` changes whole trees (Chipman et al. 1998).
+//! - Both samplers return `weighted_trees`, in preorder (`tree`). `log_posterior` computes the posterior
+//!   probability of each.
+//! - `posterior` predicts from the trees for any kind of leaf; `classifier` and `regressor` are its public
+//!   forms.
+//! - `testing` computes the exact posterior on small data, by a recursion over sets of rows, for the tests.
 
 pub(crate) mod classifier;
 pub(crate) mod cuts;

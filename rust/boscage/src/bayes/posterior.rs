@@ -1,4 +1,4 @@
-//! A sampled posterior over decision trees, with leaves of classes or numbers.
+//! A sampled posterior over decision trees with any kind of leaf.
 
 use std::any::Any;
 
@@ -13,7 +13,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::math::greatest;
 
-/// The leaves of a fitted model: classes or numbers.
+/// The leaf model of a fitted posterior: classes or numbers.
 pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     /// Sufficient statistics of a node's rows.
     type Stats: std::fmt::Debug + Clone + Send + Sync;
@@ -21,28 +21,28 @@ pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     /// Number of training rows.
     fn n_rows(stats: &Self::Stats) -> u32;
 
-    /// Adds the numbers of [`PosteriorTree::values`].
+    /// Appends a node's entries of [`PosteriorTree::values`].
     fn values(&self, stats: &Self::Stats, values: &mut Vec<f64>);
 }
 
-/// The prior itself, and as a [`ChipmanPrior`] if it is one.
+/// A tree prior, and the same as a [`ChipmanPrior`] if it is one.
 pub(crate) fn known(prior: &(impl TreePrior + 'static)) -> (&dyn TreePrior, Option<ChipmanPrior>) {
     (prior, (prior as &dyn Any).downcast_ref().copied())
 }
 
-/// A posterior over decision trees (thesis chapter 3): weighted trees, and what the sampler reports.
+/// A posterior over decision trees (thesis chapter 3): weighted trees and the sampler's report.
 #[derive(Debug, Clone)]
 pub struct BayesianTrees<L: FittedLeaf> {
     pub(crate) ensemble: Ensemble<L::Stats>,
-    /// None if it is a user's own type.
+    /// None if the prior is a type of the user's.
     pub(crate) prior: Option<ChipmanPrior>,
     pub(crate) leaf: L,
     pub(crate) annotation: String,
 }
 
 impl<L: FittedLeaf> BayesianTrees<L> {
-    /// Samples the posterior; `model` knows the targets of the rows, and `known` is the prior if it is a
-    /// [`ChipmanPrior`]. Not generic in the prior: the samplers would be compiled again in crates that call `fit`.
+    /// Samples the posterior. `model` holds the targets; `known` is the prior if it is a [`ChipmanPrior`].
+    /// Not generic in the prior, so that the samplers are not compiled again in crates that call `fit`.
     pub(crate) fn sample(
         (prior, known): (&dyn TreePrior, Option<ChipmanPrior>),
         leaf: L,
@@ -80,7 +80,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         self.ensemble.trees.iter().map(|tree| self.export(tree)).collect()
     }
 
-    /// The tree with the greatest [log posterior](Self::log_posteriors), the first of equals.
+    /// The tree with the greatest [log posterior](Self::log_posteriors); the first if several are equal.
     #[must_use]
     pub fn best_tree(&self) -> PosteriorTree {
         self.export(&self.ensemble.trees[greatest(self.log_posteriors())])
@@ -93,7 +93,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         &self.ensemble.log_posteriors
     }
 
-    /// How many cuts of each tree are along each feature, `n_trees x n_features`.
+    /// Number of cuts along each feature in each tree, `n_trees x n_features`.
     #[must_use]
     pub fn cuts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.ensemble.trees.len() * self.n_features()];
@@ -116,13 +116,13 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         export(tree, |stats| u64::from(L::n_rows(stats)), values)
     }
 
-    /// What the sampler reported.
+    /// The sampler's report.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.ensemble.report
     }
 
-    /// The prior of trees; None if it is one of the user's own.
+    /// The prior of trees; None if it is a type of the user's.
     #[must_use]
     pub fn prior(&self) -> Option<ChipmanPrior> {
         self.prior
@@ -159,7 +159,7 @@ mod tests {
     use crate::control::Control;
     use crate::data::labels::Label;
 
-    /// The same at all depths but the last, and features that are not alike.
+    /// A split probability that does not depend on depth up to a limit, and features with unequal weights.
     #[derive(Debug)]
     struct Own {
         split: f64,
@@ -185,7 +185,8 @@ mod tests {
         BayesianTreeClassifier::fit(prior, 0.9, sampler, rows, (&CODES, &labels), &Run::default())
     }
 
-    /// Through what users call: the evidence of SMC and the visits of chains under a user's own prior.
+    /// Through the public interface: the evidence of SMC and the visits of chains, under a prior of the
+    /// user's.
     #[test]
     fn samplers_aim_at_the_posterior_of_any_prior() {
         let prior = Own { split: 0.6, log_weights: vec![0.7, -0.4] };

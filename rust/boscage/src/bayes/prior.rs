@@ -1,10 +1,10 @@
-//! Priors over the shape of trees (section 3.2.3).
+//! Priors of trees (section 3.2.3).
 
 use crate::error::{Error, Result};
 use crate::validate::check;
 
-/// A prior of trees: the probability that a node splits, by its depth, and the weights of features. The threshold is
-/// uniform in the extent of the node's rows (thesis section 3.2.3).
+/// A prior of trees: the probability that a node is split, by depth, and the weights of features. The
+/// threshold is uniform in the extent of the node's rows (thesis section 3.2.3).
 ///
 /// All samplers take any such prior, for instance one of shallow trees:
 ///
@@ -36,27 +36,28 @@ use crate::validate::check;
 /// # Ok::<(), boscage::Error>(())
 /// ```
 pub trait TreePrior: std::fmt::Debug + Sync {
-    /// The probability to split of a node with so many cuts above it whose rows can be split: from zero to below one.
+    /// The probability to split a node at this depth whose rows can be split, at least zero and below one.
+    /// The root has depth 0.
     fn split_probability(&self, depth: u32) -> f64;
 
-    /// Logarithms of that probability and of its complement.
+    /// Logarithms of this probability and of its complement.
     fn log_split_stop(&self, depth: u32) -> (f64, f64) {
         let p = self.split_probability(depth);
         (libm::log(p), libm::log1p(-p))
     }
 
-    /// Finite logarithms of the weights of all features, up to a constant. A node that splits draws one of the features that
-    /// vary among its rows by weight; None for equal weights.
+    /// Finite logarithms of the weights of all features, up to a constant; None for equal weights. A node
+    /// that is split draws its feature by weight from those that vary among its rows.
     fn log_weights(&self) -> Option<&[f64]> {
         None
     }
 }
 
-/// Checks a user's prior at all depths that a tree over so many rows can have.
+/// Checks a user's prior at all depths that a tree over `n_rows` rows can have.
 ///
 /// # Errors
-/// [`Error::InvalidSetting`] for invalid probabilities or weights; [`Error::Length`] unless there is a weight for each
-/// feature.
+/// [`Error::InvalidSetting`] for invalid probabilities or weights; [`Error::Length`] if the number of weights
+/// is not the number of features.
 pub(crate) fn check_prior(prior: &dyn TreePrior, n_rows: usize, n_features: usize) -> Result<()> {
     let probabilities = (0..n_rows as u32).map(|depth| prior.split_probability(depth));
     for p in probabilities {
@@ -101,13 +102,13 @@ impl ChipmanPrior {
         Ok(Self { alpha_s, beta_s })
     }
 
-    /// The root's probability to split.
+    /// The probability to split the root.
     #[must_use]
     pub fn alpha_s(&self) -> f64 {
         self.alpha_s
     }
 
-    /// How fast that probability falls with depth.
+    /// How fast the probability falls with depth.
     #[must_use]
     pub fn beta_s(&self) -> f64 {
         self.beta_s
@@ -115,7 +116,7 @@ impl ChipmanPrior {
 }
 
 impl Default for ChipmanPrior {
-    /// The thesis' values: `alpha_s = 0.95`, `beta_s = 0.5`.
+    /// The values of the thesis: `alpha_s = 0.95`, `beta_s = 0.5`.
     fn default() -> Self {
         Self { alpha_s: 0.95, beta_s: 0.5 }
     }
@@ -127,7 +128,7 @@ impl TreePrior for ChipmanPrior {
     }
 
     fn log_split_stop(&self, depth: u32) -> (f64, f64) {
-        // The probability itself may be too small for a number.
+        // The probability itself may underflow.
         let log_split = libm::log(self.alpha_s) - self.beta_s * libm::log(1.0 + f64::from(depth));
         (log_split, libm::log1p(-self.split_probability(depth)))
     }

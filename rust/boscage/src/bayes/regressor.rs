@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::validate::check_lengths;
 use crate::validate::check_squares;
 
-/// A posterior over decision trees whose leaves have normal targets of unknown mean and variance.
+/// A posterior over decision trees whose leaves have normal targets with unknown mean and variance.
 ///
 /// ```
 /// use boscage::{BayesianTreeRegressor, ChipmanPrior, NormalPrior, Rows, Run, Sampler, SmcSettings};
@@ -39,7 +39,8 @@ impl FittedLeaf for NormalPrior {
         moments.n
     }
 
-    /// Degrees of freedom, location and scale of the predictive; mean and variance of the rows' targets.
+    /// Degrees of freedom, location and scale of the predictive distribution; mean and variance of the rows'
+    /// targets.
     fn values(&self, moments: &NormalSums, values: &mut Vec<f64>) {
         let (df, location, scale) = moments.predictive(self);
         let (mean, variance) = moments.of_targets(self);
@@ -47,7 +48,7 @@ impl FittedLeaf for NormalPrior {
     }
 }
 
-/// Predictive distributions: for each row one Student distribution a tree, row after row.
+/// Predictive distributions: one Student t distribution for each row and tree, in row-major order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Students {
     /// Degrees of freedom.
@@ -99,8 +100,8 @@ impl BayesianTreeRegressor {
         Ok(means)
     }
 
-    /// The predictive mean of every row, and the standard deviation of its predictive distribution, noise included;
-    /// infinite where a leaf has too few degrees of freedom.
+    /// The predictive mean of every row, and the standard deviation of its predictive distribution, noise
+    /// included. It is infinite if a leaf has too few degrees of freedom for a variance.
     ///
     /// # Errors
     /// As [`BayesianTreeRegressor::predict`].
@@ -121,8 +122,8 @@ impl BayesianTreeRegressor {
         Ok((means, stds))
     }
 
-    /// The predictive distribution of every row: a mixture of one Student distribution a tree, with the weights of the
-    /// trees.
+    /// The predictive distribution of every row: a mixture with one Student t distribution for each tree,
+    /// weighted as the trees are.
     ///
     /// # Errors
     /// As [`BayesianTreeRegressor::predict`].
@@ -143,7 +144,7 @@ impl BayesianTreeRegressor {
         self.leaf
     }
 
-    /// The predictive mean of a row in these leaves.
+    /// The predictive mean of a row that is in these leaves.
     fn mean(&self, of_nodes: &[Vec<(f64, f64, f64)>], leaves: &[usize]) -> f64 {
         let trees = leaves.iter().zip(of_nodes).zip(&self.ensemble.weights);
         trees.map(|((&leaf, of_nodes), weight)| weight * of_nodes[leaf].1).sum()

@@ -8,7 +8,7 @@ use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::keyed::Stream;
 
-/// The root from which trees grow: its rows, ascending, and its depth, which is not zero in a subtree.
+/// The root of the trees to be grown: its rows, ascending, and its depth, which is positive in a subtree.
 #[derive(Debug, Clone)]
 pub(crate) struct SubtreeRoot {
     pub(crate) rows: Vec<u32>,
@@ -16,13 +16,14 @@ pub(crate) struct SubtreeRoot {
 }
 
 impl SubtreeRoot {
-    /// All rows of a table.
+    /// The root with all rows of a table.
     pub(crate) fn of_all(table: &SortedColumns) -> Self {
         Self { rows: (0..table.n_rows() as u32).collect(), depth: 0 }
     }
 }
 
-/// Training rows, the prior of trees given their features (eq. 3.4) and the model of their targets (eq. 3.1).
+/// Training rows, the prior of trees given their features (eq. 3.4), and the leaf model with their targets
+/// (eq. 3.1).
 #[derive(Debug)]
 pub(crate) struct Target<'a, L> {
     pub(crate) table: &'a SortedColumns,
@@ -36,12 +37,12 @@ impl<L: ConjugateLeaf> Target<'_, L> {
         self.prior.log_split_stop(depth)
     }
 
-    /// Logarithms of the probabilities of the features of a node that splits, by extent.
+    /// Log probabilities of the features of a node that is split, by extent.
     pub(crate) fn log_shares(&self, extents: &[Extent]) -> Vec<f64> {
         self.log_shares_of(extents.iter().map(|extent| extent.feature))
     }
 
-    /// Logarithms of the probabilities of these features, in a node in which just these vary.
+    /// Log probabilities of some features, in a node in which exactly these vary.
     pub(crate) fn log_shares_of(&self, features: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
         match self.prior.log_weights() {
             None => vec![-libm::log(features.len() as f64); features.len()],
@@ -56,12 +57,12 @@ impl<L: ConjugateLeaf> Target<'_, L> {
         }
     }
 
-    /// One of a node's extents, from the prior.
+    /// Draws an extent of a node from the prior.
     pub(crate) fn draw_extent(&self, extents: &[Extent], stream: &mut Stream) -> usize {
         self.draw_feature(extents.iter().map(|extent| extent.feature), stream)
     }
 
-    /// The place of one of these features, from the prior.
+    /// Draws the index of a feature from the prior.
     pub(crate) fn draw_feature(
         &self,
         features: impl ExactSizeIterator<Item = u32>,

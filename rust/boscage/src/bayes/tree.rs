@@ -3,7 +3,7 @@
 use crate::data::goes_right;
 use std::sync::Arc;
 
-/// A finished tree; nodes in preorder, the root is node 0 and a left child follows its parent.
+/// A finished tree. Nodes are in preorder: the root is node 0, and a left child follows its parent.
 #[derive(Debug, Clone)]
 pub(crate) struct PreorderTree<S> {
     pub(crate) nodes: Vec<PreorderNode<S>>,
@@ -16,7 +16,7 @@ pub(crate) struct PreorderNode<S> {
     pub(crate) stats: Arc<S>,
 }
 
-/// Rows with `x[feature] <= threshold` go left, to the next node, others to node `right`.
+/// Rows with `x[feature] <= threshold` go left, to the next node; others go right, to node `right`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PreorderSplit {
     pub(crate) feature: u32,
@@ -25,11 +25,11 @@ pub(crate) struct PreorderSplit {
 }
 
 impl<S> PreorderTree<S> {
-    /// Number of leaves, and of cuts above the deepest.
+    /// Number of leaves, and number of cuts above the deepest leaf.
     pub(crate) fn leaves_and_depth(&self) -> (u32, u32) {
         let (mut n_leaves, mut deepest) = (0, 0);
         let mut depth = vec![0; self.nodes.len()];
-        // A parent comes before its children.
+        // Parents come before their children.
         for (i, node) in self.nodes.iter().enumerate() {
             match node.split {
                 Some(split) => {
@@ -45,7 +45,7 @@ impl<S> PreorderTree<S> {
         (n_leaves, deepest)
     }
 
-    /// The leaf that a row comes to.
+    /// The leaf of a row.
     pub(crate) fn leaf(&self, value: impl Fn(u32) -> f64) -> usize {
         let mut at = 0;
         while let Some(split) = &self.nodes[at].split {

@@ -1,4 +1,4 @@
-//! Weighted trees from either sampler: prediction (eq. 2.1) and reports.
+//! Weighted trees from either sampler: predictions (eq. 2.1) and reports.
 
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::log_posterior::log_posteriors;
@@ -16,7 +16,7 @@ use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
 use crate::validate::check_n_features;
 
-/// How the posterior is sampled.
+/// The sampler of the posterior.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sampler {
     /// Sequential Monte Carlo (Algorithm 3.1).
@@ -32,33 +32,33 @@ pub struct IslandReport {
     pub n_particles: u32,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub log_evidence: f64,
-    /// Number of particles whose trees were unfinished after `max_stages`.
+    /// Number of particles with unfinished trees after `max_stages`.
     pub n_unfinished: u32,
-    /// Stage by stage.
+    /// A report of each stage.
     pub stages: Vec<Stage>,
 }
 
 /// The report of a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChainReport {
-    /// A summary of each tree that was kept.
+    /// A summary of each kept tree.
     pub draws: Vec<Draw>,
-    /// By move, over all steps.
+    /// Acceptance by move, over all steps.
     pub acceptance: [Acceptance; 4],
 }
 
 /// The report of a sampler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// A report of each island.
+    /// One report for each island.
     Smc(Vec<IslandReport>),
-    /// A report of each chain.
+    /// One report for each chain.
     Mcmc(Vec<ChainReport>),
 }
 
 impl Report {
-    /// Logarithm of the marginal likelihood as all islands estimate it, and its standard error (NaN for a
-    /// single island); none from chains.
+    /// Logarithm of the marginal likelihood, estimated from all islands together, and its standard error (NaN
+    /// for a single island). None for MCMC.
     #[must_use]
     pub fn log_evidence(&self) -> Option<(f64, f64)> {
         let Self::Smc(islands) = self else {
@@ -69,14 +69,16 @@ impl Report {
     }
 }
 
-/// The jackknife's standard error of a log mean. If all numbers are similar it is the relative error of the mean; if one
-/// outweighs the rest it grows with the distance of the logarithms, where the relative error is at most one.
+/// The jackknife standard error of the logarithm of a mean. For similar numbers it is the relative error of
+/// the mean. If one number outweighs the rest it grows with the distance of the logarithms, while the
+/// relative error would be at most one.
 fn log_mean_error(logs: &[f64]) -> f64 {
     let (n, total) = (logs.len() as f64, log_sum_exp(logs));
     let first = greatest(logs);
     let without = |i: usize| {
         if i == first {
-            // The sum may be no more than this number to the last bit.
+            // Subtracting this number from the sum could leave nothing, since they may be equal after
+            // rounding.
             log_sum_exp(&[&logs[..i], &logs[i + 1..]].concat())
         } else {
             total + libm::log1p(-libm::exp(logs[i] - total))
@@ -101,10 +103,11 @@ pub struct PosteriorTree {
     pub feature: Vec<i32>,
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
     pub threshold: Vec<f64>,
-    /// Number of training rows.
+    /// Number of training rows of each node.
     pub n_rows: Vec<u64>,
-    /// As many numbers for each node: rows by class; or degrees of freedom, location and scale of the predictive
-    /// Student distribution, and mean and variance of the rows' targets.
+    /// The same number of values for each node. Classes: the number of rows of each class. Numbers: degrees
+    /// of freedom, location and scale of the predictive Student t distribution, and mean and variance of the
+    /// rows' targets.
     pub values: Vec<f64>,
 }
 
@@ -113,9 +116,9 @@ pub struct PosteriorTree {
 pub(crate) struct Ensemble<S> {
     pub(crate) trees: Vec<PreorderTree<S>>,
     pub(crate) weights: Vec<f64>,
-    /// Logarithm of each tree's posterior probability, but for the evidence.
+    /// Logarithm of each tree's posterior probability, up to the log evidence.
     pub(crate) log_posteriors: Vec<f64>,
-    /// The lowest and the highest value of each feature, between which all cuts are.
+    /// The lowest and highest training value of each feature; all cuts are between them.
     pub(crate) ranges: Vec<(f64, f64)>,
     pub(crate) report: Report,
 }
@@ -138,8 +141,8 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         Ok(Self { trees, weights, log_posteriors, ranges, report })
     }
 
-    /// `f(leaves, parts)` for every row in order, the row's leaf being given for each tree; `width` numbers of each of
-    /// `K` results are made of each row.
+    /// Calls `f(leaves, parts)` for every row, in order; `leaves` is the row's leaf in each tree, and `parts`
+    /// are the row's `width` numbers of each of `K` results.
     pub(crate) fn predict<T: Copy + Default + Send, const K: usize>(
         &self,
         rows: Rows<'_>,
@@ -147,7 +150,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         width: usize,
         f: impl Fn(&[usize], [&mut [T]; K]) + Sync + Send,
     ) -> Result<[Vec<T>; K]> {
-        /// Rows between two looks at the stop flag.
+        /// Rows between two checks of the stop flag.
         const CHUNK: usize = 256;
         check_n_features(rows, self.ranges.len())?;
         run.control.expect(rows.n_rows() as u64);
@@ -190,7 +193,7 @@ fn of_islands<S>(
     let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (island, say) in islands.into_iter().zip(says) {
         for (tree, weight) in island.trees.into_iter().zip(island.weights) {
-            // A weight may be too small for a number.
+            // The weight of a tree may underflow.
             if weight * say > 0.0 {
                 trees.push(tree);
                 weights.push(weight * say);
@@ -206,7 +209,7 @@ fn of_islands<S>(
     (trees, weights, Report::Smc(reports))
 }
 
-/// The same of chains.
+/// Trees, weights and reports of chains.
 fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
     let (mut trees, mut reports) = (Vec::new(), Vec::new());
     for chain in chains {
@@ -217,7 +220,7 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
     (trees, weights, Report::Mcmc(reports))
 }
 
-/// A tree as arrays; `values` adds a node's numbers, `n_rows` tells its rows.
+/// A tree as arrays. `values` appends a node's values, and `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
     tree: &PreorderTree<S>,
     n_rows: impl Fn(&S) -> u64,
@@ -248,7 +251,7 @@ mod tests {
     use super::*;
     use crate::bayes::tree::PreorderNode;
 
-    /// Two islands of two trees, the second with three times the evidence.
+    /// Two islands with two trees each; the second has three times the evidence of the first.
     fn weights(island_weights: IslandWeights) -> Vec<f64> {
         let tree = || PreorderTree { nodes: vec![PreorderNode { split: None, stats: Arc::new(()) }] };
         let island = |log_evidence, first| smc::island::Island {
@@ -272,7 +275,8 @@ mod tests {
         check(weights(IslandWeights::Evidence), [0.075, 0.175, 0.675, 0.075]);
     }
 
-    /// Near each other the jackknife is the relative error of the mean; far apart it is about their distance.
+    /// For similar numbers the jackknife gives the relative error of the mean; for distant ones it is about
+    /// their distance.
     #[test]
     fn errors_of_log_means_have_no_bound() {
         let near = [0.1, -0.05, 0.02, 0.0, -0.07];

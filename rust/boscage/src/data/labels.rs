@@ -1,17 +1,17 @@
-//! Labels: the names of classes, of any type that Python or a table may use.
+//! Labels: the names of classes, of the types that Python and tables use.
 
 use std::cmp::Ordering;
 
 /// The name of a class.
 #[derive(Debug, Clone)]
 pub enum Label {
-    /// A truth value.
+    /// A Boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
@@ -25,7 +25,7 @@ impl Label {
         }
     }
 
-    /// Bytes that stand for the label in a digest and a model file: its kind and its value.
+    /// The label's kind and value as bytes, for digests and model files.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind()];
         match self {
@@ -37,7 +37,7 @@ impl Label {
         bytes
     }
 
-    /// The label that some bytes stand for.
+    /// The inverse of [`Self::to_bytes`].
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, value) = bytes.split_first()?;
         Some(match kind {

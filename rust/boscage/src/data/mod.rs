@@ -1,4 +1,10 @@
-//! Data: checked views of the caller's arrays, tables as trees read them, labels.
+//! Data: checked views of the caller's arrays, and the tables that trees read.
+//!
+//! `rows` checks values once, so that no code further in meets NaN. `sorted_columns` (with `sorted_column`
+//! for one feature) holds the rank of each value among the distinct values of its feature: Bayesian trees and
+//! BART compare ranks, and need a threshold's value only for the user. `ties` lists the features in which
+//! rows share values, since only these can cease to vary in a node of several rows. `table` is the layout in
+//! which Mondrian trees read values, by row or by feature. `labels` are the names of classes.
 
 pub(crate) mod labels;
 pub(crate) mod rows;
@@ -11,8 +17,8 @@ pub use labels::Label;
 pub use rows::{Rows, Scalar};
 pub(crate) use table::{Table, fetch, transpose};
 
-/// The one rule that sends a value to a side of a cut: `x <= threshold` goes left, all else right. Growing, routing,
-/// predicting and exported trees follow it, on values as on ranks.
+/// Whether a value is on the right of a cut: `x <= threshold` is on the left, all else on the right.
+/// Inserting, fitting, predicting and exported trees share this rule, for values and for ranks.
 #[inline]
 pub(crate) fn goes_right<T: Copy + PartialOrd>(value: T, threshold: T) -> bool {
     value > threshold

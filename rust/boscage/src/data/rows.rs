@@ -6,17 +6,17 @@ use crate::error::{Error, Result};
 
 /// A feature's type: `f32` or `f64`.
 pub trait Scalar: Copy + Debug + PartialOrd + Send + Sync + Into<f64> + 'static {
-    /// The value in this type if that is exact.
+    /// The value in this type, if it is represented exactly.
     fn exact(value: f64) -> Option<Self>;
-    /// The value in this type, rounded if need be.
+    /// The value rounded to this type.
     fn of<S: Scalar>(value: S) -> Self;
-    /// The largest value in this type that is not above.
+    /// The largest value of this type that is not above the given one.
     fn not_above(value: f64) -> Self;
     /// Zero.
     const ZERO: Self;
-    /// The smallest finite value.
+    /// The least finite value.
     const MIN: Self;
-    /// The largest finite value.
+    /// The greatest finite value.
     const MAX: Self;
 }
 
@@ -126,7 +126,7 @@ impl<'a> Rows<'a> {
         self.value(row * self.n_features + feature)
     }
 
-    /// All values in one type, if every one of them is exact in it. Negative zero becomes zero.
+    /// All values in one type, if each is exact in it. Negative zero becomes zero.
     pub(crate) fn to_exact<S: Scalar>(self) -> Option<Vec<S>> {
         let n = self.n_rows() * self.n_features;
         (0..n).map(|k| S::exact(self.value(k) + 0.0)).collect()

@@ -1,4 +1,4 @@
-//! A training feature, sorted once for all trees.
+//! One feature of the training rows, sorted once for all trees.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ pub(crate) struct SortedColumn {
     ranks: Vec<u32>,
     /// Rows by rank.
     order: Vec<u32>,
-    /// The places in `order` of the rows with the most frequent value.
+    /// Positions in `order` of the rows with the most frequent value.
     commonest: Range<usize>,
 }
 
-/// The distinct values of a column, ascending; in single precision where that is exact.
+/// The distinct values of a column, ascending; in single precision if that is exact.
 #[derive(Debug)]
 enum DistinctValues {
     Single(Box<[f32]>),
@@ -28,9 +28,9 @@ enum DistinctValues {
 
 impl SortedColumn {
     pub(crate) fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
-        /// Rows that are sorted between two looks at the stop flag.
+        /// Rows sorted between two checks of the stop flag.
         const PIECE: usize = 1 << 20;
-        // Negative zero is zero.
+        // Negative zero becomes zero, so that equal values have equal ranks.
         let mut sorted: Vec<(i64, u32)> =
             column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
         for piece in sorted.chunks_mut(PIECE) {
@@ -38,7 +38,7 @@ impl SortedColumn {
             piece.sort_unstable();
         }
         if sorted.len() > PIECE {
-            // The stable sort finds pieces that are sorted, and merges them.
+            // The stable sort recognises the sorted pieces and merges them.
             sorted.sort_by(Ord::cmp);
         }
         let mut ranks = vec![0; sorted.len()];
@@ -80,7 +80,7 @@ impl SortedColumn {
         self.values.len() as u32
     }
 
-    /// Whether some rows have a value in common.
+    /// Whether two rows share a value.
     pub(crate) fn has_ties(&self) -> bool {
         self.values.len() < self.ranks.len()
     }
@@ -95,12 +95,12 @@ impl SortedColumn {
         &self.order[self.end(low)..self.end(high)]
     }
 
-    /// Where in [`Self::order`] ranks from `low` to `high` are; without ties places are ranks.
+    /// Positions in [`Self::order`] of the ranks from `low` to `high`; without ties a position is a rank.
     pub(crate) fn places(&self, low: u32, high: u32) -> Range<usize> {
         low.checked_sub(1).map_or(0, |below| self.end(below))..self.end(high)
     }
 
-    /// How many rows are not above a rank.
+    /// Number of rows whose rank is not above a rank.
     fn end(&self, rank: u32) -> usize {
         if self.has_ties() {
             self.order.partition_point(|&row| !goes_right(self.rank(row), rank))
@@ -114,7 +114,7 @@ impl SortedColumn {
         &self.order
     }
 
-    /// The rows with another than the most frequent value: those below it and those above.
+    /// The rows whose value is not the most frequent one: those below it, and those above it.
     pub(crate) fn uncommon(&self) -> [&[u32]; 2] {
         [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
     }
@@ -124,20 +124,21 @@ impl SortedColumn {
         (self.values.n_up_to(threshold, 0..self.values.len()) as u32).checked_sub(1)
     }
 
-    /// The same for a threshold that is not below the lowest value.
+    /// As [`Self::rank_at`], for a threshold that is not below the lowest value.
     pub(crate) fn last_rank_below(&self, threshold: f64) -> u32 {
         self.rank_at(threshold).expect("a threshold in the column's range")
     }
 
-    /// The distance between the values of two ranks, as a share of that from rank `low` to rank `high`.
+    /// The distance between the values of two ranks, as a share of the distance from rank `low` to rank
+    /// `high`.
     pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
         self.shares(low, high)(left, right)
     }
 
-    /// The same of many pairs of ranks.
+    /// The same share, for many pairs of ranks.
     pub(crate) fn shares(&self, low: u32, high: u32) -> impl Fn(u32, u32) -> f64 + '_ {
         let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
-        // Halved only where the difference is too large for a number: half of the least number is zero.
+        // Halved only if the difference overflows: halving the smallest number gives zero.
         let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
         let whole = way(low, high, scale);
         move |left, right| way(left, right, scale) / whole
@@ -152,15 +153,15 @@ impl SortedColumn {
         }
     }
 
-    /// A threshold at `u` in [0, 1) of the way from rank `left` to `right`: rows of rank `left` are not
-    /// above it, rows of rank `right` are.
+    /// A threshold at the fraction `u` in `[0, 1)` of the distance from rank `left` to rank `right`: values
+    /// of rank `left` are not above it, values of rank `right` are.
     pub(crate) fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
         let (low, high) = (self.value(left), self.value(right));
         let at = (1.0 - u) * low + u * high;
         if at >= high || at < low { low } else { at }
     }
 
-    /// Such a threshold with the highest rank that is not above it.
+    /// The same threshold, with the highest rank that is not above it.
     pub(crate) fn cut(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
         let threshold = self.threshold((left, right), u);
         let above = self.values.n_up_to(threshold, left as usize + 1..right as usize);
@@ -188,7 +189,7 @@ impl DistinctValues {
         }
     }
 
-    /// How many values of a range are not above a threshold.
+    /// Number of values of a range that are not above a threshold.
     fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
         match self {
             Self::Single(values) => {

@@ -8,8 +8,8 @@ use crate::data::sorted_column::SortedColumn;
 use crate::data::ties::Ties;
 use crate::error::Result;
 
-/// Features by column: a row's value as its rank among the column's distinct values, and rows in sorted
-/// order. Trees work on ranks; thresholds are in the user's units.
+/// Features by column: each row's value as its rank among the distinct values of the column, and the rows in
+/// sorted order. Trees compare ranks; thresholds are in the user's units.
 #[derive(Debug)]
 pub(crate) struct SortedColumns {
     n_rows: usize,
@@ -43,7 +43,7 @@ impl SortedColumns {
         self.columns.len()
     }
 
-    /// Whether some feature has another value in every row.
+    /// Whether some feature has distinct values in all rows.
     pub(crate) fn tells_rows_apart(&self) -> bool {
         self.tells_rows_apart
     }
@@ -53,14 +53,14 @@ impl SortedColumns {
         &self.columns[feature as usize]
     }
 
-    /// Whether a feature varies among some rows, of which there is one at least.
+    /// Whether a feature varies among some rows, of which there is at least one.
     pub(crate) fn varies(&self, feature: u32, rows: &[u32]) -> bool {
         let column = self.column(feature);
         let first = column.rank(rows[0]);
         rows.iter().any(|&row| column.rank(row) != first)
     }
 
-    /// The columns in which rows have values in common.
+    /// The features in which rows share values.
     pub(crate) fn ties(&self) -> &Ties {
         self.ties.get_or_init(|| Ties::new(&self.columns))
     }

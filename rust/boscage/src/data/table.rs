@@ -1,23 +1,23 @@
-//! Rows' values as trees read them: whole rows, or one feature of many rows.
+//! The values of rows as trees read them: by row, or by feature.
 
 use super::rows::Scalar;
 
-/// Rows' values as they are read: whole rows, or one feature of many.
+/// The values of rows, read by row or by feature.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table<'a, S> {
     by_row: &'a [S],
-    /// The transpose, if many rows will be read.
+    /// The transpose, if many rows are read.
     by_column: Option<&'a [S]>,
     n_features: usize,
 }
 
 impl<'a, S: Scalar> Table<'a, S> {
-    /// Row after row.
+    /// A table in which rows are contiguous.
     pub(crate) fn new(by_row: &'a [S], n_features: usize) -> Self {
         Self { by_row, by_column: None, n_features }
     }
 
-    /// The same with its transpose.
+    /// The same table with its transpose.
     pub(crate) fn with_transpose(self, by_column: &'a [S]) -> Self {
         Self { by_column: Some(by_column), ..self }
     }
@@ -27,8 +27,8 @@ impl<'a, S: Scalar> Table<'a, S> {
         &self.by_row[row as usize * self.n_features..][..self.n_features]
     }
 
-    /// Whether a subtree of so many rows is drawn faster on a copy of them: where the table is far larger
-    /// than the second-level cache, and these rows fit it, unless they are very few.
+    /// Whether a subtree of `n_rows` rows is fitted faster on a copy of these rows. It is if the table is far
+    /// larger than the second-level cache and these rows fit into it, unless they are very few.
     pub(crate) fn is_worth_copying(&self, n_rows: usize) -> bool {
         const CACHE: usize = 256 << 10;
         const FEW: usize = 16;
@@ -39,9 +39,9 @@ impl<'a, S: Scalar> Table<'a, S> {
             && bytes(n_rows * self.n_features) <= CACHE
     }
 
-    /// Some rows, one after the other.
+    /// A copy of some rows.
     pub(crate) fn copy(&self, rows: &[u32]) -> Vec<S> {
-        /// Rows that are fetched together, instead of waiting for the memory of each.
+        /// Rows fetched together, so that their cache misses overlap.
         const SOME: usize = 16;
         let mut values = Vec::with_capacity(rows.len() * self.n_features);
         for some in rows.chunks(SOME) {
@@ -55,8 +55,8 @@ impl<'a, S: Scalar> Table<'a, S> {
         values
     }
 
-    /// One feature, for reading `n_rows` rows of it: from the transpose, unless whole rows of so few stay
-    /// in the cache.
+    /// One feature, to read `n_rows` rows of it: from the transpose, unless so few whole rows stay in the
+    /// cache.
     pub(crate) fn column(&self, feature: u32, n_rows: usize) -> FeatureColumn<'a, S> {
         /// Bytes of a few rows.
         const CACHE: usize = 32 << 10;
@@ -88,8 +88,8 @@ impl<S: Scalar> FeatureColumn<'_, S> {
     }
 }
 
-/// Reads one value of every cache line, so that all of it is in the cache: sequential reads are fast, while
-/// scattered ones wait each.
+/// Reads one value of every cache line, so that all values are in the cache: sequential reads are prefetched,
+/// while each scattered read waits for memory.
 pub(crate) fn fetch<T: Copy>(values: &[T]) {
     const LINE: usize = 64;
     for &value in values.iter().step_by((LINE / size_of::<T>()).max(1)) {
@@ -97,9 +97,9 @@ pub(crate) fn fetch<T: Copy>(values: &[T]) {
     }
 }
 
-/// `values`, row after row, as column after column.
+/// The transpose of `values`: from row-major to column-major order.
 pub(crate) fn transpose<S: Scalar>(values: &[S], n_features: usize) -> Vec<S> {
-    /// Blocks that fit the first-level cache, so that neither side is read or written with a long stride.
+    /// Block sizes that fit the first-level cache, so that neither reads nor writes have a long stride.
     const BLOCK: usize = 32;
     let n_rows = values.len() / n_features;
     let mut out = vec![S::ZERO; values.len()];

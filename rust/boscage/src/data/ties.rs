@@ -1,22 +1,23 @@
-//! Columns in which rows have values in common.
+//! Features in which rows share values.
 
 use crate::data::sorted_column::SortedColumn;
 
 /// The features with ties.
 #[derive(Debug)]
 pub(crate) struct Ties {
-    /// Features of a single value.
+    /// Features with a single value.
     pub(crate) constant: Vec<u32>,
-    /// Other features in which rows have values in common.
+    /// Other features in which rows share values.
     pub(crate) varying: Vec<u32>,
-    /// Where the rows of a feature begin, and after all where the last end.
+    /// Where the rows of each feature begin, and where the last ones end.
     starts: Vec<usize>,
     rows: Vec<u32>,
 }
 
 impl Ties {
     pub(crate) fn new(columns: &[SortedColumn]) -> Self {
-        /// Of so many rows at most one may be uncommon: lists are then short beside the table.
+        /// The uncommon rows of a feature are listed if they are at most `1 / RARE` of all rows; the lists
+        /// are then short compared with the table.
         const RARE: usize = 8;
         let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
         for (d, column) in (0..).zip(columns) {
@@ -32,7 +33,8 @@ impl Ties {
         ties
     }
 
-    /// The rows with another than the most frequent value of a feature that varies, if these are few.
+    /// The rows whose value is not the most frequent one of a feature, if the feature varies and they are
+    /// few.
     pub(crate) fn uncommon(&self, feature: u32) -> Option<&[u32]> {
         let d = feature as usize;
         let rows = &self.rows[self.starts[d]..self.starts[d + 1]];
@@ -48,7 +50,7 @@ mod tests {
 
     #[test]
     fn rows_of_rare_values_are_listed() {
-        // One value, no ties, a rare value above and another below, and two that are alike frequent.
+        // One value, no ties, a rare value above and another below, and two equally frequent values.
         let rare = |i: u32| match i {
             5 => -1.0,
             2 => 3.0,

@@ -1,8 +1,9 @@
-//! Numbers that carry their derivatives, so that belief propagation is written once.
+//! Dual numbers: forward-mode derivatives, so that belief propagation is written once for values and for
+//! gradients.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A real number, with or without derivatives.
+/// A real number, with derivatives or without.
 pub trait Real:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
@@ -41,19 +42,20 @@ impl<const N: usize> Dual<N> {
         Self { value, slope }
     }
 
-    /// A function's value here, with its derivative by the chain rule.
+    /// A function of this number, given its value and its derivative here (chain rule).
     pub(crate) fn chain(self, value: f64, derivative: f64) -> Self {
         Self { value, slope: self.slope.map(|s| s * derivative) }
     }
 
-    /// The quotient; no product of two large or two small numbers is formed on the way.
+    /// The quotient. The derivative is computed without the product of two large or two small numbers, which
+    /// could overflow or underflow.
     fn over(self, other: Self) -> Self {
         let value = self.value / other.value;
         let slope = std::array::from_fn(|i| (self.slope[i] - value * other.slope[i]) / other.value);
         Self { value, slope }
     }
 
-    /// A function of two numbers, with its derivatives in them.
+    /// A function of two numbers, given its value and its partial derivatives.
     fn combine(self, other: Self, value: f64, by_self: f64, by_other: f64) -> Self {
         let slope = std::array::from_fn(|i| by_self * self.slope[i] + by_other * other.slope[i]);
         Self { value, slope }

@@ -14,13 +14,13 @@ pub(crate) fn log_mean_exp(logs: &[f64]) -> f64 {
     log_sum_exp(logs) - libm::log(logs.len() as f64)
 }
 
-/// Normalised weights; equal ones where no particle has any. What is not a number weighs nothing.
+/// Normalised weights. Weights are equal if all are zero; NaN counts as zero.
 pub(crate) fn normalised(logs: &[f64]) -> Vec<f64> {
     let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if best == f64::NEG_INFINITY {
         return vec![1.0 / logs.len() as f64; logs.len()];
     }
-    // Relative to the largest, which keeps what a logarithm of a large total would round away.
+    // Relative to the largest: subtracting the logarithm of a large total would round small differences away.
     let weight = |&log: &f64| if log == best { 1.0 } else { libm::exp(log - best).max(0.0) };
     let weights: Vec<f64> = logs.iter().map(weight).collect();
     let total: f64 = weights.iter().sum();

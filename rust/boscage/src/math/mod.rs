@@ -1,11 +1,17 @@
-//! Mathematics that every room needs.
+//! Mathematics shared by all models.
+//!
+//! `special_functions` has the distribution functions of the normal and chi-square distributions. `logs` adds
+//! and normalises numbers that are given by their logarithms, since likelihoods of many rows underflow.
+//! `dual` is automatic differentiation in forward mode, with which belief propagation over a tree also gives
+//! the gradient of the likelihood in the hyperparameters. `order` maps floats to integers of the same order,
+//! so that they can be sorted and compared as integers.
 
 pub(crate) mod dual;
 pub(crate) mod logs;
 pub(crate) mod order;
 pub(crate) mod special_functions;
 
-/// Where the greatest of some numbers is, the first of equals.
+/// The index of the greatest of some numbers; the first if several are equal.
 pub(crate) fn greatest(numbers: &[f64]) -> usize {
     (1..numbers.len()).fold(0, |best, i| if numbers[i] > numbers[best] { i } else { best })
 }

@@ -1,16 +1,18 @@
-//! The total order of finite floats as an order of integers.
+//! The total order of finite floats, as an order of integers.
 
-/// An integer that is less than that of a larger number. Negative zero is below zero.
+/// An integer with the order of the number: a smaller number has a smaller integer. Negative zero is below
+/// zero.
 pub(crate) fn to_ordered(x: f64) -> i64 {
     mirror(x.to_bits() as i64)
 }
 
-/// The number of an integer that [`to_ordered`] gave.
+/// The inverse of [`to_ordered`].
 pub(crate) fn from_ordered(order: i64) -> f64 {
     f64::from_bits(mirror(order) as u64)
 }
 
-/// Bits of negative numbers, which grow with magnitude, in two's complement; and back.
+/// Maps bits with a sign and a magnitude to two's complement, and back: for negative numbers, bits grow with
+/// the magnitude.
 fn mirror(bits: i64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
 }

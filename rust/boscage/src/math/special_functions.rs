@@ -1,8 +1,8 @@
-//! The normal and the chi-square distribution, and the incomplete gamma function.
+//! The normal and chi-square distributions, and the incomplete gamma function.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// `P(x <= quantile) = p` for a chi-square variable, by bisection.
+/// The chi-square quantile: `P(x <= quantile) = p`, by bisection.
 pub(crate) fn chi_square_quantile(p: f64, df: f64) -> f64 {
     let cdf = |x: f64| regularised_gamma(0.5 * df, 0.5 * x);
     libm::exp(bisect(|x| cdf(libm::exp(x)) < p, (-700.0, 700.0)))
@@ -30,8 +30,8 @@ fn bisect(below: impl Fn(f64) -> bool, (mut low, mut high): (f64, f64)) -> f64 {
     0.5 * (low + high)
 }
 
-/// The regularised lower incomplete gamma function `P(a, x)`: its series, or one minus the continued fraction of
-/// its complement (Lentz).
+/// The regularised lower incomplete gamma function `P(a, x)`, by its series for small `x` and by the
+/// continued fraction of its complement (Lentz) for large `x`.
 pub(crate) fn regularised_gamma(a: f64, x: f64) -> f64 {
     const TERMS: u32 = 100_000;
     if x <= 0.0 {

@@ -1,5 +1,5 @@
-//! The fields of BART: the drawn trees one after the other, the traces of the chains, and the states in which these
-//! ended.
+//! The fields of BART: the drawn trees one after the other, the traces of the chains, and the final state of
+//! each chain.
 
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
 use crate::bart::classifier::BartClassifier;
@@ -62,7 +62,8 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
             writer.u64(counts.made);
         });
     });
-    // In preorder: where a tree ends, and where right children are, follows from which nodes are leaves.
+    // Nodes are in preorder, so the ends of trees and the indices of right children follow from which nodes
+    // are leaves.
     writer.list(&posterior.draws.nodes, |writer, node| {
         writer.u32(node.feature);
         writer.f64(node.value);
@@ -110,7 +111,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
 
 fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     let mut n_draws = None;
-    // The first list says how many draws there are.
+    // The length of the first list is the number of draws.
     let mut numbers = |name, is_optional: bool| {
         let numbers = reader.list(name, 8, |reader| reader.finite(ITEM))?;
         let n_draws = *n_draws.get_or_insert(numbers.len());
@@ -131,7 +132,8 @@ fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
     Ok(BartTrace { sigma, log_likelihood, n_leaves, k, alpha, split_probabilities, acceptance })
 }
 
-/// Counts by the names of steps, so that steps may be added. Files before [`STEP_COUNTS`] hold those of seven steps.
+/// Counts by the names of steps, so that kinds of steps can be added. Files older than [`STEP_COUNTS`] have
+/// the counts of seven steps.
 fn read_counts(reader: &mut Reader<'_>) -> Result<StepCounts> {
     let mut all = StepCounts::default();
     if reader.version < STEP_COUNTS {
@@ -244,7 +246,7 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
         Ok(DrawnNode { value: reader.finite("value")?, ..node })
     })?;
     let mut starts = Vec::new();
-    // Inner nodes whose right child is still to come: the first node that no left subtree takes.
+    // Inner nodes whose right child is still to come. It is the first node after the left subtree.
     let mut waiting: Vec<usize> = Vec::new();
     let mut begins = true;
     for i in 0..nodes.len() {
@@ -271,7 +273,7 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
     Err(reader.expected("whole trees", found))
 }
 
-/// A number of a chain, whose square is finite.
+/// A number whose square is finite.
 fn bounded(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
     let value = reader.finite(name)?;
     if value.abs() <= 1e140 { Ok(value) } else { Err(reader.expected("at most 1e140 by magnitude", value)) }
@@ -290,7 +292,7 @@ mod tests {
 
     use super::read_counts;
 
-    /// Counts of cuts by feature would take more than all memory.
+    /// The counts of cuts by feature would need more memory than there is.
     #[test]
     fn features_beyond_all_bounds_are_refused() {
         let settings =
@@ -314,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Written by the first version of files, which counts seven steps without their names.
+    /// A file of the first version, which has the counts of seven steps without their names.
     const OLD: &[u8] = include_bytes!("../../tests/files/bart_regressor_v1.boscage");
 
     fn read(bytes: &[u8]) -> BartRegressor {
@@ -329,7 +331,7 @@ mod tests {
         counts.iter().map(|(step, counts)| (step.name(), counts.tried, counts.made)).collect()
     }
 
-    /// A file of the first version holds the same model, whose chains go on as those of a fit of today.
+    /// A file of the first version holds the same model, and its chains continue as those of a new fit.
     #[test]
     fn files_of_the_first_version_are_read_and_go_on() {
         let old = read(OLD);
@@ -375,7 +377,7 @@ mod tests {
         }
     }
 
-    /// A step that is unknown, or counted twice, is an error; one that is not there was not tried.
+    /// An unknown or repeated step is an error; a missing step has not been tried.
     #[test]
     fn steps_are_counted_by_name() {
         let with = |names: &[&str]| {

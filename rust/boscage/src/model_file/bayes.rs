@@ -1,4 +1,4 @@
-//! The fields of Bayesian trees: the trees with the statistics of their nodes, and what the sampler reported.
+//! The fields of Bayesian trees: the trees with the statistics of their nodes, and the sampler's report.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::model_file::format::{ITEM, Reader, Writer};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
-/// Statistics of a node's rows, as they are checked.
+/// Statistics of a node's rows, and how they are checked.
 trait Stored {
     fn n_rows(&self) -> u32;
 
-    /// Whether they are those of the children together, but for rounding in sums over all rows.
+    /// Whether they are the sum of the children's, up to rounding errors of sums over all rows.
     fn is_sum(&self, children: [&Self; 2], root: &Self) -> bool;
 }
 
@@ -41,7 +41,7 @@ impl Stored for NormalSums {
     }
 
     fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
-        /// More than rounding makes of sums over rows.
+        /// Larger differences than rounding causes in sums over rows.
         const ROUNDING: f64 = 1e-6;
         let is_near = |a: f64, b: f64, scale: f64| (a - b).abs() <= ROUNDING * scale;
         left.n.checked_add(right.n) == Some(self.n)
@@ -111,7 +111,7 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Bay
     Ok(BayesianTreeRegressor { ensemble, prior, leaf, annotation })
 }
 
-/// A prior of the user's own is not in the file, only that it is one.
+/// A prior of the user's type is not stored; the file records only that it is one.
 fn write_prior(writer: &mut Writer, prior: Option<&ChipmanPrior>) {
     let numbers = prior.map(|prior| [prior.alpha_s(), prior.beta_s()]);
     writer.list(numbers.as_ref().map_or(&[], <[f64; 2]>::as_slice), |writer, value| writer.f64(*value));
@@ -198,7 +198,7 @@ fn read_tree<S: Stored>(
         let split = reader.flag("is_split")?.then(|| read_split(reader, ranges)).transpose()?;
         Ok(PreorderNode { split, stats: Arc::new(stats(reader)?) })
     })?;
-    // Nodes come in preorder: a right child is the first that no left subtree takes.
+    // Nodes are in preorder: a right child is the first node after the left subtree.
     let mut waiting: Vec<usize> = Vec::new();
     for i in 0..nodes.len() {
         if nodes[i].split.is_some() {
@@ -207,7 +207,7 @@ fn read_tree<S: Stored>(
             let Some(parent) = waiting.pop() else {
                 return Err(reader.expected("a tree", format!("{} nodes after its end", nodes.len() - i - 1)));
             };
-            nodes[parent].split.as_mut().expect("only splits wait").right = i as u32 + 1;
+            nodes[parent].split.as_mut().expect("only split nodes are on the stack").right = i as u32 + 1;
         }
     }
     if nodes.is_empty() {
@@ -279,7 +279,7 @@ fn write_report(writer: &mut Writer, report: &Report) {
     }
 }
 
-/// `shapes` are leaves and depth of every tree.
+/// `shapes` has the number of leaves and the depth of every tree.
 fn read_report(reader: &mut Reader<'_>, shapes: &[(u32, u32)]) -> Result<Report> {
     if reader.flag("is_mcmc")? { read_chains(reader, shapes) } else { read_islands(reader, shapes.len()) }
 }
@@ -300,7 +300,7 @@ fn read_islands(reader: &mut Reader<'_>, n_trees: usize) -> Result<Report> {
         let stages = reader.list("stages", 24, |reader| read_stage(reader, n_particles))?;
         Ok(IslandReport { n_particles, log_evidence, n_unfinished, stages })
     })?;
-    // Particles that made the same cuts are one tree.
+    // Particles that made the same cuts share one tree.
     let n_particles: u64 = islands.iter().map(|island| u64::from(island.n_particles)).sum();
     if n_particles < n_trees as u64 || n_particles > MAX_DRAWS.0 as u64 {
         let expected =

@@ -1,7 +1,7 @@
-//! The bytes of a model file: fields one after the other, and where each stands when it is read back.
+//! The bytes of a model file: fields one after the other, and the position of each when it is read.
 //!
-//! Everything is little-endian. A text or a list is its length (8 bytes) and what is in it. Names of fields are not
-//! in the file: they are given on reading, and an error names the byte and the field that it is about.
+//! All numbers are little-endian. A text or a list is its length (8 bytes) followed by its contents. Names of
+//! fields are not in the file; they are arguments on reading, and error messages name the byte and the field.
 
 use std::fmt::{Debug, Display, Write as _};
 
@@ -19,7 +19,7 @@ pub(crate) const PRIOR: u32 = 4;
 /// The newest version.
 pub(crate) const NEWEST: u32 = PRIOR;
 
-/// The bytes of a file that is being made.
+/// A file that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
@@ -71,10 +71,10 @@ impl Writer {
     }
 }
 
-/// The name of an item of a list that is a single field: its index is name enough.
+/// The name of list items that are single fields; the index of an item suffices.
 pub(crate) const ITEM: &str = "";
 
-/// Where a field stands: its first byte, its name, and how many groups and lists it is in.
+/// The position of a field: its first byte, its name, and the number of groups and lists that contain it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     byte: usize,
@@ -83,30 +83,30 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The same field, some bytes after its first.
+    /// The position some bytes later in the same field.
     pub(crate) fn plus(self, n_bytes: usize) -> Self {
         Self { byte: self.byte + n_bytes, ..self }
     }
 }
 
-/// A group or list that is being read, and the index of the list's item.
+/// A group or list that is being read, and the index of its current item.
 #[derive(Debug)]
 struct Level {
     name: &'static str,
     index: Option<u64>,
 }
 
-/// Bytes that are being read. Each method that reads a field takes its name; [`Reader::expected`] then makes an error
-/// about the field that was read last, be it a number, a list or a group.
+/// A file that is being read. Each method that reads a field takes its name. [`Reader::expected`] makes an
+/// error about the field that was read last, which may be a number, a list or a group.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
     levels: Vec<Level>,
     last: Place,
-    /// Of the format: fields that later versions added are read only from these.
+    /// Version of the file; fields of later versions are not read.
     pub(crate) version: u32,
-    /// Every field that was read, with its path and its first byte.
+    /// Every field read so far, with its path and its first byte.
     #[cfg(test)]
     pub(crate) fields: Vec<(String, usize)>,
 }
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         if value.is_finite() { Ok(value) } else { Err(self.expected("a finite number", value)) }
     }
 
-    /// A count, or another number that has to fit into the memory of this machine.
+    /// A count, or another number that must fit into `usize`.
     pub(crate) fn size(&mut self, name: &'static str) -> Result<usize> {
         let value = self.u64(name)?;
         usize::try_from(value).map_err(|_| self.expected(format!("at most {}", usize::MAX), value))
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of some options, by its number.
+    /// One of some options, stored as its index.
     pub(crate) fn choice<T: Copy + Debug>(&mut self, name: &'static str, options: &[T]) -> Result<T> {
         let found = self.u8(name)?;
         options.get(usize::from(found)).copied().ok_or_else(|| {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         Ok(self.take(name, N)?.try_into().expect("as many bytes as were taken"))
     }
 
-    /// Bytes that are the same in every file.
+    /// Bytes with the same value in every file.
     pub(crate) fn begins_with(&mut self, name: &'static str, expected: &[u8]) -> Result<()> {
         self.last = self.place(name);
         let rest = &self.bytes[self.position..];
@@ -204,8 +204,8 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A list whose items take at least `size` bytes each, so that no length asks for more memory than
-    /// the file has.
+    /// Reads a list whose items take at least `size` bytes each, so that a wrong length cannot request more
+    /// memory than the file has.
     pub(crate) fn list<T>(
         &mut self,
         name: &'static str,
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         self.items(place, n as u64, read)
     }
 
-    /// The length of a list whose items take at least `size` bytes each.
+    /// Reads the length of a list whose items take at least `size` bytes each.
     fn length(&mut self, name: &'static str, size: usize) -> Result<usize> {
         let n = self.u64(name)?;
         let most = (self.bytes.len() - self.position) / size;
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         Err(self.expected(expected, n))
     }
 
-    /// A list without a length of its own: other fields tell that it has `n` items.
+    /// Reads a list of `n` items whose length is not stored, since other fields determine it.
     pub(crate) fn list_of<T>(
         &mut self,
         name: &'static str,
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// Fields that belong together, under one name.
+    /// Reads fields that form a group with a name.
     pub(crate) fn group<T>(
         &mut self,
         name: &'static str,
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| self.expected(expected, format!("the bytes {:?}", &bytes[..bytes.len().min(12)])))
     }
 
-    /// The end of the model.
+    /// Checks that no bytes are left.
     pub(crate) fn end(&mut self) -> Result<()> {
         let rest = self.bytes.len() - self.position;
         self.last = self.place("end");
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the field that was read last stands.
+    /// The position of the field that was read last.
     pub(crate) fn last(&self) -> Place {
         self.last
     }
@@ -318,12 +318,12 @@ impl<'a> Reader<'a> {
         self.expected_at(self.last, expected, found)
     }
 
-    /// An error about a field of the same group or list item, or of one around it.
+    /// An error about a field of the current group or list item, or of one that contains it.
     pub(crate) fn expected_at(&self, place: Place, expected: impl Display, found: impl Display) -> Error {
         self.wrong_at(place, format!("expected {expected}, found {found}"))
     }
 
-    /// An error about the field that was read last, in other words than expected and found.
+    /// An error about the field that was read last, with a message other than expected and found.
     pub(crate) fn wrong(&self, what: impl Display) -> Error {
         self.wrong_at(self.last, what)
     }
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         Error::ModelFile(format!("byte {}, {}: {what}", grouped(place.byte), self.path(place)))
     }
 
-    /// The name of a field after those of the groups and lists that it is in.
+    /// The path of a field: the names of the groups and lists that contain it, and its own.
     fn path(&self, place: Place) -> String {
         let mut path = String::new();
         let mut add = |name: &str, index: Option<u64>| {
@@ -345,12 +345,12 @@ impl<'a> Reader<'a> {
         path
     }
 
-    /// What was made of the field that was read last; an error names that field.
+    /// The result of a check of the field that was read last; an error names this field.
     pub(crate) fn checked<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.refused_at(self.last, error))
     }
 
-    /// An error of the model that was to be made, as one about a field. An interrupt stays one.
+    /// Converts an error of the model into one about a field. An interrupt is kept.
     pub(crate) fn refused_at(&self, place: Place, error: Error) -> Error {
         match error {
             Error::Interrupted | Error::Memory { .. } => error,
@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number with its thousands set apart: 1,204.
+/// A number with separated thousands, such as 1,204.
 fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let mut grouped = String::new();

@@ -1,9 +1,10 @@
-//! The versioned file that Rust and Python share.
+//! The versioned file format that Rust and Python share.
 //!
-//! A Mondrian forest is a function of its seed, settings and rows, so its file holds only these; loading draws the
-//! trees again, to the same bits. So no file, however it was made, can hold trees that are not a forest's. Bayesian
-//! trees and BART keep no rows: their files hold the trees, which are checked on reading, and of BART also the state
-//! in which each chain ended, which is checked against the rows when chains go on.
+//! A Mondrian forest is a function of its seed, settings and rows, so its file holds only these, and loading
+//! draws the same trees again, bit for bit. A manipulated file therefore cannot hold trees that are
+//! inconsistent with their rows. Bayesian trees and BART do not keep rows: their files hold the trees, which
+//! are checked on reading. A file of BART also holds the final state of each chain, which is checked against
+//! the rows when chains are continued.
 //!
 //! | bytes | field | what |
 //! | --- | --- | --- |
@@ -13,8 +14,8 @@
 //! | ... | | the model's fields, in the order in which its room here writes them |
 //! | 32 | `checksum` | SHA-256 of all bytes before |
 //!
-//! Everything is little-endian. A file that is refused is refused with the first byte of the field at fault, the
-//! field's name, what was expected there and what was found.
+//! All numbers are little-endian. The error for an invalid file names the first byte of the field at fault,
+//! the field, what was expected there and what was found.
 
 mod bart;
 mod bayes;
@@ -41,13 +42,13 @@ use format::{NEWEST, PLAIN, Reader, STEP_COUNTS, Writer};
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
 const CHECKSUM: usize = 32;
 
-/// Makes everything that lists the kinds of model from the one table below.
+/// Makes everything that depends on the kinds of model from the one table below.
 macro_rules! model_kinds {
     ($(
         $number:literal $model:ident $name:literal $description:literal
         ($read:path, $write:path, $version:expr);
     )*) => {
-        /// The kinds of model that a file may hold.
+        /// The kinds of model that a file can hold.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ModelKind {
             $(
@@ -77,7 +78,7 @@ macro_rules! model_kinds {
             }
         }
 
-        /// A model of any kind, as a file may hold it.
+        /// A model of any kind.
         #[derive(Debug, Clone)]
         pub enum AnyModel {
             $(
@@ -95,11 +96,11 @@ macro_rules! model_kinds {
                 }
             }
 
-            /// The model that some bytes hold, of whichever kind.
+            /// Reads a model of any kind from bytes.
             ///
             /// # Errors
-            /// [`Error::ModelFile`] whenever the bytes are not exactly what a model was saved as: it names the byte,
-            /// the field, what was expected and what was found. [`Error::Interrupted`].
+            /// [`Error::ModelFile`] if the bytes are not a saved model: it names the byte, the field, what
+            /// was expected and what was found. [`Error::Interrupted`].
             pub fn from_bytes(bytes: &[u8], run: &Run<'_>) -> Result<Self> {
                 read_model(bytes, |kind, reader| match kind {
                     $(ModelKind::$model => $read(reader, run).map(|model| Self::$model(Box::new(model))),)*
@@ -109,7 +110,7 @@ macro_rules! model_kinds {
 
         $(
             impl $model {
-                /// The model that some bytes hold.
+                /// Reads a model from bytes.
                 ///
                 /// # Errors
                 /// [`Error::OtherKind`] if they hold a model of another kind; as [`AnyModel::from_bytes`].
@@ -123,29 +124,29 @@ macro_rules! model_kinds {
                     })
                 }
 
-                /// The model as bytes, from which [`from_bytes`](Self::from_bytes) makes it again.
+                /// The model as bytes, which [`from_bytes`](Self::from_bytes) reads.
                 #[must_use]
                 pub fn to_bytes(&self) -> Vec<u8> {
                     self.to_bytes_annotated(self.annotation())
                 }
 
-                /// As [`to_bytes`](Self::to_bytes), with another annotation; the model keeps its own.
+                /// As [`to_bytes`](Self::to_bytes), with another annotation. The model's own is not changed.
                 #[must_use]
                 pub fn to_bytes_annotated(&self, annotation: &str) -> Vec<u8> {
                     let version: fn(&Self) -> u32 = $version;
                     sealed(ModelKind::$model, version(self), |writer| $write(writer, self, annotation))
                 }
 
-                /// Writes the model to a file, whole or not at all.
+                /// Writes the model to a file, completely or not at all.
                 ///
                 /// # Errors
-                /// [`Error::Io`] if the file cannot be written; then it is as it was before, and nothing else is
-                /// left in its folder.
+                /// [`Error::Io`] if the file cannot be written. An existing file is then unchanged, and
+                /// nothing else is left in its folder.
                 pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
                     self.save_annotated(path, self.annotation())
                 }
 
-                /// As [`save`](Self::save), with another annotation; the model keeps its own.
+                /// As [`save`](Self::save), with another annotation. The model's own is not changed.
                 ///
                 /// # Errors
                 /// As [`save`](Self::save).
@@ -159,8 +160,8 @@ macro_rules! model_kinds {
     };
 }
 
-// The one table of the kinds of model: number in files, type, name, words for messages; how its fields are read and
-// written, and the version of a model's file. Numbers are never given to another kind.
+// The table of the kinds of model: number in files, type, name, words for messages, functions that read and
+// write the fields, and the version of a model's file. The number of a kind is never used for another one.
 model_kinds! {
     1 MondrianClassifier "mondrian_classifier" "Mondrian forest classifier"
         (mondrian::read_classifier, mondrian::write_classifier, |model| mondrian::version(model.domain()));
@@ -176,10 +177,10 @@ model_kinds! {
         (bart::read_regressor, bart::write_regressor, |_| STEP_COUNTS);
 }
 
-/// The kind of model that some bytes say they hold; the model itself may still turn out to be damaged.
+/// The kind of model according to the first bytes. The rest may still be invalid.
 ///
 /// # Errors
-/// [`Error::ModelFile`] if the bytes do not begin as those of a model do.
+/// [`Error::ModelFile`] if the bytes do not begin as a model file does.
 pub fn model_kind(bytes: &[u8]) -> Result<ModelKind> {
     read_header(&mut Reader::new(bytes))
 }
@@ -198,9 +199,10 @@ fn read_header(reader: &mut Reader<'_>) -> Result<ModelKind> {
     })
 }
 
-/// The model that some bytes hold, whose fields after the kind `read` takes.
+/// Reads a model; `read` reads the fields after the kind.
 fn read_model<M>(bytes: &[u8], read: impl FnOnce(ModelKind, &mut Reader<'_>) -> Result<M>) -> Result<M> {
-    // Files that are no models, or of a later version, are told from those that are damaged.
+    // Other files, and files of a later version, have their own messages; other errors mean that a file is
+    // damaged.
     model_kind(bytes)?;
     let mut reader = Reader::new(checked_content(bytes)?);
     let kind = read_header(&mut reader)?;
@@ -209,7 +211,7 @@ fn read_model<M>(bytes: &[u8], read: impl FnOnce(ModelKind, &mut Reader<'_>) -> 
     Ok(model)
 }
 
-/// The bytes before the checksum, if that is theirs.
+/// The bytes before the checksum, if the checksum is right.
 fn checked_content(bytes: &[u8]) -> Result<&[u8]> {
     let (content, found) = bytes.split_at(bytes.len().saturating_sub(CHECKSUM));
     let sum = Sha256::digest(content);
@@ -229,7 +231,7 @@ fn checked_content(bytes: &[u8]) -> Result<&[u8]> {
     )))
 }
 
-/// Loads whichever model a file holds.
+/// Loads a model of any kind from a file.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read; as [`AnyModel::from_bytes`].

@@ -1,4 +1,4 @@
-//! The fields of Mondrian forests: settings, domain and rows. Trees are drawn again from these on reading.
+//! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
 use super::format::{ITEM, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
 use crate::control::Run;
@@ -33,7 +33,7 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
     writer.f64(model.posterior.discount);
-    // Labels that only forgotten rows had are not written.
+    // Labels that no remaining row has are not stored.
     let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.posterior.classes.declared(), Writer::label);
@@ -164,7 +164,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     let rows: Vec<u32> = forest.row_index.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
     let values = || rows.iter().flat_map(|&row| forest.row_values(row));
-    // The forest itself may hold wider values, which rows needed that have been removed.
+    // The forest may store wider values than it needs, if rows with such values have been removed.
     let narrow = values().all(|value| f32::exact(value).is_some());
     writer.u8(if narrow { 4 } else { 8 });
     for value in values() {
@@ -172,7 +172,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     }
 }
 
-/// What a file says of a forest, targets apart.
+/// The stored fields of a forest without its targets.
 struct StoredForest {
     settings: MondrianSettings,
     annotation: String,
@@ -182,7 +182,7 @@ struct StoredForest {
     ids_at: Place,
     values: RowValues,
     values_at: Place,
-    /// Bytes of a value in the file.
+    /// Bytes of a stored value.
     width: usize,
 }
 
@@ -209,8 +209,8 @@ impl StoredForest {
         Ok(Self { settings, annotation, domain, next_id, ids, ids_at, values, values_at, width })
     }
 
-    /// Draws the forest again. What `fit` refuses becomes an error about the field at fault; `settings_at` are the
-    /// fields that this room does not know.
+    /// Fits the forest again. An error of `fit` is converted into one about the field at fault; `settings_at`
+    /// are the positions of the model's own settings.
     fn make<M>(
         &self,
         reader: &Reader<'_>,
@@ -235,7 +235,8 @@ impl StoredForest {
         })
     }
 
-    /// Gives a forest what its rows do not tell, so that it goes on as if it had never been saved.
+    /// Restores the state that does not follow from the rows, so that later updates are the same as without
+    /// saving.
     fn restore<P: NodePosterior>(self, mut model: MondrianForest<P>) -> MondrianForest<P> {
         model.forest.row_index.set_next_id(self.next_id);
         model.annotation = self.annotation;

@@ -21,7 +21,7 @@ use crate::mondrian::regression::settings::RegressionSettings;
 const X: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
 const Y: [f64; 4] = [0.0, 0.1, 1.0, 0.9];
 
-/// A small file of every kind, with every part that its kind may have.
+/// A small file of every kind, with all optional parts of the kind.
 fn files() -> Vec<Vec<u8>> {
     let run = Run::default();
     let rows = Rows::from_f64(&X, 1).unwrap();
@@ -58,7 +58,7 @@ fn files() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The bytes with others in their place, and the checksum of the result.
+/// Replaces some bytes, and recomputes the checksum.
 fn changed(file: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut content = file[..file.len() - CHECKSUM].to_vec();
     content[at..at + with.len()].copy_from_slice(with);
@@ -67,7 +67,7 @@ fn changed(file: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Every field of a file, with its path and its first byte.
+/// Every field of a file, with its path and first byte.
 fn fields(file: &[u8]) -> Vec<(String, usize)> {
     let mut fields = Vec::new();
     read_model(file, |kind, reader| {
@@ -85,6 +85,8 @@ fn fields(file: &[u8]) -> Vec<(String, usize)> {
         Ok(())
     })
     .unwrap();
+    // A text is read as a length and its bytes: errors name the first byte of both.
+    fields.dedup_by(|next, first| next.0 == first.0);
     fields
 }
 
@@ -96,7 +98,7 @@ fn message(file: &[u8]) -> Option<String> {
     }
 }
 
-/// Byte, path and what is said of them.
+/// The byte, the path and the rest of an error message.
 fn parts(message: &str) -> Option<(usize, &str, &str)> {
     let (byte, rest) = message.strip_prefix("byte ")?.split_once(", ")?;
     let (path, what) = rest.split_once(": ")?;
@@ -109,7 +111,8 @@ fn plain(path: &str) -> String {
     path.split('[').map(|part| part.split_once(']').map_or(part, |(_, rest)| rest)).collect()
 }
 
-/// Fields that may have any value, and those for which the group or list is blamed that they are in.
+/// Fields that may have any value, and fields whose errors are reported for the group or list that contains
+/// them.
 const NEVER_REFUSED: [&str; 22] = [
     "ends.sweeps",
     "ends.trees.nodes.feature",
@@ -142,7 +145,7 @@ fn every_error_names_byte_and_field() {
         assert!(fields.len() > 15, "{kind:?}");
         let mut refused = BTreeSet::new();
         for (path, at) in &fields {
-            // Numbers too large, too small, or none; and for texts and lists their lengths.
+            // Numbers too large, too small, or NaN; and lengths of texts and lists.
             for with in
                 [&[0xff_u8; 1][..], &[0xff; 4], &[0xff; 8], &[0; 8], &[7; 1], &[0, 0, 0, 0, 0, 0, 0xf8, 0x7f]]
             {
@@ -272,7 +275,7 @@ fn kinds_have_numbers_and_names_of_their_own() {
     );
 }
 
-/// A folder of its own for a test.
+/// A separate folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("boscage-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -299,7 +302,7 @@ fn saves_sweep_up_what_killed_saves_left() {
     };
     make("model.4194999.part", old);
     make(&format!("model.{}-3.part", std::process::id()), old);
-    // Of a writer that has only begun, of one that is at work, of another model, and files that are no part files.
+    // Part files of a writer that has just started, of one at work and of another model, and other files.
     make("model.4194998.part", SystemTime::now());
     let at_work = make("model.17.part", old);
     at_work.lock().unwrap();
@@ -329,7 +332,7 @@ fn saves_that_fail_leave_nothing_behind() {
     let folder = folder("failed");
     let model = AnyModel::from_bytes(&files()[1], &Run::default()).unwrap();
     let AnyModel::MondrianRegressor(model) = model else { panic!("the second kind is the regressor") };
-    // The name of a folder cannot be taken.
+    // A folder cannot be replaced by a file.
     fs::create_dir(folder.join("model")).unwrap();
     let error = model.save(folder.join("model")).unwrap_err();
     assert!(matches!(&error, Error::Io { action: "write", code: Some(_), .. }), "{error:?}");

@@ -23,13 +23,13 @@ pub(crate) trait NodePosterior: Clone + Debug {
     /// What every node of a tree keeps of its rows' targets.
     type Statistics: Statistics;
 
-    /// Hears of rows that came, by their targets.
+    /// Records inserted rows, given their targets.
     fn rows_came(&mut self, targets: &[Target<Self>]);
 
-    /// Hears of rows that left, by their targets.
+    /// Records removed rows, given their targets.
     fn rows_left(&mut self, targets: &[Target<Self>]);
 
-    /// Is called before rows come or leave.
+    /// Called before rows are inserted or removed.
     fn before_rows_change(&mut self, _forest: &mut Forest<Self::Statistics>) {}
 
     /// # Errors

@@ -1,4 +1,4 @@
-//! Draws from the distributions that the sampler meets, the same on every platform.
+//! Draws from the distributions that the models use, the same on every platform.
 
 use crate::random::keyed::Stream;
 
@@ -13,7 +13,7 @@ pub(crate) fn normal(stream: &mut Stream) -> f64 {
     }
 }
 
-/// A gamma draw of a shape of at least one half and scale 1 (Marsaglia and Tsang 2000).
+/// A draw from the gamma distribution of scale 1 and a shape of at least one half (Marsaglia and Tsang 2000).
 fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     if shape < 1.0 {
         let u = 1.0 - stream.unit();
@@ -40,8 +40,8 @@ impl Stream {
         normal(self)
     }
 
-    /// Logarithm of a draw from the gamma distribution of this shape and scale 1, which itself might be too small for
-    /// a number.
+    /// The logarithm of a draw from the gamma distribution of this shape and scale 1. The draw itself may be
+    /// too small for a floating-point number.
     pub fn log_gamma(&mut self, shape: f64) -> f64 {
         if shape >= 1.0 {
             return libm::log(gamma(shape, self));
@@ -51,12 +51,12 @@ impl Stream {
     }
 }
 
-/// The logarithm of a draw from the exponential distribution of a rate that is given by its logarithm.
+/// The logarithm of an exponential draw whose rate is given by its logarithm.
 pub(crate) fn log_exponential(log_rate: f64, stream: &mut Stream) -> f64 {
     log_exponential_of(log_rate, stream.unit())
 }
 
-/// The same of a uniform draw.
+/// [`log_exponential`] computed from a given uniform draw.
 pub(crate) fn log_exponential_of(log_rate: f64, u: f64) -> f64 {
     libm::log(-libm::log(1.0 - u)) - log_rate
 }
@@ -85,17 +85,17 @@ pub(crate) fn normal_above(low: f64, stream: &mut Stream) -> f64 {
     }
 }
 
-/// A seed for a generator of its own.
+/// A seed for another generator.
 pub(crate) fn seed(stream: &mut Stream) -> u64 {
     (stream.unit() * (1u64 << 53) as f64) as u64
 }
 
-/// Whether something of this log probability (or more) happens.
+/// True with the probability whose logarithm is given; always true if that is at least zero.
 pub(crate) fn accept(log_ratio: f64, stream: &mut Stream) -> bool {
     libm::log(1.0 - stream.unit()) < log_ratio
 }
 
-/// A place, drawn by weights that are given by their logarithms and that of their sum.
+/// An index drawn by weight; weights and their sum are given by their logarithms.
 pub(crate) fn draw_by_weight(logs: &[f64], log_total: f64, stream: &mut Stream) -> usize {
     let mut rest = stream.unit();
     let drawn = logs.iter().position(|log| {
@@ -105,14 +105,15 @@ pub(crate) fn draw_by_weight(logs: &[f64], log_total: f64, stream: &mut Stream) 
     drawn.unwrap_or(logs.len() - 1)
 }
 
-/// Independent draws, in ascending order.
+/// `n` independent draws of an index by weight, in ascending order.
 pub(crate) fn multinomial(weights: &[f64], n: usize, stream: &mut Stream) -> Vec<u32> {
     let mut points: Vec<f64> = (0..n).map(|_| stream.unit()).collect();
     points.sort_unstable_by(f64::total_cmp);
     inverse(weights, points.into_iter())
 }
 
-/// Where ascending points in [0, 1) fall among weights that sum to one.
+/// The index at which each of some ascending points in `[0, 1)` falls, by the cumulative sum of weights that
+/// sum to one.
 pub(crate) fn inverse(weights: &[f64], points: impl Iterator<Item = f64>) -> Vec<u32> {
     // Rounding may leave the sum of weights below the last point.
     let last = weights.iter().rposition(|&w| w > 0.0).expect("some weight is positive");
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
     use crate::math::special_functions::{normal_cdf, regularised_gamma};
 
-    /// Kolmogorov's statistic of draws, whose limit is below 2.1 but for 3 in 10,000.
+    /// Kolmogorov's statistic of draws. It exceeds 2.1 with probability 3 in 10,000 in the limit.
     fn check(mut draws: Vec<f64>, cdf: impl Fn(f64) -> f64) {
         draws.sort_unstable_by(f64::total_cmp);
         let n = draws.len() as f64;

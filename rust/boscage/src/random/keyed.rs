@@ -1,8 +1,8 @@
 //! The keyed generator: the next cut of a cell is a pure function of the cell's key.
 //!
-//! A cell's key is a hash of the tree's seed and of the path of sides that leads to the cell. The numbers
-//! drawn from it are part of the model file's format: changing anything here changes every forest, and
-//! needs a new format version.
+//! A cell's key is a hash of the tree's seed and of the path from the root to the cell. The numbers drawn
+//! from it are part of the model file's format: any change here changes every forest, and needs a new format
+//! version.
 
 /// The identity of a cell of one tree's Mondrian process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,10 +10,11 @@ pub(crate) struct Key(u64);
 
 /// The golden-ratio step of the `SplitMix64` sequence.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// An odd constant, unrelated to `STEP`, that tells the levels of a cell apart.
+/// An odd constant, unrelated to `STEP`, that separates the levels of a cell.
 const LEVEL: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// Numbers of the `SplitMix64` sequence that starts at a key: three for its cut, two for its children.
+/// Positions in the `SplitMix64` sequence that starts at a key: three for the cell's cut, two for its
+/// children.
 const EXPONENTIAL: u64 = 1;
 const FEATURE: u64 = 2;
 const LOCATION: u64 = 3;
@@ -43,12 +44,13 @@ impl Key {
         Self(mix(self.0.wrapping_add((CHILD + right as u64).wrapping_mul(STEP))))
     }
 
-    /// The key of the same cell in the process of a shell; level 0 is the cell itself.
+    /// The key of this cell in the process of the domain's shell `level`; level 0 is the cell itself.
     pub(crate) const fn at_level(self, level: usize) -> Self {
         Self(self.0.wrapping_add((level as u64).wrapping_mul(LEVEL)))
     }
 
-    /// The key of what happens in a paused leaf, whose cell lies on one side of a cut of this tree at `time`.
+    /// The key of the process in a paused leaf. The leaf's cell is on one side of a cut that this tree makes
+    /// at `time`.
     pub(crate) fn of_leaf(self, time: f64, right: bool) -> Self {
         Self(mix(self.0 ^ mix(time.to_bits().wrapping_add(LEVEL)))).child(right)
     }
@@ -73,7 +75,7 @@ impl Key {
     }
 }
 
-/// Random numbers one after the other, the same on every platform.
+/// A sequence of random numbers, the same on every platform.
 #[derive(Debug)]
 pub struct Stream {
     key: Key,
@@ -87,18 +89,18 @@ impl Stream {
         Self::numbered(seed, index as u64)
     }
 
-    /// The same where the index may be beyond what this machine counts.
+    /// [`Stream::new`] for an index that may exceed `usize`.
     pub(crate) fn numbered(seed: u64, index: u64) -> Self {
-        // Far from the trees' keys of the same seed.
+        // The seed is inverted, so that streams and trees of one seed have unrelated keys.
         Self { key: Key::of_tree(!seed, index), number: 0 }
     }
 
-    /// How many draws there were.
+    /// Number of draws so far.
     pub(crate) fn position(&self) -> u64 {
         self.number
     }
 
-    /// Goes on as after so many draws.
+    /// Continues as if `position` numbers had been drawn.
     pub(crate) fn seek(&mut self, position: u64) {
         self.number = position;
     }
@@ -109,20 +111,20 @@ impl Stream {
         unit(self.key.bits(self.number))
     }
 
-    /// The next `n` uniform draws, which count as drawn: any of them may be looked at later, in any order, or none.
+    /// The next `n` uniform draws, to be read later in any order. All of them count as drawn.
     pub(crate) fn ahead(&mut self, n: usize) -> Ahead {
         let ahead = Ahead { key: self.key, next: self.number + 1 };
         self.number += n as u64;
         ahead
     }
 
-    /// A uniform draw among `0..n`.
+    /// A uniform draw from `0..n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((self.unit() * n as f64) as usize).min(n - 1)
     }
 }
 
-/// Draws of a stream.
+/// Draws of a stream that can be read in any order.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     key: Key,
@@ -130,7 +132,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The draw that would have come after so many others.
+    /// The draw at index `after`.
     pub(crate) fn unit(&self, after: usize) -> f64 {
         unit(self.key.bits(self.next + after as u64))
     }

@@ -1,4 +1,4 @@
-//! Shuffles that are drawn only as far as they are needed (Fisher and Yates).
+//! Partial shuffles: only the items that are needed are drawn (Fisher and Yates).
 
 use super::Stream;
 

@@ -17,10 +17,10 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// The context's leaf, at which only kernels of normal leaves look.
+/// The leaf in the context of kernels. Only kernels of normal leaves read it.
 const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
-/// The trees of a sum, and the sum at every row.
+/// The trees of a sum, and the value of the sum at every row.
 #[derive(Debug)]
 pub(crate) struct GeneralForest<'a, M: LeafModel> {
     table: &'a SortedColumns,
@@ -36,7 +36,7 @@ pub(crate) struct GeneralForest<'a, M: LeafModel> {
 }
 
 impl<'a, M: LeafModel> GeneralForest<'a, M> {
-    /// Trees with their values, drawn from the prior, to be added to `centre`.
+    /// Trees with leaf values, drawn from the prior, whose sum is added to `centre`.
     ///
     /// # Errors
     /// An interrupt.
@@ -60,7 +60,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         Ok(forest)
     }
 
-    /// Where a chain starts: the first from trees without cuts, others from the prior.
+    /// The starting trees of a chain: without cuts for the first chain, draws of the prior for the others.
     pub(crate) fn start(
         number: usize,
         setting: (&'a SortedColumns, &'a BartSettings, &Odds),
@@ -75,7 +75,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         }
     }
 
-    /// Trees without cuts, of value zero.
+    /// Trees without cuts, with value zero.
     pub(crate) fn from_stumps(
         (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
         centre: f64,
@@ -92,10 +92,10 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         }
     }
 
-    /// Changes every tree and draws its values, given the others.
+    /// Changes every tree given the others, and draws its leaf values.
     ///
     /// # Errors
-    /// An interrupt; a model whose marginal likelihoods are not finite.
+    /// An interrupt; marginal likelihoods of the model that are not finite.
     pub(crate) fn sweep(&mut self, model: &M, stream: &mut Stream, control: &Control) -> Result<()> {
         let odds = Arc::clone(&self.odds);
         let context = Context::new((self.table, &odds), NO_LEAF, control);
@@ -117,7 +117,7 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         Ok(())
     }
 
-    /// Takes a tree out of the sums, and computes the statistics of every row for it.
+    /// Subtracts a tree from the sums, and computes every row's statistics for it.
     fn take_out(&mut self, m: usize, model: &M) {
         let tree = &self.trees[m];
         let rows = self.sums.iter_mut().zip(&tree.labels).zip(&mut self.stats).enumerate();

@@ -25,24 +25,24 @@ pub(crate) struct NormalForest<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
-    /// Prior standard deviation of leaf values, and its own prior if it is learnt.
+    /// Prior standard deviation of leaf values, and the prior of it if it is sampled.
     pub(crate) sigma_mu: f64,
     spread: Option<VariancePrior>,
     pub(crate) trees: Vec<TreeState>,
-    /// Targets less the sum of trees.
+    /// Targets minus the sum of trees.
     pub(crate) residuals: Vec<f64>,
     pub(crate) sigma: f64,
     pub(crate) acceptance: StepCounts,
     likelihoods: LeafLikelihoods,
     sums: Sums,
-    /// By node of the tree that is being changed: the value that the residuals of its rows still have subtracted.
+    /// By node of the current tree: the value that is still subtracted from the residuals of its rows.
     counted: Vec<f64>,
-    /// By node of the tree before: the change that must still be added to the residuals of its rows.
+    /// By node of the previous tree: the change that is still to be added to the residuals of its rows.
     changes: Vec<f64>,
 }
 
 impl<'a> NormalForest<'a> {
-    /// Trees with their values, drawn from the prior, and `sigma_mu` too if it is learnt.
+    /// Trees with leaf values, drawn from the prior; so is `sigma_mu` if it is sampled.
     ///
     /// # Errors
     /// An interrupt.
@@ -72,7 +72,7 @@ impl<'a> NormalForest<'a> {
         Ok(forest)
     }
 
-    /// Trees without cuts, of value zero.
+    /// Trees without cuts, with value zero.
     pub(crate) fn from_stumps(
         (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
         targets: &[f64],
@@ -95,8 +95,8 @@ impl<'a> NormalForest<'a> {
         }
     }
 
-    /// Draws `sigma_mu` given all leaf values, if it is learnt; then changes every tree and draws its values, given the
-    /// other trees.
+    /// Draws `sigma_mu` given all leaf values, if it is sampled. Then changes every tree given the others,
+    /// and draws its leaf values.
     ///
     /// # Errors
     /// An interrupt.
@@ -126,17 +126,18 @@ impl<'a> NormalForest<'a> {
         self.sigma_mu = prior.draw(n, squares, stream);
     }
 
-    /// `sigma_mu`, if it is learnt.
+    /// `sigma_mu`, if it is sampled.
     pub(crate) fn learnt_sigma_mu(&self) -> Option<f64> {
         self.spread.map(|_| self.sigma_mu)
     }
 
-    /// The shrinkage `k` of the present `sigma_mu`.
+    /// The shrinkage `k` that corresponds to the current `sigma_mu`.
     pub(crate) fn learnt_k(&self) -> Option<f64> {
         self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
     }
 
-    /// Brings residuals (eq. 4.7; Algorithm 4.1, line 6) up to date with the tree before, and sums them over the leaves of this one.
+    /// Applies the change of the previous tree to the residuals (eq. 4.7; Algorithm 4.1, line 6), and sums
+    /// them over the leaves of the current tree.
     fn gather(&mut self, m: usize) {
         let tree = &self.trees[m];
         if m == 0 {
@@ -145,7 +146,7 @@ impl<'a> NormalForest<'a> {
             let before = (&self.trees[m - 1], self.changes.as_slice());
             self.sums.carry_and_gather(&mut self.residuals, before, tree);
         }
-        // The residuals of eq. 4.7 leave this tree out, so its own values are added back.
+        // The residuals of eq. 4.7 exclude the current tree, so its values are added back.
         self.counted.clear();
         self.counted.extend(tree.nodes.iter().map(|node| if node.is_leaf() { node.mu } else { 0.0 }));
         for ((sum, value), node) in self.sums.by_node.iter_mut().zip(&self.counted).zip(&tree.nodes) {
@@ -174,7 +175,7 @@ impl<'a> NormalForest<'a> {
         Work { tree: &mut self.trees[m], statistics }
     }
 
-    /// Takes a tree out of the residuals, and has a kernel replace it.
+    /// Adds a tree back to the residuals, and has a kernel replace it.
     fn on_rows(
         &mut self,
         m: usize,

@@ -1,4 +1,5 @@
-//! CGM: Chipman et al.'s kernel for one tree of the sum (section 4.3.2), a step of the chains of chapter 3.
+//! CGM: the kernel of Chipman et al. for one tree of the sum (section 4.3.2); it is a step of the chains of
+//! chapter 3.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::table::BartStep;
@@ -11,10 +12,10 @@ use crate::bayes::target::Target;
 use crate::bayes::tree::PreorderTree;
 use crate::random::keyed::Stream;
 
-/// Probabilities to try to grow, prune, change and swap (Chipman et al. 2010).
+/// Probabilities to try grow, prune, change and swap (Chipman et al. 2010).
 const MOVES: [f64; 4] = [0.25, 0.25, 0.4, 0.1];
 
-/// One step of Chipman et al. (1998): which it was, and the new tree if it was accepted.
+/// Does one step of Chipman et al. (1998). Returns the kind of step, and the new tree if it was accepted.
 pub(crate) fn cgm<L: ConjugateLeaf>(
     tree: &TreeState,
     leaf: &L,

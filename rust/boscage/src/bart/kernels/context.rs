@@ -1,4 +1,4 @@
-//! What all kernels of a sweep share.
+//! The inputs that all kernels of a sweep share.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 
-/// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)` by depth, and logarithms of the weights
-/// of features where these are not all alike.
+/// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)`, by depth, and the
+/// logarithms of the features' weights unless these are equal.
 #[derive(Debug, Clone)]
 pub(crate) struct Odds {
     prior: ChipmanPrior,
@@ -56,7 +56,7 @@ fn odds(prior: &ChipmanPrior, depth: u32) -> (f64, (f64, f64)) {
 pub(crate) struct Context<'a> {
     pub(crate) table: &'a SortedColumns,
     pub(crate) odds: &'a Odds,
-    /// Weights of features, if these are not all alike.
+    /// Weights of features, unless these are equal.
     pub(crate) weights: Option<Weights<'a>>,
     pub(crate) leaf: LeafPosterior,
     pub(crate) control: &'a Control,
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
         Self { table, odds, weights: odds.log_weights.as_deref().map(Weights::new), leaf, control }
     }
 
-    /// Features in random order, by their weights.
+    /// The features in random order, drawn by weight.
     pub(crate) fn feature_order(&self) -> FeatureOrder<'_> {
         FeatureOrder::new(self.table.n_features(), self.weights.as_ref())
     }

@@ -1,8 +1,9 @@
-//! Inserts, changes and deletes cuts; the cuts below stay if they still split rows.
+//! Edit: inserts, changes and deletes cuts in a subtree, and keeps the cuts below that still split rows.
 //!
-//! Each Metropolis-Hastings step proposes an [edited](crate::bart::kernels::edit_proposal) subtree of a random node. So a
-//! cut above others can be deleted once it is useless, or moved, and a rotation (Pratola 2016) is a single insertion. A
-//! subtree that is drawn anew hardly ever finds these trees, which fit as well as the old one.
+//! Each Metropolis-Hastings step proposes an [edited](crate::bart::kernels::edit_proposal) subtree of a
+//! random node. It can delete or move a cut that has other cuts below it. A rotation (Pratola 2016) is a
+//! single insertion. Kernels that redraw a whole subtree rarely propose these trees, although they fit about
+//! as well as the old one.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::edit_proposal::{Guide, LARGEST, draw, log_chance};
@@ -16,11 +17,11 @@ use crate::bayes::tree::PreorderTree;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Number of Metropolis-Hastings steps of one call, at most one for each row: a step costs little beside a subtree that
-/// is drawn anew.
+/// Number of Metropolis-Hastings steps in one call, but at most one for each row. A step is cheap compared
+/// with redrawing a subtree.
 const TOPS: usize = 60;
 
-/// The tree after some steps, if any of them was accepted.
+/// Returns the tree after some steps, if any of them was accepted.
 ///
 /// # Errors
 /// An interrupt.
@@ -43,7 +44,7 @@ pub(crate) fn edit<L: ConjugateLeaf>(
     Ok(made.then_some(tree))
 }
 
-/// One Metropolis-Hastings step on the subtree of a node, drawn uniformly from all nodes.
+/// Does one Metropolis-Hastings step on the subtree of a node, which is drawn uniformly from all nodes.
 fn edit_below<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     (tree, top): (&PreorderTree<L::Stats>, usize),
@@ -66,12 +67,14 @@ fn edit_below<L: ConjugateLeaf>(
     let log_choose = |guide: &Guide<'_, L>| -libm::log((n_others + guide.n_nodes()) as f64);
     let gain = new_guide.log_posterior() + log_choose(&new_guide) - old.log_posterior() - log_choose(&old);
     let needed = libm::log(1.0 - stream.unit());
-    // The one way that was taken bounds the sum over all ways, which most proposals need not.
+    // The probability of one path bounds the sum over all paths from below, and the reverse probability is at
+    // most one. So `gain - log_way` bounds the log ratio from above, and rejects most proposals without the
+    // recursion.
     if needed >= gain - log_way
         || needed >= gain + log_chance(&new_guide, &old) - log_chance(&old, &new_guide)
     {
         return None;
     }
-    // A reversible kernel that rejects all larger trees stays reversible.
+    // Rejecting all trees that are too large keeps the kernel reversible.
     Some(subtree::graft(tree, own, &new.tree())).filter(fits)
 }

@@ -1,14 +1,20 @@
-//! The proposal of `edit`: a subtree that is made from another, and its probability.
+//! The proposal of `edit`: makes a new subtree from an old one, and computes the probability of this.
 //!
-//! The new subtree is made from the top down along the old one, its guide: a node takes the guide's cut, and its children
-//! go on with the guide's children; cuts of the guide that do not split the rows are skipped. At the top always, and at
-//! other nodes with a small probability, it edits instead. It inserts a cut, and both children go on with the same guide;
-//! or it changes the guide's cut; or it deletes the guide's cut, and goes on with one of its children. There are many ways
-//! from one subtree to another. The sum of their probabilities is a recursion over pairs of nodes, so that the Hastings
-//! ratio is exact.
+//! The new subtree is made from the top down, and each of its nodes has a node of the old subtree as its
+//! guide. Usually a node takes the cut of its guide, and its children have the guide's children as guides.
+//! Cuts of a guide that do not split the node's rows are skipped. At the top always, and at other nodes with
+//! a small probability, the node is edited instead, in one of three ways:
 //!
-//! Cuts in the same gap between rows count as one: given all else, the threshold is uniform in its gap, under the posterior
-//! as in the proposal.
+//! - insert: the node has a new cut, and both children have the same guide as the node;
+//! - change: the node has another cut instead of the guide's, and the children have the guide's children as
+//!   guides;
+//! - delete: the node continues with one of the guide's children as its guide.
+//!
+//! Several sequences of edits (paths) can lead from one subtree to another. The sum of their probabilities is
+//! computed by a recursion over pairs of nodes, so that the Hastings ratio is exact.
+//!
+//! Cuts in the same gap between rows count as one, since the threshold is uniform in its gap both under the
+//! posterior, given all else, and under the proposal.
 
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -19,13 +25,13 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 
-/// Larger subtrees are not proposed, since the pairs of nodes would be too many.
+/// Largest number of nodes of a proposed subtree; it limits the number of pairs of nodes.
 pub(crate) const LARGEST: usize = 512;
 
-/// A subtree, as others are made from it.
+/// The old subtree, from which new ones are made.
 pub(crate) struct Guide<'a, L: ConjugateLeaf> {
     state: &'a TreeWithRows<'a, L>,
-    /// Parents before their children.
+    /// Parents come before their children.
     nodes: Vec<GuideNode<'a, L>>,
 }
 
@@ -34,16 +40,16 @@ struct GuideNode<'a, L: ConjugateLeaf> {
     cut: Option<CutGap>,
 }
 
-/// The cut of an inner node: the gap among its rows.
+/// The cut of an inner node, as the gap between the node's rows.
 #[derive(Clone, Copy)]
 struct CutGap {
-    /// Ranks next to the cut.
+    /// The neighbouring ranks of the cut.
     gap: (u32, u32),
-    /// Logarithm of the way between their values.
+    /// Logarithm of the distance between their values.
     log_width: f64,
     /// Logarithm of the prior probability of the gap, given that there is a cut.
     log_rule: f64,
-    /// The same, given the feature too.
+    /// Logarithm of the prior probability of the gap, given its feature.
     log_place: f64,
 }
 
@@ -61,7 +67,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         self.nodes.len()
     }
 
-    /// Whether some feature varies among its rows.
+    /// Whether some feature varies among the rows of the subtree.
     pub(crate) fn can_be_cut(&self) -> bool {
         self.state.can_be_split(self.nodes[0].node)
     }
@@ -70,7 +76,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         self.nodes[at].node.split
     }
 
-    /// Logarithm of the posterior probability, up to a constant.
+    /// Logarithm of the posterior probability of the subtree, up to a constant.
     pub(crate) fn log_posterior(&self) -> f64 {
         let factor = |own: &GuideNode<'_, L>| {
             self.state.log_factor(own.node) + own.cut.map_or(0.0, |cut| cut.log_width)
@@ -78,7 +84,7 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         self.nodes.iter().map(factor).sum()
     }
 
-    /// The child on whose side all rows of a node of another tree are, if the cut does not split them.
+    /// The child on whose side of the cut all rows of `node` are; None if the cut splits them.
     fn skips_to(
         &self,
         at: usize,
@@ -91,9 +97,9 @@ impl<'a, L: ConjugateLeaf> Guide<'a, L> {
         (!parts).then_some(if goes_right(rank, rule.cut.rank) { right } else { left })
     }
 
-    /// The probability of an edit at a node below the top, where an edit is certain.
+    /// The probability of an edit at a node below the top. At the top an edit is certain.
     fn rate(&self) -> f64 {
-        // Small enough that a single leaf does not grow without end.
+        // Small enough that the size of the subtree does not grow without bound.
         1.0 / (self.nodes.len() as f64 + 3.0)
     }
 }
@@ -109,7 +115,7 @@ impl CutGap {
     }
 }
 
-/// The ranks next to a cut among the rows of a node that it splits.
+/// The neighbouring ranks of a cut among the rows of a node that it splits.
 fn gap<S>(node: &NodeWithRows<S>, rule: Rule, table: &SortedColumns) -> (u32, u32) {
     let column = table.column(rule.cut.feature);
     node.rows.iter().fold((0, u32::MAX), |(left, right), &row| match column.rank(row) {
@@ -118,14 +124,14 @@ fn gap<S>(node: &NodeWithRows<S>, rule: Rule, table: &SortedColumns) -> (u32, u3
     })
 }
 
-/// What the proposal does at a node.
+/// The step of the proposal at a node.
 #[derive(Clone, Copy, PartialEq)]
 enum EditStep {
-    /// Takes the guide's cut.
+    /// Takes the cut of the guide.
     Follow,
     Insert,
     Change,
-    /// A change along the same feature.
+    /// Changes the threshold and keeps the feature.
     Shift,
     Delete,
 }
@@ -133,8 +139,8 @@ enum EditStep {
 const EDITS: [EditStep; 4] = [EditStep::Insert, EditStep::Change, EditStep::Shift, EditStep::Delete];
 
 impl EditStep {
-    /// An edit as often as `rate` says, all of them alike, of which a leaf of the guide has one; with the logarithm of
-    /// its probability.
+    /// Draws an edit with probability `rate`, uniformly from all kinds; at a leaf of the guide the only edit
+    /// is an insertion. Also returns the logarithm of the step's probability.
     fn draw(rate: f64, is_leaf: bool, stream: &mut Stream) -> (Self, f64) {
         if stream.unit() >= rate {
             (Self::Follow, libm::log1p(-rate))
@@ -146,7 +152,8 @@ impl EditStep {
     }
 }
 
-/// Another subtree, and the logarithm of the probability of the way that led to it; None if it is too large.
+/// Draws a new subtree. Also returns the logarithm of the probability of the path that led to it. None if the
+/// subtree is too large.
 pub(crate) fn draw<'a, L: ConjugateLeaf>(
     guide: &Guide<'a, L>,
     root: SubtreeRoot,
@@ -200,14 +207,14 @@ pub(crate) fn draw<'a, L: ConjugateLeaf>(
     Some((state, log_way))
 }
 
-/// A rule along the same feature, uniformly between two ranks.
+/// A rule with the same feature, and a threshold that is uniform between two ranks.
 fn rule_in(table: &SortedColumns, Rule { cut, .. }: Rule, ends: (u32, u32), stream: &mut Stream) -> Rule {
     let (rank, threshold) = table.column(cut.feature).cut(ends, stream.unit());
     Rule { cut: RankCut { rank, ..cut }, threshold }
 }
 
-/// Logarithm of the probability that [`draw`] makes one subtree of another: for every node of the new one, and every
-/// node of the old one that may be its guide, that of all that is below.
+/// Logarithm of the probability that [`draw`] makes subtree `new` from subtree `old`. For each pair of a new
+/// node and a guide, the recursion computes the probability of all that is below the new node.
 pub(crate) fn log_chance<L: ConjugateLeaf>(old: &Guide<'_, L>, new: &Guide<'_, L>) -> f64 {
     let mut below = Below { old, new, logs: vec![0.0; old.nodes.len() * new.nodes.len()] };
     let (log_edit, log_follow) = (libm::log(old.rate()), libm::log1p(-old.rate()));
@@ -227,7 +234,8 @@ pub(crate) fn log_chance<L: ConjugateLeaf>(old: &Guide<'_, L>, new: &Guide<'_, L
     below.edits(0, 0)
 }
 
-/// Logarithms of probabilities of what is made of pairs of nodes.
+/// For each pair of a new node and a guide, the logarithm of the probability of the subtree below the new
+/// node.
 struct Below<'a, L: ConjugateLeaf> {
     old: &'a Guide<'a, L>,
     new: &'a Guide<'a, L>,
@@ -243,7 +251,8 @@ impl<L: ConjugateLeaf> Below<'_, L> {
         self.get(ids[0], at[0]) + self.get(ids[1], at[1])
     }
 
-    /// That the guide's cut is made, or none where it makes none.
+    /// The log probability of the new node's subtree if the node takes the guide's cut, or is a leaf as the
+    /// guide is.
     fn follows(&self, id: usize, at: usize) -> f64 {
         match (self.new.split(id), self.old.split(at)) {
             (None, None) => 0.0,
@@ -254,7 +263,7 @@ impl<L: ConjugateLeaf> Below<'_, L> {
         }
     }
 
-    /// Whether the guide's rule splits the rows of a node as its own does.
+    /// Whether the guide's rule splits the rows of the new node as the node's own rule does.
     fn is_same(&self, id: usize, rule: Rule, old: Rule) -> bool {
         let gap = self.new.nodes[id].cut.map(|cut| cut.gap);
         let is_inside = gap.is_some_and(|(left, right)| left <= old.cut.rank && old.cut.rank < right);
@@ -287,8 +296,8 @@ mod tests {
     use crate::bayes::testing::enumerate::name_of;
     use crate::control::Control;
 
-    /// Every subtree is proposed as often as the sum over all ways says, which is no less than each way's probability;
-    /// for guides of many shapes, at rows some of which coincide.
+    /// The relative frequency of every proposed subtree equals the sum over all paths, which is at least the
+    /// probability of each path. Tested for guides of many shapes, on rows of which some are equal.
     #[test]
     fn proposals_are_as_probable_as_all_ways_together() {
         let (table, prior) = (table(), prior());
@@ -314,7 +323,7 @@ mod tests {
             for ((times, _), chance) in found.values().zip(chances()) {
                 let error = (chance / f64::from(n)).sqrt();
                 let share = times / f64::from(n);
-                // A tree that is hardly ever proposed may be found once.
+                // A rarely proposed tree may occur once by chance.
                 assert!((share - chance).abs() < 5.0 * error + 1.0 / f64::from(n), "{share} for {chance}");
             }
         }

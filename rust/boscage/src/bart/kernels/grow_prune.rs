@@ -1,8 +1,8 @@
-//! `GrowPrune` (Pratola et al. 2013; section 4.3.2): grow and prune, decided from sums over leaves.
+//! `GrowPrune` (Pratola et al. 2013; section 4.3.2): grow and prune, computed from sums over leaves.
 //!
-//! A rule that grows a leaf is drawn from the prior, so that its density cancels. The Hastings ratio consists of the
-//! probabilities of splitting and stopping (eq. 4.3), the likelihoods of eq. 4.9, and the numbers of leaves and nodes to
-//! choose from.
+//! The rule that splits a leaf is drawn from the prior, so that its density cancels. The Hastings ratio
+//! consists of the probabilities of splitting and stopping (eq. 4.3), the marginal likelihoods of eq. 4.9,
+//! and the numbers of leaves and nodes to choose from.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::leaves::statistics::LeafStatistics;
@@ -20,8 +20,8 @@ pub(crate) struct Work<'a, E> {
     pub(crate) statistics: E,
 }
 
-/// Tries to grow or to prune, each with probability one half if both are possible. Whether it tried to grow, and whether
-/// the tree changed.
+/// Tries to grow or to prune, with probability one half each if both are possible. Returns whether it tried
+/// to grow, and whether the tree changed.
 pub(crate) fn step<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
@@ -42,7 +42,7 @@ fn can_grow(tree: &TreeState) -> bool {
     tree.has_room(0) && tree.nodes.iter().any(is_growable)
 }
 
-/// Logarithm of the posterior ratio of the tree with a leaf split to the tree with the leaf.
+/// Logarithm of the ratio of the posterior of the tree with the leaf split to that of the tree with the leaf.
 fn log_ratio<E: LeafStatistics>(
     (tree, statistics): (&TreeState, &E),
     id: NodeLabel,
@@ -63,12 +63,12 @@ fn log_ratio<E: LeafStatistics>(
     ratio
 }
 
-/// Logarithm of the probability to choose to grow one of `n` leaves, of a tree with or without cuts.
+/// Logarithm of the probability to choose one of `n` leaves to grow, in a tree with or without cuts.
 fn log_choose_grow(n: usize, can_prune: bool) -> f64 {
     (if can_prune { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
 }
 
-/// Logarithm of the probability to choose to prune one of `n` nodes, of a tree that can be grown or not.
+/// Logarithm of the probability to choose one of `n` nodes to prune, in a tree that can or cannot be grown.
 fn log_choose_prune(n: usize, can_grow: bool) -> f64 {
     (if can_grow { -std::f64::consts::LN_2 } else { 0.0 }) - libm::log(n as f64)
 }
@@ -103,7 +103,7 @@ fn grow<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, stream
     };
     let children = [child(n_left, splittable[0], left), child(node.n_rows - n_left, splittable[1], right)];
 
-    // The new node can be pruned; its parent, which now has an inner child, no longer.
+    // The new node can be pruned; its parent has an inner child now, and cannot.
     let parent_was = node.parent.is_some_and(|parent| tree.is_prunable(tree.get(parent)));
     let n_prunable = tree.select(|node| tree.is_prunable(node)).count() + 1 - usize::from(parent_was);
     let n_new = splittable.iter().filter(|&&splittable| splittable).count();
@@ -141,14 +141,15 @@ fn prune<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, strea
     true
 }
 
-/// A rule for a leaf, the number of rows that it sends to the left, and the statistics of both sides.
+/// A rule for a leaf, the number of rows on its left, and the statistics of both sides.
 struct Cutting<S> {
     rule: Rule,
     n_left: u32,
     sides: [S; 2],
 }
 
-/// A rule from the prior (eq. 4.4): a feature of those that vary in the leaf, and a threshold in its extent.
+/// Draws a rule from the prior (eq. 4.4): a feature that varies in the leaf, and a threshold in the extent of
+/// its rows.
 fn draw_rule<E: LeafStatistics>(
     (tree, statistics): (&TreeState, &E),
     id: NodeLabel,
@@ -163,14 +164,15 @@ fn draw_rule<E: LeafStatistics>(
             let (n_left, sides) = statistics.part(tree, id, column.ranks(), cut.rank);
             Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
-        // A uniform place in the leaf's cell is, given that it splits the rows, uniform in their extent: no pass over
-        // the rows is needed to find the extent.
+        // A uniform threshold in the leaf's cell, given that it splits the rows, is uniform in the extent of
+        // the rows. So no pass over the rows is needed to find the extent.
         let (low, high) = cell(tree, id, feature, column.ends());
         if low >= high {
             continue;
         }
         let u = stream.unit();
-        // Where nearly all rows have one value, the feature varies only if one of the few other rows is in the leaf.
+        // If nearly all rows of the table have one value, the feature varies in the leaf only if the leaf has
+        // one of the few other rows.
         let uncommon = context.table.ties().uncommon(feature);
         if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
             continue;
@@ -187,7 +189,7 @@ fn draw_rule<E: LeafStatistics>(
     None
 }
 
-/// The part of a range of a feature that the cuts above a node leave.
+/// The part of a range of a feature that remains after the cuts above a node.
 pub(crate) fn cell(
     tree: &TreeState,
     id: NodeLabel,
@@ -210,7 +212,7 @@ pub(crate) fn cell(
     (low, high)
 }
 
-/// Whether the rows on each side of a cut can be split again.
+/// Whether the rows on each side of a cut can be split further.
 fn splittable_sides(
     tree: &TreeState,
     id: NodeLabel,

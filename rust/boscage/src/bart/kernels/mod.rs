@@ -1,14 +1,25 @@
 //! Kernels: the ways in which a chain changes one tree, given the others (Algorithm 4.1, line 7).
 //!
-//! Each kernel leaves the posterior of the tree given the partial residuals (eq. 4.8) invariant. [`table`] lists them.
-//! Two of them work [on the statistics of leaves](table::Function::OnLeaves) that a sweep has gathered anyway:
-//! `grow_prune` splits a leaf or joins two, and `shift` moves a threshold (`shift_inner` that of a node with cuts below
-//! it). The others look at rows and [build a new tree](new_tree): `cgm` by a step of Chipman et al. (section 4.3.2),
-//! `particle_gibbs` by conditional SMC (Algorithm 4.2), `regrow` by conditional importance sampling of subtrees, and
-//! `edit` by Metropolis-Hastings steps on subtrees, with the proposals of `edit_proposal`.
+//! Each kernel leaves the posterior of the tree given its partial residuals, `pi(T_m)` of eq. 4.8, invariant.
+//! A kernel is drawn at random for each tree of each sweep; [`table`] lists them with their default
+//! probabilities.
 //!
-//! `prior_particles` is Particle Gibbs for proposals from the prior, which also draws the trees that chains start from.
-//! `context` is what all kernels share while the noise stands.
+//! Some kernels use [only statistics of leaves](table::Function::OnLeaves), which a sweep computes anyway.
+//! They are cheap, and each changes little:
+//!
+//! - `grow_prune` splits a leaf or joins two leaves;
+//! - `shift` moves a threshold; `shift_inner` does so for a node with cuts below it.
+//!
+//! The others read rows and [build a new tree](new_tree). They are more expensive, and escape from trees in
+//! which small steps get stuck:
+//!
+//! - `cgm` does a step of Chipman et al. (section 4.3.2);
+//! - `particle_gibbs` draws the whole tree by conditional SMC (Algorithm 4.2), `prior_particles` does so with
+//!   proposals from the prior, and also draws the trees from which chains start;
+//! - `regrow` draws subtrees by conditional importance sampling;
+//! - `edit` does Metropolis-Hastings steps on subtrees, with the proposal in `edit_proposal`.
+//!
+//! `context` holds the inputs that all kernels of a sweep share.
 
 pub(crate) mod cgm;
 pub(crate) mod context;
@@ -30,8 +41,8 @@ use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Replaces a tree by one that a kernel builds, given what the other trees leave to its leaves: the step that was tried,
-/// and whether it changed the tree.
+/// Replaces a tree by one that a kernel builds, given the row statistics that the other trees leave. Returns
+/// the kind of step, and whether it changed the tree.
 ///
 /// # Errors
 /// An interrupt.

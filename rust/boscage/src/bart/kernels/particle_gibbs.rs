@@ -1,4 +1,4 @@
-//! Particle Gibbs for one tree of the sum (Algorithm 4.2): conditional SMC, the old tree being retained.
+//! Particle Gibbs for one tree of the sum (Algorithm 4.2): conditional SMC with the old tree retained.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::prior_particles;
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// A tree drawn by conditional SMC; None if it is the old one.
+/// Draws a tree by conditional SMC; None if it is the old one.
 ///
 /// # Errors
 /// An interrupt, here and below.
@@ -38,7 +38,7 @@ pub(crate) fn particle_gibbs<L: ConjugateLeaf>(
         proposal: settings.proposal,
         expansion: Expansion::Node,
         resampling: Resampling::Multinomial,
-        // At every stage.
+        // Resamples at every stage.
         ess_threshold: 1.0,
         max_stages: usize::MAX,
         seed: seed(stream),

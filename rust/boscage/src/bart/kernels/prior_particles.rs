@@ -1,7 +1,7 @@
-//! Particle Gibbs with proposals from the prior (Algorithm 4.2): conditional SMC, the old tree being retained.
+//! Particle Gibbs with proposals from the prior (Algorithm 4.2): conditional SMC with the old tree retained.
 //!
-//! `bayes/smc` does the same for any proposal. Here a node that stops costs nothing, and a node that is cut looks at its
-//! rows along a single feature. The same code draws trees from the prior.
+//! `bayes/smc` does the same for any proposal. With the prior as proposal, a node that stops costs nothing,
+//! and a node that is split reads its rows along a single feature. The same code draws trees from the prior.
 
 use crate::data::goes_right;
 use std::mem::swap;
@@ -19,7 +19,7 @@ use crate::math::logs::normalised;
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
 
-/// The tree of a particle that is drawn by weight once all trees are finished; None if it is the old one.
+/// Draws a particle by weight once all trees are finished, and returns its tree; None if it is the old one.
 ///
 /// # Errors
 /// An interrupt.
@@ -33,7 +33,7 @@ pub(crate) fn draw<L: ConjugateLeaf>(
     let mut nodes = PriorNodes::new(leaf, context);
     let mut particles = vec![PriorParticle::new(); n_particles];
     let mut resampled = particles.clone();
-    // The old tree's nodes by number in the first particle's tree.
+    // The nodes of the old tree, by index in the first particle's tree.
     let mut retained = vec![TreeState::ROOT];
     loop {
         let mut is_done = true;
@@ -58,9 +58,9 @@ pub(crate) fn draw<L: ConjugateLeaf>(
     Ok((drawn.nodes != particles[0].nodes).then(|| nodes.tree(drawn)))
 }
 
-/// Replaces a tree without cuts by a draw of the prior (eq. 4.4), its values left to the caller. A draw with more nodes
-/// than there are numbers is not repeated, since all draws of some priors are too large; the tree then stays without cuts,
-/// and a chain may start anywhere.
+/// Replaces a tree without cuts by a draw of the prior (eq. 4.4); the caller sets its leaf values. If the
+/// draw has too many nodes the tree stays without cuts. It is not drawn again, since under some priors all
+/// draws are too large; and a chain may start from any tree.
 ///
 /// # Errors
 /// An interrupt.
@@ -77,7 +77,7 @@ pub(crate) fn start_from_prior<L: ConjugateLeaf>(
     Ok(())
 }
 
-/// A tree drawn from the prior; None if it is too large.
+/// Draws a tree from the prior; None if it is too large.
 fn from_prior<L: ConjugateLeaf>(
     leaf: &L,
     context: &Context<'_>,
@@ -97,7 +97,7 @@ fn from_prior<L: ConjugateLeaf>(
     Some(nodes.tree(&tree))
 }
 
-/// The rule of the old tree at a node, whose children are numbered next; None at a leaf.
+/// The rule of the old tree at a node; None at a leaf. Its children are numbered next.
 fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<NodeLabel>) -> Option<Rule> {
     match tree.get(retained[slot]).kind {
         NodeKind::Inner(rule, children) => {
@@ -108,13 +108,13 @@ fn retained_rule(tree: &TreeState, slot: usize, retained: &mut Vec<NodeLabel>) -
     }
 }
 
-/// A growing tree: its nodes in the order in which they are made and decided about, breadth-first.
+/// A growing tree. Its nodes are in breadth-first order, the order in which they are made and decided about.
 #[derive(Debug)]
 struct PriorParticle {
     nodes: Vec<u32>,
-    /// How many nodes are decided about.
+    /// Number of nodes that have been decided about.
     next: usize,
-    /// Logarithm of the weight, up to a constant that is the same for all particles.
+    /// Logarithm of the weight, up to a constant shared by all particles.
     log_weight: f64,
 }
 
@@ -130,7 +130,7 @@ impl Clone for PriorParticle {
 }
 
 impl PriorParticle {
-    /// The root alone.
+    /// A tree with only the root.
     fn new() -> Self {
         Self { nodes: vec![0], next: 0, log_weight: 0.0 }
     }
@@ -142,7 +142,7 @@ impl PriorParticle {
         self.log_weight += gain;
     }
 
-    /// The place of the node to decide about. One of a single row stops, with certainty.
+    /// The index of the next node to decide about. Nodes with a single row are leaves.
     fn next<L: ConjugateLeaf>(&mut self, nodes: &PriorNodes<'_, L>) -> Option<usize> {
         let found = (self.next..self.nodes.len()).find(|&i| nodes.all[self.nodes[i] as usize].n_rows > 1);
         self.next = found.map_or(self.nodes.len(), |i| i + 1);
@@ -154,7 +154,7 @@ fn weights(particles: &[PriorParticle]) -> Vec<f64> {
     normalised(&particles.iter().map(|particle| particle.log_weight).collect::<Vec<_>>())
 }
 
-/// Draws all particles but the first by weight (Algorithm 4.2, lines 14 to 17), unless all weigh the same.
+/// Draws all particles but the first by weight (Algorithm 4.2, lines 14 to 17), unless all weights are equal.
 fn resample(particles: &mut Vec<PriorParticle>, others: &mut Vec<PriorParticle>, stream: &mut Stream) {
     let first = particles[0].log_weight;
     if particles.iter().all(|particle| particle.log_weight == first) {
@@ -171,28 +171,28 @@ fn resample(particles: &mut Vec<PriorParticle>, others: &mut Vec<PriorParticle>,
     }
 }
 
-/// A set of rows that some particle has come to.
+/// A set of rows at which some particle has a node.
 #[derive(Debug)]
 struct PriorNode<S> {
-    /// The node that was cut, and how.
+    /// The parent and the rule of its cut.
     parent: u32,
     rule: Rule,
     depth: u32,
     n_rows: u32,
     stats: S,
     log_likelihood: f64,
-    /// Where its rows are, once they have been looked up.
+    /// The range of its rows, once they have been computed.
     rows: Option<Range<usize>>,
 }
 
-/// The nodes of all particles, both sides of a cut next to each other.
+/// The nodes of all particles. Both children of a cut are neighbours.
 struct PriorNodes<'a, L: ConjugateLeaf> {
     leaf: &'a L,
     context: &'a Context<'a>,
     all: Vec<PriorNode<L::Stats>>,
-    /// The rows of all nodes whose rows have been looked up.
+    /// The rows of all nodes whose rows have been computed.
     rows: Vec<u32>,
-    /// Rows on the left of the cut that is being made.
+    /// Buffer for the rows on the left of a cut.
     left: Vec<u32>,
 }
 
@@ -212,7 +212,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         Self { leaf, context, all: vec![root], rows: (0..n_rows as u32).collect(), left: vec![0; n_rows] }
     }
 
-    /// A cut of a node from the prior, unless it stops.
+    /// Draws a cut of a node from the prior; None if the node stops.
     fn draw_rule(&mut self, id: u32, stream: &mut Stream) -> Option<Rule> {
         let context = self.context;
         if stream.unit() >= context.odds.split_probability(self.all[id as usize].depth) {
@@ -236,7 +236,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         None
     }
 
-    /// Cuts a node: its left child, and by how much that raises the logarithm of the likelihood.
+    /// Splits a node. Returns its left child, and the increase of the log likelihood.
     fn split(&mut self, id: u32, rule: Rule) -> (u32, f64) {
         let (n_left, left) = self.left_of(id, rule.cut);
         let node = &self.all[id as usize];
@@ -251,7 +251,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         (self.all.len() as u32 - 2, gain)
     }
 
-    /// The number and the statistics of the rows that a cut sends to the left.
+    /// The number and the statistics of the rows on the left of a cut.
     fn left_of(&mut self, id: u32, cut: RankCut) -> (u32, L::Stats) {
         let column = self.context.table.column(cut.feature);
         if id == 0 {
@@ -266,14 +266,14 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         let ranks = column.ranks();
         let mut n_left = 0;
         for &row in &self.rows[rows] {
-            // Without a branch that nobody could predict.
+            // Written without a branch, which would be unpredictable.
             self.left[n_left] = row;
             n_left += usize::from(!goes_right(ranks[row as usize], cut.rank));
         }
         (n_left as u32, self.leaf.of_rows(self.left[..n_left].iter().copied()))
     }
 
-    /// Where the rows of a node are, that was cut or whose parent's rows were asked for when it was.
+    /// The range of a node's rows. The rows of the node or of its parent must have been computed.
     fn rows_of(&mut self, id: u32) -> Range<usize> {
         let node = &self.all[id as usize];
         if let Some(rows) = &node.rows {
@@ -281,7 +281,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         }
         let parent = self.all[node.parent as usize].rows.clone().expect("a node that was cut has its rows");
         let ranks = self.context.table.column(node.rule.cut.feature).ranks();
-        // The root's neighbour is missing: left children have odd numbers.
+        // The root has no neighbour, so left children have odd numbers.
         let left = ((id - 1) & !1) as usize + 1;
         let start = self.rows.len();
         let middle = start + self.all[left].n_rows as usize;
@@ -297,13 +297,13 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         let end = self.rows.len();
         self.all[left].rows = Some(start..middle);
         self.all[left + 1].rows = Some(middle..end);
-        self.all[id as usize].rows.clone().expect("it is one of both")
+        self.all[id as usize].rows.clone().expect("the node is one of the pair")
     }
 
     /// The tree of a particle.
     fn tree(&self, particle: &PriorParticle) -> PreorderTree<L::Stats> {
         let none = Arc::new(self.leaf.empty());
-        // Pairs of children come in the order of their parents.
+        // Pairs of children are in the order of their parents.
         let mut children = vec![None; particle.nodes.len()];
         let mut parent = 0;
         for left in (1..particle.nodes.len()).step_by(2) {
@@ -321,7 +321,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
                 parent.split.as_mut().expect("only an inner node has children").right = at as u32;
             }
             let split = children[slot].map(|left| {
-                // The left child comes next; the right one is told where it is when it comes.
+                // The left child follows its parent; the right child sets its index when it is reached.
                 stack.extend([(left + 1, Some(at)), (left, None)]);
                 let Rule { cut, threshold } = self.all[particle.nodes[left] as usize].rule;
                 PreorderSplit { feature: cut.feature, threshold, right: 0 }

@@ -1,7 +1,8 @@
-//! Draws the subtree of a random node anew, by importance sampling with the old subtree retained.
+//! Regrow: redraws the subtree of a random node, by importance sampling with the old subtree retained.
 //!
-//! This is Particle Gibbs (Algorithm 4.2) without resampling, so that a cut survives that pays only with the cuts below it.
-//! The node is drawn uniformly from all nodes, so the weight of a tree is divided by its number of nodes.
+//! This is Particle Gibbs (Algorithm 4.2) without resampling, so that a cut survives which is useful only
+//! together with the cuts below it. The node is drawn uniformly from all nodes of the tree; so the weight of
+//! a new tree is divided by its number of nodes.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::particle_gibbs::one_island;
@@ -19,13 +20,13 @@ use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// Number of features whose cuts the proposal weighs at a node.
+/// Number of features whose cuts are weighed at a node.
 const FEATURES: usize = 10;
 
-/// Number of subtrees that are drawn one after the other.
+/// Number of subtrees that one call redraws, one after the other.
 const NODES: usize = 4;
 
-/// The tree with new subtrees; None if it is the old one.
+/// Returns the tree with new subtrees; None if nothing changed.
 ///
 /// # Errors
 /// An interrupt.
@@ -42,13 +43,13 @@ pub(crate) fn regrow<L: ConjugateLeaf>(
     for _ in 0..NODES {
         let top = stream.below(new.nodes.len());
         let drawn = below((&target, context.control), (&new, top), settings.n_particles, stream)?;
-        // A reversible kernel that rejects all larger trees stays reversible.
+        // Rejecting all trees that are too large keeps the kernel reversible.
         new = Some(drawn).filter(fits).unwrap_or(new);
     }
     Ok(Some(new).filter(|new| !same_cuts(new, &old)))
 }
 
-/// The tree with the subtree of a node drawn anew.
+/// The tree with the subtree of a node redrawn.
 fn below<L: ConjugateLeaf>(
     (target, control): (&Target<'_, L>, &Control),
     (tree, top): (&PreorderTree<L::Stats>, usize),
@@ -58,7 +59,7 @@ fn below<L: ConjugateLeaf>(
     let smc = SmcSettings {
         n_particles,
         proposal: Proposal::Exploring(FEATURES),
-        // Without resampling the order of decisions does not matter.
+        // Without resampling, the order of decisions does not matter.
         expansion: Expansion::Layer,
         ess_threshold: 0.0,
         max_stages: usize::MAX,

@@ -1,7 +1,8 @@
-//! Small shifts of thresholds (as the perturbations of Pratola 2016). A cut that the targets need is never pruned, and so
-//! cannot be grown at a better place; it can be shifted there.
+//! Shift: small changes of thresholds (similar to the perturbations of Pratola 2016). A cut that fits the
+//! targets well is rarely pruned, and therefore rarely grown again at a better place; a shift moves it there.
 //!
-//! For a node above two leaves only the rows between the old and the new threshold count.
+//! For a node above two leaves the likelihood ratio depends only on the rows between the old and the new
+//! threshold.
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::{Work, cell, pick};
@@ -13,12 +14,13 @@ use crate::bayes::prior::TreePrior;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// Logarithm of the widest step over the narrowest: the best width depends on how many rows a cut moves.
+/// Logarithm of the ratio of the widest step to the narrowest. The best width depends on how many rows lie
+/// between the thresholds.
 const LOG_STEPS: f64 = 4.6;
 
-/// Tries to shift the threshold of a random node; None if there is none. The number of nodes to choose from and the
-/// extent of the node stay the same and the step has a symmetric law, so the Hastings ratio consists of likelihoods and of
-/// the prior of the nodes below.
+/// Tries to shift the threshold of a random node; None if there is no inner node. The number of nodes to
+/// choose from and the extent of the node do not change, and the step is symmetric. So the Hastings ratio
+/// consists of the likelihoods and of the prior of the nodes below.
 pub(crate) fn shift<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,
@@ -40,7 +42,7 @@ pub(crate) fn shift<E: LeafStatistics>(
     })
 }
 
-/// Tries to give a node whose children are leaves a new rule.
+/// Tries another rule at a node whose children are leaves.
 fn shift_between_leaves<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     (id, new): (NodeLabel, Rule),
@@ -52,7 +54,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     let column = context.table.column(new.cut.feature);
     let (low, high) = (old.cut.rank.min(new.cut.rank), old.cut.rank.max(new.cut.rank));
     let rows = column.between(low, high);
-    // All rows between both thresholds go from one child to the other.
+    // All rows between the thresholds move from one child to the other.
     let [left, right] = children;
     let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
     let (n_moved, [moved, rest]) = work.statistics.among(&tree.labels, from, rows);
@@ -94,14 +96,14 @@ fn shift_between_leaves<E: LeafStatistics>(
     true
 }
 
-/// The rule with a shifted threshold, if this lies in the node's cell.
+/// The rule with a shifted threshold; None if this leaves the node's cell.
 fn step(tree: &TreeState, id: NodeLabel, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
     let (Rule { cut, threshold }, _) = tree.cut(id);
     let column = context.table.column(cut.feature);
     let (low, high) = cell(tree, id, cut.feature, column.ends());
     let u = stream.unit() - 0.5;
     let share = u * libm::exp(-LOG_STEPS * stream.unit());
-    // Halves, since the difference of large numbers need not be finite.
+    // Halved first, since the difference of two large numbers may overflow.
     let threshold = threshold + 2.0 * share * (0.5 * high - 0.5 * low);
     let inside = low <= threshold && threshold < high;
     inside.then(|| Rule { cut: RankCut { rank: column.last_rank_below(threshold), ..cut }, threshold })

@@ -1,5 +1,6 @@
-//! Shifts of thresholds of nodes with cuts below them: rows between the old and the new threshold go down the other side.
-//! The prior of the cuts below changes too, with the extents of their rows and the features that vary (eq. 4.4).
+//! Shifts of the thresholds of nodes that have cuts below them. Rows between the old and the new threshold
+//! move to the other side. The prior of the cuts below changes as well, since the extents of their rows and
+//! the features that vary there change (eq. 4.4).
 
 use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::Work;
@@ -13,14 +14,14 @@ use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// Whether it costs little to find the features that vary in a node. A feature without ties varies in any two rows.
+/// Whether finding the features that vary in a node is cheap. A feature without ties varies in any two rows.
 pub(crate) fn is_cheap(table: &SortedColumns) -> bool {
-    /// So many columns take less time than a pass over the rows.
+    /// Checking this many features with ties takes less time than a pass over the rows.
     const MAX_TIED: usize = 64;
     table.ties().varying.len() <= MAX_TIED
 }
 
-/// Tries to give a node another threshold, drawn from a symmetric law.
+/// Tries another threshold at a node; the proposal must be symmetric.
 pub(crate) fn shift_above<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     (id, new): (NodeLabel, Rule),
@@ -69,7 +70,7 @@ fn rows_between(tree: &TreeState, id: NodeLabel, new: Rule, table: &SortedColumn
     transfers
 }
 
-/// The nodes below another, parents before their children.
+/// All nodes below a node, parents before their children.
 fn nodes_below(tree: &TreeState, id: NodeLabel) -> Vec<NodeLabel> {
     let mut found = Vec::new();
     let mut stack = vec![id];
@@ -82,7 +83,7 @@ fn nodes_below(tree: &TreeState, id: NodeLabel) -> Vec<NodeLabel> {
     found
 }
 
-/// Gives a node a new rule, and rows their new leaves.
+/// Sets a node's new rule and the rows' new leaves.
 fn redirect(tree: &mut TreeState, (id, new): (NodeLabel, Rule), transfers: &[Transfer]) {
     let (_, children) = tree.cut(id);
     tree.nodes[id as usize].kind = NodeKind::Inner(new, children);
@@ -99,7 +100,7 @@ fn redirect(tree: &mut TreeState, (id, new): (NodeLabel, Rule), transfers: &[Tra
     }
 }
 
-/// Updates whether leaves can be split, where they gained or lost rows.
+/// Recomputes which leaves can be split, where they gained or lost rows.
 fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[NodeLabel], table: &SortedColumns) {
     for &id in below {
         let (node, old) = (*tree.get(id), old[id as usize]);
@@ -113,9 +114,9 @@ fn find_splittable(tree: &mut TreeState, old: &[Node], below: &[NodeLabel], tabl
 
 /// The terms of the log posterior that depend on the rows of the nodes below a node.
 struct Terms {
-    /// Sum of log likelihoods, of log probabilities to stop, and of log densities of thresholds within extents.
+    /// Sum of log likelihoods, log probabilities to stop, and log densities of thresholds in their extents.
     log_sum: f64,
-    /// Features that do not vary, by inner node; empty if no column has ties.
+    /// Features that do not vary, by inner node; empty if no feature has ties.
     constant: Vec<Vec<u32>>,
 }
 
@@ -147,7 +148,7 @@ impl Terms {
         Self { log_sum, constant }
     }
 
-    /// Logarithm of the ratio of the posterior after to that before.
+    /// Logarithm of the posterior ratio of this state to the state before.
     fn log_ratio(&self, before: &Self, context: &Context<'_>) -> f64 {
         let weights = before.constant.iter().zip(&self.constant).filter(|(before, after)| before != after);
         let of_weights =
@@ -156,7 +157,7 @@ impl Terms {
     }
 }
 
-/// The lowest and highest rank of a node's rows, looked for from the ends of its cell.
+/// The lowest and highest rank of a node's rows, searched from the ends of its cell.
 fn extent(
     tree: &TreeState,
     id: NodeLabel,
@@ -173,7 +174,7 @@ fn extent(
     (rank(first), rank(last))
 }
 
-/// Logarithm of the weight of the features that vary, up to a constant.
+/// Logarithm of the sum of the weights of the features that vary, up to a constant.
 fn log_weight(constant: &[u32], context: &Context<'_>) -> f64 {
     let Some(logs) = context.odds.log_weights() else {
         return libm::log((context.table.n_features() - constant.len()) as f64);
@@ -203,8 +204,8 @@ mod tests {
 
     const TARGETS: [f64; 8] = [0.3, -0.2, 0.1, 0.4, -0.1, 0.2, -0.3, 0.0];
 
-    /// Eight rows of two features with ties, of which two coincide: along the first not all nodes vary that can be split
-    /// along the second. More features are the second again.
+    /// Eight rows of two features with ties, two of them equal. Not all nodes that the second feature can
+    /// split vary along the first. Any further features repeat the second.
     fn table(n_more: usize) -> SortedColumns {
         const X: [[f64; 2]; 8] =
             [[0.0, 0.0], [0.0, 1.0], [0.5, 3.0], [1.5, 0.0], [2.5, 3.0], [2.5, 3.0], [4.0, 1.0], [4.0, 7.0]];
@@ -213,20 +214,20 @@ mod tests {
             .unwrap()
     }
 
-    /// Others, of which no two are alike along the first feature.
+    /// Other values of the first feature, all distinct.
     fn table_without_ties() -> SortedColumns {
         const X: [f64; 16] = [0.0, 0.0, 0.3, 1.0, 0.5, 3.0, 1.5, 0.0, 2.5, 3.0, 2.6, 2.0, 4.0, 1.0, 4.5, 7.0];
         SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
     }
 
-    /// A tree's name without the places of its cuts.
+    /// The name of a tree without the places of its cuts.
     fn shape(name: &str) -> String {
         let mut parts = name.split('<');
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |shape, part| shape + "<" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
     }
 
-    /// Shares of trees among those that shifts lead to from a tree of this shape.
+    /// Frequencies of the trees that shifts reach from a tree of this shape.
     fn visits(wanted: &str, table: &SortedColumns, odds: &Odds, n: u32) -> Visits {
         let (settings, control) = (settings(LOCAL, 1), Control::new());
         let leaf = LeafPosterior::new(SIGMA, SIGMA_MU);
@@ -263,8 +264,8 @@ mod tests {
         visits
     }
 
-    /// Trees of a shape as often as the recursion over sets of rows says, given the shape: where cuts below have the
-    /// same feature or another, whichever features vary there.
+    /// Given the shape, trees are visited with the frequencies that the recursion over sets of rows gives:
+    /// for cuts below with the same feature or another, and for any features that vary there.
     #[test]
     fn shifts_have_the_posterior_given_all_but_thresholds() {
         let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
@@ -289,7 +290,8 @@ mod tests {
         }
     }
 
-    /// Which features vary below is not asked where many have ties: only cuts above leaves are shifted.
+    /// If many features have ties, only cuts above leaves are shifted, and the varying features are not
+    /// computed.
     #[test]
     fn cuts_above_others_stay_where_many_columns_have_ties() {
         let table = table(70);

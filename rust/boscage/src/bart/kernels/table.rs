@@ -1,7 +1,7 @@
-//! The table of kernels: all that settings, chains, model files and the Python package need to know of each.
+//! The table of kernels, which settings, chains, model files and the Python package share.
 //!
-//! A new kernel is a variant of [`Kernel`], a row of [`TABLE`], a [`NewTree`] with its line in
-//! [`new_tree`](crate::bart::kernels::new_tree), and a step to count ([`BartStep`]).
+//! To add a kernel, add a variant of [`Kernel`], a row of [`TABLE`], a [`NewTree`] with its line in
+//! [`new_tree`](crate::bart::kernels::new_tree), and a kind of step to count ([`BartStep`]).
 
 use crate::bayes::mcmc::Acceptance;
 use crate::random::keyed::Stream;
@@ -17,31 +17,33 @@ pub enum Kernel {
     Cgm,
     /// Particle Gibbs (Algorithm 4.2).
     ParticleGibbs,
-    /// Particle Gibbs below random nodes, without resampling, with proposals that see the targets.
+    /// Particle Gibbs on the subtrees of random nodes, without resampling, with proposals that depend on the
+    /// targets.
     Regrow,
-    /// Cuts inserted, changed and deleted below random nodes; the other cuts stay as long as they still split rows.
+    /// Inserts, changes and deletes cuts below random nodes, and keeps the other cuts that still split rows.
     Edit,
 }
 
-/// What is known of a kernel.
+/// The properties of a kernel.
 struct KernelRow {
     kernel: Kernel,
     name: &'static str,
-    /// Its default probability, given that of the kernels that build a new tree ([`new_tree_share`]).
+    /// Its default probability, as a function of that of all kernels that build a new tree
+    /// ([`new_tree_share`]).
     default_share: fn(f64) -> f64,
-    /// Whether it draws another tree than the old one only if there are two particles or more.
+    /// Whether it can change the tree only with two particles or more.
     needs_particles: bool,
     function: Function,
-    /// What it counts.
+    /// The kinds of step that it counts.
     steps: &'static [BartStep],
 }
 
 /// How a kernel changes a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Function {
-    /// By statistics of leaves: it grows or prunes, then shifts so many cuts.
+    /// From statistics of leaves: grows or prunes, then shifts `n_shifts` cuts.
     OnLeaves { n_shifts: usize },
-    /// By what every row says: it replaces the tree.
+    /// From the statistics of every row: replaces the tree.
     OnRows(NewTree),
 }
 
@@ -54,7 +56,7 @@ pub(crate) enum NewTree {
     Edit,
 }
 
-/// Shifts of a tree's cuts in a local step: one to three are worth the same in the same time.
+/// Number of cuts that a local step shifts. One to three were equally efficient for the time that they take.
 const SHIFTS: usize = 2;
 
 const TABLE: [KernelRow; Kernel::N] = [
@@ -108,8 +110,9 @@ const TABLE: [KernelRow; Kernel::N] = [
     },
 ];
 
-/// The default probability of the kernels that build a new tree. With one tree, in which local steps get stuck, these
-/// reached and explored the posterior best in a given time; with many trees local steps did, which cost much less.
+/// The default probability of the kernels that build a new tree. For a given computing time they mix best
+/// with a single tree, in which local steps get stuck; with many trees local steps mix best, since they are
+/// much cheaper.
 fn new_tree_share(n_trees: usize) -> f64 {
     5.0 / (5.0 + (n_trees as f64).powi(3))
 }
@@ -131,19 +134,19 @@ impl Kernel {
         self.row().name
     }
 
-    /// The kernel of a name.
+    /// The kernel with a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.name == name).map(|row| row.kernel)
     }
 
-    /// Whether it needs two particles or more, one of which is the old tree.
+    /// Whether it needs at least two particles, one of which is the old tree.
     #[must_use]
     pub fn needs_particles(self) -> bool {
         self.row().needs_particles
     }
 
-    /// The steps that it counts.
+    /// The kinds of step that it counts.
     #[must_use]
     pub fn steps(self) -> &'static [BartStep] {
         self.row().steps
@@ -161,7 +164,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Kernels with their probabilities; that of all others is zero.
+    /// Kernels with their probabilities; all others have probability zero.
     #[must_use]
     pub const fn new(shares: &[(Kernel, f64)]) -> Self {
         let mut all = [0.0; Kernel::N];
@@ -173,13 +176,14 @@ impl Kernels {
         Self { shares: all }
     }
 
-    /// One kernel alone.
+    /// A single kernel.
     #[must_use]
     pub const fn only(kernel: Kernel) -> Self {
         Self::new(&[(kernel, 1.0)])
     }
 
-    /// The defaults for a number of trees: local steps, regrow and edit; the fewer trees, the more of the latter two.
+    /// The defaults for a number of trees: local steps, regrow and edit. The fewer trees, the more probable
+    /// are the latter two.
     #[must_use]
     pub fn for_trees(n_trees: usize) -> Self {
         let new_tree = new_tree_share(n_trees);
@@ -198,16 +202,17 @@ impl Kernels {
         &self.shares
     }
 
-    /// What identifies the shares among settings: those of the first kernels there were, and of later ones that are used
-    /// number and share.
+    /// The shares in the form in which settings are hashed: those of the kernels of the first version, and
+    /// the number and share of each later kernel that is used.
     pub(crate) fn hashed(&self) -> (Vec<f64>, Vec<u64>) {
         hashed(&self.shares)
     }
 
     pub(crate) fn draw(&self, stream: &mut Stream) -> Kernel {
-        // Grow and prune alone are worth no random number, of which they need few.
+        // Grow and prune alone need few random numbers, so none is spent on the choice of the kernel.
         let mut u = if self.share(Kernel::GrowPrune) < 1.0 { stream.unit() } else { 0.0 };
-        // The order is part of what a chain draws, so that chains of earlier versions go on: grow and prune first.
+        // The order determines the draws: grow and prune come first, so that chains of earlier versions can
+        // be continued.
         let others = Kernel::ALL.into_iter().filter(|&kernel| kernel != Kernel::GrowPrune);
         let mut drawn = Kernel::Local;
         for kernel in std::iter::once(Kernel::GrowPrune).chain(others) {
@@ -225,28 +230,28 @@ impl Kernels {
 }
 
 fn hashed(shares: &[f64]) -> (Vec<f64>, Vec<u64>) {
-    /// Kernels when files were first written.
+    /// Number of kernels in the first version of files.
     const FIRST: usize = 6;
     let later = shares.iter().enumerate().skip(FIRST).filter(|(_, share)| **share > 0.0);
     (shares[..FIRST].to_vec(), later.flat_map(|(number, share)| [number as u64, share.to_bits()]).collect())
 }
 
-/// What chains count: kinds of steps.
+/// The kinds of step that chains count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BartStep {
-    /// A leaf was to be split.
+    /// Split a leaf.
     Grow,
-    /// A node above two leaves was to become a leaf.
+    /// Turn a node above two leaves into a leaf.
     Prune,
-    /// The rule of a node was to be changed, or swapped with that of its child.
+    /// Change the rule of a node, or swap it with that of a child.
     ChangeOrSwap,
-    /// A tree was drawn among particles.
+    /// Draw a tree from particles.
     ParticleGibbs,
-    /// The threshold of a node was to be shifted.
+    /// Shift the threshold of a node.
     Shift,
-    /// Subtrees were drawn among particles.
+    /// Draw subtrees from particles.
     Regrow,
-    /// Cuts were to be inserted, changed or deleted.
+    /// Insert, change or delete cuts.
     Edit,
 }
 
@@ -264,7 +269,7 @@ impl BartStep {
         (Self::Edit, "edit"),
     ];
 
-    /// The steps that the first version of files counts, in its order.
+    /// The kinds of step in the first version of files, in its order.
     pub(crate) const OF_FIRST_FILES: [Self; 7] = [
         Self::Grow,
         Self::Prune,
@@ -286,14 +291,14 @@ impl BartStep {
         Self::TABLE[self as usize].1
     }
 
-    /// The step of a name.
+    /// The kind of step with a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::TABLE.iter().find(|(_, other)| *other == name).map(|(step, _)| *step)
     }
 }
 
-/// How often each kind of step was tried, and changed a tree.
+/// How often each kind of step was tried, and how often it changed a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StepCounts {
     counts: [Acceptance; BartStep::N],
@@ -311,7 +316,7 @@ impl StepCounts {
         BartStep::all().zip(self.counts)
     }
 
-    /// Counts a step.
+    /// Counts one step.
     pub(crate) fn note(&mut self, step: BartStep, made: bool) {
         self.counts[step as usize].note(made);
     }
@@ -320,7 +325,7 @@ impl StepCounts {
         self.counts[step as usize] = counts;
     }
 
-    /// Adds other counts.
+    /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &Self) {
         for (own, other) in self.counts.iter_mut().zip(other.counts) {
             own.tried += other.tried;
@@ -333,7 +338,7 @@ impl StepCounts {
 mod tests {
     use super::*;
 
-    /// Rows are found by place: they must stand where their kernel or step says.
+    /// Rows of the tables are found by index, so each must be at the index of its kernel or step.
     #[test]
     fn rows_stand_at_their_places() {
         for (i, row) in TABLE.iter().enumerate() {
@@ -358,7 +363,7 @@ mod tests {
         assert!(Kernels::for_trees(200).share(Kernel::Local) > 0.999);
     }
 
-    /// A kernel that is added changes what identifies settings only where it is used.
+    /// A new kernel changes the hash of settings only if it is used.
     #[test]
     fn kernels_that_are_added_tell_settings_apart_where_they_are_used() {
         let old = [0.5, 0.1, 0.1, 0.1, 0.1, 0.1];
@@ -369,7 +374,7 @@ mod tests {
         assert_ne!(with(&[0.5]), with(&[0.25]));
     }
 
-    /// Kernels as often as they should be, and none that should not be drawn at all.
+    /// Kernels are drawn in proportion to their shares, and those with share zero are never drawn.
     #[test]
     fn kernels_are_drawn_by_their_shares() {
         let kernels = Kernels::new(&[(Kernel::GrowPrune, 0.5), (Kernel::Local, 0.2), (Kernel::Edit, 0.3)]);

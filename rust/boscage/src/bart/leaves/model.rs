@@ -1,4 +1,4 @@
-//! Leaves of any kind: targets need not be normal.
+//! The trait for leaves of any kind: targets need not be normal.
 
 use crate::data::goes_right;
 use std::fmt::Debug;
@@ -12,31 +12,32 @@ use crate::error::Result;
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// A model of targets given a sum of trees. Given all trees but one, the likelihood of the value of a leaf must depend on
-/// the leaf's rows through statistics that add up over rows; the value can be integrated out and drawn given their sum.
+/// A model of targets given a sum of trees. Given all trees but one, the likelihood of a leaf's value must
+/// depend on the leaf's rows through statistics that add up over rows. Given their sum it must be possible to
+/// integrate the value out, and to draw it.
 ///
-/// Normal numbers have their own faster implementation in [`BartRegressor`](crate::BartRegressor), with the same
-/// sampler; [`PoissonLeaves`](crate::PoissonLeaves) is an example of others.
+/// Normal targets have a specialised and faster implementation in [`BartRegressor`](crate::BartRegressor),
+/// with the same sampler. [`PoissonLeaves`](crate::PoissonLeaves) is an example of another model.
 pub trait LeafModel: Clone + Send + Sync {
-    /// Sufficient statistics of rows for the value of their leaf. The statistics of some rows are subtracted from those
-    /// of a leaf that has them, so they may be off by rounding.
+    /// Sufficient statistics of some rows for the value of their leaf. They may have rounding errors, since
+    /// statistics are also subtracted from those of a larger set of rows.
     type Stats: Copy + Default + Debug + Send + Sync + Add<Output = Self::Stats> + Sub<Output = Self::Stats>;
 
     /// Number of rows.
     fn n_rows(&self) -> usize;
 
-    /// The statistics of a row if the other trees add up to `others` there.
+    /// The statistics of a row at which the other trees sum to `others`.
     fn stats(&self, row: usize, others: f64) -> Self::Stats;
 
-    /// Logarithm of the likelihood of the rows of a leaf, its value integrated out by the prior (`l` of eq. 3.1 and
-    /// 4.9); a factor of each row that does not depend on the tree may be left out. A fit ends with an error if it is
-    /// not a number or infinite.
+    /// Logarithm of the marginal likelihood of the rows of a leaf, with its value integrated out (`l` of
+    /// eqs. 3.1 and 4.9). Factors of rows that do not depend on the tree may be omitted. The fit fails if the
+    /// result is NaN or infinite.
     fn log_marginal(&self, stats: Self::Stats) -> f64;
 
-    /// A draw of a leaf's value given its rows; from the prior if there are none.
+    /// Draws a leaf's value given its rows; from the prior if there are none.
     fn draw(&self, stats: Self::Stats, stream: &mut Stream) -> f64;
 
-    /// Draws all other unknowns, given the sum of trees at every row. Called before every sweep.
+    /// Draws all other unknowns, given the sum of trees at every row. It is called before every sweep.
     fn update(&mut self, sums: &[f64], stream: &mut Stream) {
         let _ = (sums, stream);
     }
@@ -45,7 +46,8 @@ pub trait LeafModel: Clone + Send + Sync {
     fn log_likelihood(&self, sums: &[f64]) -> f64;
 }
 
-/// The statistics of all rows for one tree given the others: leaves for the samplers of Bayesian trees.
+/// The statistics of all rows for one tree given the others, as a leaf model for the samplers of Bayesian
+/// trees.
 #[derive(Debug)]
 pub(crate) struct RowStats<'a, M: LeafModel> {
     pub(crate) model: &'a M,
@@ -59,7 +61,8 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
         Self { model, stats, is_wrong: AtomicBool::new(false) }
     }
 
-    /// The model's `log_marginal`; zero, and an error later, if it is not finite.
+    /// The model's `log_marginal`. If that is not finite, returns zero and records the fault for
+    /// [`Self::check`].
     fn log_marginal(&self, stats: M::Stats) -> f64 {
         let log = self.model.log_marginal(stats);
         if log.is_finite() {
@@ -75,7 +78,7 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     /// [`Error::InvalidSetting`](crate::Error::InvalidSetting).
     pub(crate) fn check(&self) -> Result<()> {
         let is_right = !self.is_wrong.load(Ordering::Relaxed);
-        check("log_marginal of the leaf model", is_right, "finite", &"what is infinite or not a number")
+        check("log_marginal of the leaf model", is_right, "finite", &"an infinite number or NaN")
     }
 }
 
@@ -107,7 +110,7 @@ impl<M: LeafModel> bayes::leaf::model::ConjugateLeaf for RowStats<'_, M> {
     }
 }
 
-/// Both sides of a moving cut.
+/// Statistics on both sides of a moving cut.
 #[derive(Debug)]
 pub(crate) struct BothSides<'a, M: LeafModel> {
     rows: &'a RowStats<'a, M>,
@@ -125,7 +128,7 @@ impl<M: LeafModel> bayes::leaf::model::MovingCut for BothSides<'_, M> {
     }
 }
 
-/// The same for growing, pruning and shifting, with the statistics of nodes.
+/// The leaf statistics that grow, prune and shift need, by node.
 #[derive(Debug)]
 pub(crate) struct NodeStats<'a, M: LeafModel> {
     pub(crate) rows: &'a RowStats<'a, M>,
@@ -191,7 +194,7 @@ impl<M: LeafModel> LeafStatistics for NodeStats<'_, M> {
             left[from as usize] = left[from as usize] + own;
             came[to as usize] = came[to as usize] + own;
         }
-        // Differences are taken of a leaf and a part of it, once.
+        // Statistics of the other rows are differences of a leaf and a part of it, computed once.
         self.by_node.iter().zip(left).zip(came).map(|((&sum, left), came)| sum - left + came).collect()
     }
 

@@ -1,8 +1,9 @@
-//! Several classes: a sum of trees for each on the scale of logarithms (Murray 2021).
+//! Several classes: a log-linear sum of trees for each class (Murray 2021).
 //!
-//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. With `phi ~ Exponential(rate S)` drawn for every row,
-//! likelihood and density of `phi` are `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`: given `phi` the sums of the
-//! classes are independent, and each is that of counts `[y = c]` of which `phi exp(f_c)` are expected.
+//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. Each row has a latent variable
+//! `phi ~ Exponential(rate S)`. The likelihood times the density of `phi` is
+//! `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`. Given `phi`, the sums of the classes are therefore
+//! independent, and each has the likelihood of counts `[y = c]` with means `phi exp(f_c)`.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::kernels::context::Odds;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 
-/// The targets of one class's sum of trees.
+/// The targets of the sum of trees of one class.
 #[derive(Debug, Clone)]
 pub(crate) struct OneClass {
     pub(crate) prior: LogGamma,
@@ -45,16 +46,16 @@ impl LeafModel for OneClass {
         self.prior.draw(stats, stream)
     }
 
-    /// Never called: the likelihood is that of all classes together.
+    /// Not used: the likelihood is that of all classes together.
     fn log_likelihood(&self, _: &[f64]) -> f64 {
         0.0
     }
 }
 
-/// The sums of all classes.
+/// The sums of trees of all classes.
 #[derive(Debug)]
 pub(crate) struct Multinomial<'a> {
-    /// The sums and their models, by class.
+    /// The sums and their leaf models, by class.
     pub(crate) forests: Vec<GeneralForest<'a, OneClass>>,
     pub(crate) classes: Vec<OneClass>,
 }
@@ -121,7 +122,7 @@ impl ChainState for Multinomial<'_> {
         for (forest, numbers) in self.forests.iter_mut().zip(numbers.chunks_exact(self.classes[0].n_rows())) {
             forest.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
             forest.sums.copy_from_slice(numbers);
-            // Counts are reported in total, which the first sum carries.
+            // The first sum holds the step counts of all sums.
             forest.acceptance = StepCounts::default();
         }
         self.forests[0].acceptance = acceptance;

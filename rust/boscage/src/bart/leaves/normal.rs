@@ -9,10 +9,9 @@ use crate::bart::state::row_passes::total;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
-/// `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)`: with `n` residuals of sum `s`, and
-/// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is
-/// `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v) exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior
-/// `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
+/// Leaves with `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5). For `n` residuals with sum `s`, and
+/// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v)
+/// exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior is `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct LeafPosterior {
     pub(crate) noise: f64,
@@ -20,31 +19,32 @@ pub(crate) struct LeafPosterior {
 }
 
 impl LeafPosterior {
-    /// From `sigma` and `sigma_mu`.
+    /// The posterior for given `sigma` and `sigma_mu`.
     pub(crate) fn new(sigma: f64, sigma_mu: f64) -> Self {
         Self { noise: sigma * sigma, spread: sigma_mu * sigma_mu }
     }
 
-    /// Logarithm of the marginal likelihood but for its first product, which is the same for all trees.
+    /// Logarithm of the marginal likelihood (eq. 4.9) without its first product, which is the same for all trees.
     pub(crate) fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
         let (constant, factor) = self.terms(n);
         constant + factor * sum * sum
     }
 
-    /// The log likelihood where the sum is zero, and the factor of the squared sum.
+    /// The log likelihood for sum zero, and the coefficient of the squared sum.
     fn terms(&self, n: u32) -> (f64, f64) {
         let v = self.noise + f64::from(n) * self.spread;
         (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
     }
 
-    /// A draw of `mu`.
+    /// Draws `mu`.
     pub(crate) fn draw(&self, n: u32, sum: f64, stream: &mut Stream) -> f64 {
         let v = self.noise + f64::from(n) * self.spread;
         self.spread * sum / v + (self.noise * self.spread / v).sqrt() * normal(stream)
     }
 }
 
-/// Marginal likelihoods of leaves, with a table by number of rows, since a sweep needs the same numbers again and again.
+/// Marginal likelihoods of leaves, with a table by number of rows, since a sweep needs the same terms
+/// repeatedly.
 #[derive(Debug, Default)]
 pub(crate) struct LeafLikelihoods {
     posterior: LeafPosterior,
@@ -53,14 +53,14 @@ pub(crate) struct LeafLikelihoods {
 }
 
 impl LeafLikelihoods {
-    /// Empties the table, for leaves of at most so many rows.
+    /// Clears the table, and makes room for leaves with up to this many rows.
     pub(crate) fn reset(&mut self, posterior: LeafPosterior, n_rows: usize) {
         self.posterior = posterior;
         self.terms.clear();
         self.terms.resize(n_rows + 1, Cell::new((f64::NAN, f64::NAN)));
     }
 
-    /// The bits of [`LeafPosterior::log_likelihood`].
+    /// Equal to [`LeafPosterior::log_likelihood`], bit for bit.
     pub(crate) fn log(&self, n: u32, sum: f64) -> f64 {
         let known = &self.terms[n as usize];
         if known.get().0.is_nan() {
@@ -71,7 +71,7 @@ impl LeafLikelihoods {
     }
 }
 
-/// The same as a leaf model of Bayesian trees, for given residuals.
+/// The same model as a leaf model of Bayesian trees, for given residuals.
 #[derive(Debug)]
 pub(crate) struct ResidualLeaf<'a> {
     pub(crate) posterior: LeafPosterior,
@@ -101,7 +101,7 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
         stats.sum += self.residuals[row as usize];
     }
 
-    /// Added up in lanes, so that additions do not wait for each other.
+    /// Summed in several lanes, so that additions do not depend on each other.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
         let mut rows = rows.into_iter();
         let (mut n, mut lanes) = (0, [0.0; LANES]);
@@ -128,7 +128,7 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
     }
 }
 
-/// Both sides of a cut.
+/// Statistics on both sides of a moving cut.
 #[derive(Debug)]
 pub(crate) struct SumSweep<'a> {
     model: &'a ResidualLeaf<'a>,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use std::f64::consts::TAU;
 
-    /// The integral of eq. 4.9 on a grid, over the product that is left out.
+    /// Compares the closed form with the integral of eq. 4.9 on a grid, without the omitted product.
     #[test]
     fn likelihood_and_posterior_are_integrals_over_mu() {
         let residuals = [0.3, -0.2, 1.1];
@@ -173,7 +173,7 @@ mod tests {
         assert!((leaf.log_likelihood(3, sum) - total.ln()).abs() < 1e-9);
         let mut likelihoods = LeafLikelihoods::default();
         likelihoods.reset(leaf, 3);
-        // When it is first asked for, and when it is known.
+        // Once computed, and once read from the table.
         for _ in 0..2 {
             assert_eq!(likelihoods.log(3, sum), leaf.log_likelihood(3, sum));
         }

@@ -1,5 +1,5 @@
-//! Sums of trees on the scale of logarithms (Murray 2021): a leaf multiplies a rate by its factor, whose prior is a
-//! gamma distribution, conjugate to counts.
+//! Log-linear sums of trees for counts (Murray 2021): a leaf multiplies the rate by a factor, which has a
+//! conjugate gamma prior.
 
 use std::ops::{Add, Sub};
 
@@ -10,22 +10,23 @@ use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
-/// `exp(mu) ~ Gamma(shape, rate)` for a leaf's value `mu`, of mean zero and given standard deviation.
+/// `exp(mu) ~ Gamma(shape, rate)`, such that the leaf's value `mu` has mean zero and a given standard
+/// deviation.
 ///
-/// With `y` events where `w` were expected but for the leaf, the likelihood is `exp(mu y - w exp(mu))`: the marginal
-/// likelihood is `rate^shape / Gamma(shape) Gamma(shape + y) / (rate + w)^(shape + y)`, and the posterior
-/// `Gamma(shape + y, rate + w)`.
+/// For `y` events, of which `w` are expected if `mu = 0`, the likelihood is `exp(mu y - w exp(mu))`. The
+/// marginal likelihood is `rate^shape / Gamma(shape) Gamma(shape + y) / (rate + w)^(shape + y)`, and the
+/// posterior is `Gamma(shape + y, rate + w)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LogGamma {
     shape: f64,
     log_rate: f64,
-    /// Zero if it underflows.
+    /// The rate; zero if it underflows.
     rate: f64,
     /// `shape log rate - log Gamma(shape)`.
     log_constant: f64,
 }
 
-/// Numbers of events: counted, and expected of a leaf with value zero.
+/// Number of events: counted, and expected in a leaf with value zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Events {
     /// Events counted.
@@ -46,14 +47,14 @@ impl Sub for Events {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        // Rounding may leave a small remainder where no row is left.
+        // If no row is left, rounding may leave a small remainder.
         let rest = |all: f64, part: f64| (all - part).max(0.0);
         Self { count: rest(self.count, other.count), expected: rest(self.expected, other.expected) }
     }
 }
 
 impl LogGamma {
-    /// `log G` of `G ~ Gamma(a, b)` has mean `psi(a) - log b` and variance `psi'(a)`.
+    /// The logarithm of `G ~ Gamma(a, b)` has mean `psi(a) - log b` and variance `psi'(a)`.
     pub(crate) fn new(spread: f64) -> Self {
         let (mut low, mut high) = (-700.0, 700.0);
         for _ in 0..200 {
@@ -94,7 +95,7 @@ pub(crate) fn finite_exp(x: f64) -> f64 {
     libm::exp(x.min(600.0))
 }
 
-/// Counts `y ~ Poisson(exposure exp(f(x)))` of a sum of trees `f`, as a [`LeafModel`].
+/// Counts `y ~ Poisson(exposure exp(f(x)))` with a sum of trees `f`, as a [`LeafModel`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoissonLeaves {
     counts: Vec<f64>,
@@ -103,12 +104,12 @@ pub struct PoissonLeaves {
 }
 
 impl PoissonLeaves {
-    /// Counts with their exposures (time, area, or a rate that is expected); `f` has a priori mean zero and
-    /// standard deviation `2 / k`.
+    /// Counts and their exposures (time, area, or an expected rate). `f` has prior mean zero and standard
+    /// deviation `2 / k`.
     ///
     /// # Errors
-    /// Counts that are not whole numbers from 0 to 1e15, exposures that are not positive and finite, lengths that
-    /// differ; settings that are not as they should be.
+    /// Counts that are not whole numbers from 0 to 1e15; exposures that are not positive and finite; lengths
+    /// that differ; invalid settings.
     pub fn new(counts: &[f64], exposure: &[f64], settings: &BartSettings) -> Result<Self> {
         settings.check()?;
         if counts.len() != exposure.len() {
@@ -120,9 +121,9 @@ impl PoissonLeaves {
             });
         }
         let is_count = |y: &f64| (0.0..=1e15).contains(y) && y.fract() == 0.0;
-        check("y", counts.iter().all(is_count), "whole numbers from 0 to 1e15", &"others")?;
+        check("y", counts.iter().all(is_count), "whole numbers from 0 to 1e15", &"other values")?;
         let is_positive = |e: &f64| *e > 0.0 && e.is_finite();
-        check("exposure", exposure.iter().all(is_positive), "positive and finite", &"others")?;
+        check("exposure", exposure.iter().all(is_positive), "positive and finite", &"other values")?;
         let spread = 2.0 / (settings.k * (settings.n_trees as f64).sqrt());
         Ok(Self {
             counts: counts.to_vec(),
@@ -157,7 +158,8 @@ impl LeafModel for PoissonLeaves {
     }
 }
 
-/// `psi(x) = d log Gamma(x) / dx`: upwards by `psi(x) = psi(x + 1) - 1 / x`, then its asymptotic series.
+/// `psi(x) = d log Gamma(x) / dx`: `x` is increased by `psi(x) = psi(x + 1) - 1 / x`, and then the asymptotic
+/// series is used.
 fn digamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < 10.0 {
@@ -195,12 +197,12 @@ mod tests {
         assert!((trigamma(0.5) - pi2 / 2.0).abs() < 1e-12);
     }
 
-    /// A wide prior has a rate too small for a number: what follows from it is as from its logarithm.
+    /// Under a wide prior the rate underflows; results must follow from its logarithm.
     #[test]
     fn wide_priors_have_a_rate() {
         let wide = LogGamma::new(2000.0);
         assert!(wide.rate == 0.0 && wide.log_rate < -1000.0);
-        // One event where e^-900 are expected: l = rate^a Gamma(a + 1) / (Gamma(a) (rate + w)^(a + 1)).
+        // One event where `e^-900` are expected: `l = rate^a Gamma(a + 1) / (Gamma(a) (rate + w)^(a + 1))`.
         let events = Events { count: 1.0, expected: 1e-300 };
         let log_expected = libm::log(1e-300);
         let log_marginal =
@@ -216,7 +218,7 @@ mod tests {
         assert!(mean.abs() < 5.0 / f64::from(n).sqrt() && (square - 1.0).abs() < 0.05, "{mean} {square}");
     }
 
-    /// Integrals over the leaf's value on a grid.
+    /// Compares closed forms with integrals over the leaf's value on a grid.
     #[test]
     fn likelihood_prior_and_posterior_are_integrals() {
         let prior = LogGamma::new(0.6);

@@ -1,10 +1,10 @@
-//! Statistics of leaves, as growing, pruning and shifting need them.
+//! Statistics of leaves, for the kernels grow, prune and shift.
 
 use crate::bart::leaves::normal::LeafLikelihoods;
 use crate::bart::state::row_passes::{among, join_labels, only_if, part};
 use crate::bart::state::tree::{NodeLabel, Transfer, TreeState};
 
-/// Statistics of a tree's leaves, by node, given the other trees.
+/// Statistics of the leaves of one tree, by node, given the other trees.
 pub(crate) trait LeafStatistics {
     /// Statistics of a set of rows.
     type Sum: Copy;
@@ -12,19 +12,20 @@ pub(crate) trait LeafStatistics {
     /// The statistics of a leaf.
     fn sum(&self, id: NodeLabel) -> Self::Sum;
 
-    /// The statistics of two leaves together.
+    /// The statistics of two leaves combined.
     fn join(a: Self::Sum, b: Self::Sum) -> Self::Sum;
 
-    /// Logarithm of the marginal likelihood of `n` rows (eq. 4.9), up to a constant that is the same for all trees.
+    /// Logarithm of the marginal likelihood of `n` rows (eq. 4.9), up to a constant that all trees share.
     fn log_likelihood(&self, n: u32, sum: Self::Sum) -> f64;
 
-    /// The number of a leaf's rows that are not above a rank, and the statistics of these and of the other rows.
+    /// The number of a leaf's rows whose rank is not above `rank`, and the statistics of these and of the
+    /// leaf's other rows.
     fn part(&self, tree: &TreeState, id: NodeLabel, ranks: &[u32], rank: u32) -> (u32, [Self::Sum; 2]);
 
     /// The number of `rows` that are in a leaf, and the statistics of these and of the leaf's other rows.
     fn among(&self, labels: &[NodeLabel], id: NodeLabel, rows: &[u32]) -> (u32, [Self::Sum; 2]);
 
-    /// Moves those of `rows` that are in one leaf to another; `from` and `to` have the new statistics of both.
+    /// Moves those of `rows` that are in leaf `from` to leaf `to`. The new statistics of both are given.
     fn moved(
         &mut self,
         labels: &mut [NodeLabel],
@@ -33,20 +34,21 @@ pub(crate) trait LeafStatistics {
         to: (NodeLabel, Self::Sum),
     );
 
-    /// The statistics of all nodes after rows have moved to other leaves.
+    /// The statistics of all nodes after some rows have moved to other leaves.
     fn after(&self, transfers: &[Transfer]) -> Vec<Self::Sum>;
 
-    /// Takes over new statistics of all nodes; rows have moved to other leaves, as their labels say.
+    /// Sets the statistics of all nodes, after the labels of rows have changed.
     fn rerouted(&mut self, transfers: &[Transfer], sums: Vec<Self::Sum>);
 
-    /// Takes over the statistics of two new leaves, after the labels of a split leaf have changed.
+    /// Sets the statistics of two new leaves, after the labels of their rows have changed.
     fn grown(&mut self, n_nodes: usize, id: NodeLabel, children: [(NodeLabel, Self::Sum); 2]);
 
-    /// Joins two leaves in their parent, whose label their rows take.
+    /// Combines two leaves in their parent, which becomes the label of their rows.
     fn pruned(&mut self, labels: &mut [NodeLabel], children: [NodeLabel; 2], parent: (NodeLabel, Self::Sum));
 }
 
-/// Normal leaves: sums of partial residuals (eq. 4.7), and by node the values that are still in the residuals.
+/// Normal leaves: sums of partial residuals (eq. 4.7), and by node the value that is still subtracted from
+/// the residuals.
 pub(crate) struct NormalLeaves<'a> {
     pub(crate) likelihoods: &'a LeafLikelihoods,
     pub(crate) residuals: &'a mut [f64],

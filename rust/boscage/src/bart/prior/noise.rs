@@ -1,4 +1,5 @@
-//! The prior of a variance and its conjugate update. For the noise the prior follows from an over-estimate (section 4.2.4).
+//! The prior of a variance and its conjugate update. For the noise, the prior is derived from an
+//! over-estimate (section 4.2.4).
 
 use std::f64::consts::PI;
 
@@ -22,15 +23,15 @@ impl VariancePrior {
         Self { nu, lambda: scale / nu }
     }
 
-    /// A draw of `sigma` given the squares of `n` residuals (Algorithm 4.1, line 4).
+    /// Draws `sigma` given the sum of squares of `n` residuals (Algorithm 4.1, line 4).
     pub(crate) fn draw(&self, n: usize, squares: f64, stream: &mut Stream) -> f64 {
         let scale = self.nu * self.lambda + squares;
         (scale / chi_square(self.nu + n as f64, stream)).sqrt()
     }
 }
 
-/// The standard deviation about a least squares fit; about the mean if there are too few rows, or so many features that
-/// the fit would take longer than sampling (section 4.2.4).
+/// The residual standard deviation of a least squares fit. The standard deviation about the mean, if there
+/// are too few rows, or so many features that the fit would take longer than sampling (section 4.2.4).
 pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
     const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());
@@ -44,7 +45,7 @@ pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
     (squares / n.saturating_sub(rank).max(1) as f64).sqrt()
 }
 
-/// A column scaled to a greatest magnitude of one.
+/// A column scaled so that its largest magnitude is one.
 fn scaled(mut column: Vec<f64>) -> Vec<f64> {
     let largest = column.iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
     for x in &mut column {
@@ -53,14 +54,15 @@ fn scaled(mut column: Vec<f64>) -> Vec<f64> {
     column
 }
 
-/// Subtracts from `rest` its projection on the columns (modified Gram-Schmidt); the number of independent columns.
+/// Subtracts from `rest` its projection on the columns (modified Gram-Schmidt). Returns the number of
+/// independent columns.
 fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
     let mut rank = 0;
     for k in 0..basis.len() {
         let (done, todo) = basis.split_at_mut(k + 1);
         let own = &mut done[k];
         let norm = own.iter().map(|x| x * x).sum::<f64>().sqrt();
-        // Of a dependent column only rounding is left.
+        // A dependent column leaves only rounding errors.
         if norm < 1e-10 * (own.len() as f64).sqrt() {
             continue;
         }
@@ -76,7 +78,7 @@ fn project_out(basis: &mut [Vec<f64>], rest: &mut [f64]) -> usize {
     rank
 }
 
-/// Logarithm of the density of `N(0, sigma^2)` of `n` residuals.
+/// Logarithm of the density of `n` residuals under `N(0, sigma^2)`, given their sum of squares.
 pub(crate) fn log_likelihood(n: usize, squares: f64, sigma: f64) -> f64 {
     let variance = sigma * sigma;
     -0.5 * (n as f64 * libm::log(2.0 * PI * variance) + squares / variance)
@@ -99,7 +101,7 @@ mod tests {
     fn least_squares_leaves_the_noise() {
         let mut stream = Stream::new(2, 0);
         let n = 2000;
-        // The third column is the sum of the others.
+        // The third feature is the sum of the others.
         let x: Vec<f64> = (0..n)
             .flat_map(|_| {
                 let (a, b) = (stream.unit(), stream.unit());

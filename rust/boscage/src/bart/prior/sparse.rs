@@ -1,11 +1,13 @@
-//! Split probabilities of features that are learnt (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)`, and a
-//! prior of `alpha`.
+//! A prior of the split probabilities of features (Linero 2018): `s ~ Dirichlet(alpha / p, ..., alpha / p)`
+//! for `p` features, and a prior of `alpha`.
 //!
-//! A node is split along one of the features `V` that vary among its rows, feature `d` with probability
-//! `s_d / sum_V s`. What `s` multiplies does not matter to this: `s = g / sum g` with `g_d ~ Gamma(alpha / p, 1)`. For
-//! each inner node draw `t ~ Exponential(rate sum_V g)`; then `1 / sum_V g` is the integral of `exp(-t sum_V g)`, and
-//! given all `t` the `g` are independent again: `g_d ~ Gamma(alpha / p + cuts along d, 1 + sum of t of nodes with d
-//! in V)`. (Where all of `V` is always everything, this is the Dirichlet update of Linero.)
+//! A node is split along feature `d` of the features `V` that vary among its rows with probability
+//! `s_d / sum_V s`. Write `s = g / sum g` with independent `g_d ~ Gamma(alpha / p, 1)`; the common scale of
+//! `g` cancels. The sampler draws an auxiliary variable `t ~ Exponential(rate sum_V g)` for each inner node.
+//! Since `1 / sum_V g` is the integral of `exp(-t sum_V g)` over `t`, the `g_d` are independent given all
+//! `t`: `g_d ~ Gamma(alpha / p + n_d, 1 + t_d)`, where `n_d` is the number of cuts along `d`, and `t_d` is
+//! the sum of `t` over the nodes with `d` in `V`. If all features vary in every node, this is Linero's
+//! Dirichlet update.
 
 use crate::bart::settings::Sparsity;
 use crate::bart::state::tree::TreeState;
@@ -19,7 +21,7 @@ use crate::random::keyed::Stream;
 /// The state of the prior of split probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SplitWeights {
-    /// Grid of concentrations; empty if the concentration is given.
+    /// Grid of concentrations; empty if the concentration is fixed.
     grid: Vec<(f64, f64)>,
     pub(crate) alpha: f64,
     /// `log s`.
@@ -27,14 +29,14 @@ pub(crate) struct SplitWeights {
 }
 
 impl SplitWeights {
-    /// Equal probabilities, with which chains start.
+    /// Equal probabilities, the starting state of chains.
     pub(crate) fn new(sparsity: Sparsity, n_features: usize) -> Self {
         let alpha = sparsity.alpha.unwrap_or(1.0);
         let grid = if sparsity.alpha.is_none() { concentrations(n_features as f64) } else { Vec::new() };
         Self { grid, alpha, log_s: vec![-libm::log(n_features as f64); n_features] }
     }
 
-    /// Draws split probabilities given trees, and then their concentration.
+    /// Draws the split probabilities given the trees, and then their concentration.
     pub(crate) fn draw<'t>(
         &mut self,
         trees: impl Iterator<Item = &'t TreeState>,
@@ -42,11 +44,12 @@ impl SplitWeights {
         stream: &mut Stream,
     ) {
         let p = self.log_s.len();
-        // The scale of g is independent of s a priori, and trees say nothing of it: it can be drawn anew.
+        // The sum of `g` is independent of `s` under the prior, and trees do not depend on it, so it is
+        // redrawn from its prior.
         let log_scale = stream.log_gamma(self.alpha);
         let weights: Vec<f64> = self.log_s.iter().map(|&log_s| libm::exp(log_s)).collect();
         let mut cuts = vec![0.0; p];
-        // Sums of t: of nodes all of whose features vary, and of others.
+        // Sums of `t` over nodes in which all features vary, and over the other nodes.
         let (mut common, mut rates) = (RateSums::new(1), RateSums::new(p));
         let mut varies = vec![1.0; p];
         for tree in trees {
@@ -76,9 +79,10 @@ impl SplitWeights {
         }
     }
 
-    /// Logarithm of the sum of `s`, or `weights`, of features that vary: what varies may have hardly any probability.
+    /// Logarithm of the sum of `s` over the features that vary; `weights` is `s`. It falls back to logarithms
+    /// if the sum nearly underflows.
     fn log_sum(&self, weights: &[f64], varies: &[f64]) -> f64 {
-        /// Weights that underflowed to zero are below 1e-307; beside a sum above this they do not count, however many.
+        /// Weights that underflowed to zero are below 1e-307, and are negligible in a sum above this.
         const SURE: f64 = 1e-280;
         let sum: f64 = weights.iter().zip(varies).map(|(weight, varies)| weight * varies).sum();
         if sum > SURE {
@@ -89,11 +93,11 @@ impl SplitWeights {
     }
 }
 
-/// Sums of `t` by feature. Where the features that vary have hardly any probability, `t` may overflow: such ones are
-/// summed by their logarithms.
+/// Sums of `t` by feature. If the features that vary have very small probabilities `t` may overflow; such
+/// terms are summed by their logarithms.
 struct RateSums {
     sums: Vec<f64>,
-    /// Empty as long as all fit into `sums`.
+    /// Empty until a term does not fit into `sums`.
     log_sums: Vec<f64>,
 }
 
@@ -102,9 +106,10 @@ impl RateSums {
         Self { sums: vec![0.0; n], log_sums: Vec::new() }
     }
 
-    /// Adds `t`, given by its logarithm, where features vary (1, or else 0).
+    /// Adds `t`, given by its logarithm, to the sums of the features that vary (for which `varies` is 1, else
+    /// 0).
     fn add(&mut self, log_t: f64, varies: &[f64]) {
-        /// The exponential of this, however often it is added up, is finite.
+        /// Any number of terms below the exponential of this has a finite sum.
         const LARGEST: f64 = 600.0;
         if log_t < LARGEST {
             let t = libm::exp(log_t);
@@ -117,20 +122,21 @@ impl RateSums {
         }
     }
 
-    /// A sum in two parts, of which the second is given by its logarithm.
+    /// The sum of a feature: terms added directly, and the logarithm of the sum of the others.
     fn at(&self, d: usize) -> (f64, f64) {
         (self.sums[d], self.log_sums.get(d).copied().unwrap_or(f64::NEG_INFINITY))
     }
 
-    /// Logarithm of one and two such sums.
+    /// Logarithm of one plus two such sums.
     fn log_one_more([a, b]: [(f64, f64); 2]) -> f64 {
         let log = libm::log(1.0 + a.0 + b.0);
         if a.1.max(b.1) == f64::NEG_INFINITY { log } else { log_sum_exp(&[log, a.1, b.1]) }
     }
 }
 
-/// Concentrations `alpha` of `p` features where `alpha / (alpha + p)` is on a grid of equal steps, with all of the
-/// logarithm of their density given `log s` that does not depend on it: `alpha / (alpha + p) ~ Beta(1/2, 1)`.
+/// A grid of concentrations, on which `alpha / (alpha + p)` has equal steps. The second number is the part of
+/// the log density of `alpha` that does not depend on `log s`, with prior
+/// `alpha / (alpha + p) ~ Beta(1/2, 1)`.
 fn concentrations(p: f64) -> Vec<(f64, f64)> {
     const POINTS: u32 = 1000;
     let point = |i: u32| {
@@ -141,7 +147,7 @@ fn concentrations(p: f64) -> Vec<(f64, f64)> {
     (1..POINTS).map(point).collect()
 }
 
-/// A draw of the concentration given `log s`.
+/// Draws the concentration given `log s`.
 fn draw_alpha(grid: &[(f64, f64)], log_s: &[f64], stream: &mut Stream) -> f64 {
     let mean = log_s.iter().sum::<f64>() / log_s.len() as f64;
     let logs: Vec<f64> = grid.iter().map(|(alpha, constant)| constant + alpha * mean).collect();
@@ -156,7 +162,7 @@ mod tests {
         assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} and {b}");
     }
 
-    /// As sums of logarithms say, in the range of numbers and beyond.
+    /// Sums agree with sums of logarithms, within the range of floating-point numbers and beyond.
     #[test]
     fn sums_of_times_may_be_beyond_numbers() {
         for times in [&[-800.0, 2.0, -3.0][..], &[599.0, 601.0, 600.5], &[5.0, 1e4, -1e5, 650.0], &[1e250]] {

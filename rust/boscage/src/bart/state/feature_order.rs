@@ -1,5 +1,5 @@
-//! Features in random order, by weight: a node is cut along the first that varies among its rows, which is a draw by weight
-//! among those that vary.
+//! Features in random order, drawn by weight. A node is split along the first feature that varies among its
+//! rows, which is a draw by weight from the features that vary.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -10,13 +10,13 @@ use crate::math::order::to_ordered;
 use crate::random::distributions::log_exponential_of;
 use crate::random::keyed::{Ahead, Stream};
 
-/// Weights of features that are not all alike.
+/// Unequal weights of features.
 #[derive(Debug)]
 pub(crate) struct Weights<'a> {
     logs: &'a [f64],
-    /// Shares of features up to each.
+    /// Cumulative shares of features.
     sums: Vec<f64>,
-    /// Features, the heaviest first.
+    /// Features by descending weight.
     descending: OnceCell<Vec<u32>>,
 }
 
@@ -44,10 +44,10 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Features drawn by weight without replacement, only as far as they are asked for.
+/// Draws features by weight without replacement, only as many as are used.
 pub(crate) enum FeatureOrder<'a> {
     Uniform(ShuffledRange),
-    /// Only the first is drawn so far.
+    /// Only the first feature has been drawn.
     Weighted {
         weights: &'a Weights<'a>,
         first: Option<u32>,
@@ -56,7 +56,7 @@ pub(crate) enum FeatureOrder<'a> {
 }
 
 impl<'a> FeatureOrder<'a> {
-    /// All features, by weight if these are not all alike.
+    /// All features in random order, by weight unless the weights are equal.
     pub(crate) fn new(n_features: usize, weights: Option<&'a Weights<'a>>) -> Self {
         match weights {
             None => Self::Uniform(ShuffledRange::new(n_features)),
@@ -80,17 +80,17 @@ impl<'a> FeatureOrder<'a> {
     }
 }
 
-/// All features but the first, by weight without replacement: of exponential times whose rates are weights the shortest
-/// is of such a feature, and so is the next of the others. Times of features of so little weight that others come
-/// before are not looked at.
+/// Draws all features but the first by weight, without replacement. Each feature has an exponential time
+/// whose rate is its weight; in order of these times, features are draws by weight without replacement. Times
+/// of features with small weights are drawn only when they might come next.
 pub(crate) struct Rest<'a> {
     logs: &'a [f64],
     first: u32,
-    /// Features whose time is not drawn yet.
+    /// Features whose time has not been drawn yet, by descending weight.
     waiting: std::slice::Iter<'a, u32>,
-    /// A number for each feature.
+    /// The random number of each feature.
     numbers: Ahead,
-    /// Logarithms of times, in the order of which these integers are.
+    /// Logarithms of the drawn times, as integers of the same order.
     times: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
@@ -107,7 +107,8 @@ impl<'a> Rest<'a> {
     }
 
     fn next(&mut self) -> Option<u32> {
-        /// Of the logarithm of an exponential variable, which is made of a multiple of 2^-53 (of zero once in 2^53 draws).
+        /// Lower bound of the logarithm of an exponential draw, which is computed from a multiple of 2^-53. A
+        /// draw is zero once in 2^53 draws.
         const LEAST: f64 = -37.0;
         while let Some(&d) = self.waiting.as_slice().first() {
             let log_weight = self.logs[d as usize];
@@ -124,11 +125,11 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// The numbers below `n` in random order, drawn only as far as they are asked for.
+/// The numbers below `n` in random order, drawn only as far as needed.
 pub(crate) struct ShuffledRange {
     n: usize,
     drawn: usize,
-    /// Numbers that stand elsewhere than at their own place.
+    /// Numbers that are not at their own index.
     moved: Vec<(usize, usize)>,
 }
 
@@ -155,7 +156,8 @@ mod tests {
     use super::*;
     use crate::random::distributions::log_exponential;
 
-    /// All of an order, whose stream goes on as if a time had been drawn for each feature but the first.
+    /// Compares with a complete order by times; the stream must advance as if a time had been drawn for each
+    /// feature but the first.
     #[test]
     fn an_order_is_that_of_all_times() {
         for scale in [0.0, 1.0, 30.0, 1000.0, 1e200] {

@@ -1,9 +1,12 @@
-//! A tree of the sum as a chain holds it, and the passes over its rows.
+//! The state of one tree of the sum in a chain, and the passes over its rows.
 //!
-//! A `tree` knows the leaf of every row, as a number of 16 bits, and no rows by node: what a sweep needs are sums over
-//! leaves, which `row_passes` gathers in the order of rows (`row_passes_simd` several rows at once where leaves are few).
-//! `varying` finds the features that do not vary in a node, `feature_order` draws features by weight until one varies, and
-//! `subtree` hands trees and their subtrees to the samplers of chapter 3.
+//! A `tree` stores the number of its leaf for every row, in 16 bits, instead of lists of rows by node. A
+//! sweep needs sums over leaves, which one pass over the rows in order computes: `row_passes`, or
+//! `row_passes_simd` for several rows at once in trees with few leaves. Reading rows in order is faster than
+//! reading them by node, and changing a tree only relabels rows.
+//!
+//! `varying` finds the features that do not vary in a node. `feature_order` draws features by weight until
+//! one varies. `subtree` converts trees and subtrees to the form of the samplers of chapter 3, and back.
 
 pub(crate) mod feature_order;
 pub(crate) mod row_passes;

@@ -1,4 +1,5 @@
-//! Passes over rows, where a sweep spends its time: each reads the leaf and the residual of every row once, in order.
+//! Passes over rows, in which a sweep spends most of its time. Each reads the leaf and the residual of every
+//! row once, in order.
 
 use crate::data::goes_right;
 use pulp::Arch;
@@ -31,7 +32,7 @@ impl Sums {
         self.by_node.extend(self.lanes.iter().map(total));
     }
 
-    /// Residuals by leaf.
+    /// Sums residuals by leaf.
     pub(crate) fn gather(&mut self, residuals: &[f64], labels: &[NodeLabel], n_nodes: usize) {
         self.clear(n_nodes);
         let lanes = self.lanes.as_mut_slice();
@@ -48,7 +49,8 @@ impl Sums {
         self.finish();
     }
 
-    /// Adds to each residual the change of its leaf in the tree before, then sums residuals as [`Self::gather`] does.
+    /// Adds the change of the row's leaf in the previous tree to each residual, and then sums residuals as
+    /// [`Self::gather`] does.
     pub(crate) fn carry_and_gather(
         &mut self,
         residuals: &mut [f64],
@@ -78,7 +80,7 @@ impl Sums {
     }
 }
 
-/// Adds to each residual the change of its leaf.
+/// Adds the change of the row's leaf to each residual.
 pub(crate) fn carry(residuals: &mut [f64], labels: &[NodeLabel], changes: &[f64]) {
     for (r, &at) in residuals.iter_mut().zip(labels) {
         *r += changes[at as usize];
@@ -106,7 +108,7 @@ pub(crate) fn extent(ranks: &[u32], labels: &[NodeLabel], leaf: NodeLabel) -> (u
     })
 }
 
-/// Number of rows and sum of residuals of a leaf's rows that are not above a rank.
+/// Number, and sum of residuals, of a leaf's rows whose rank is not above `rank`.
 pub(crate) fn part(
     residuals: &[f64],
     ranks: &[u32],
@@ -132,7 +134,7 @@ pub(crate) fn part(
     (counts.iter().sum::<u64>() as u32, total(&sums))
 }
 
-/// Number and sum of residuals of those of some rows that are in a leaf.
+/// Number, and sum of residuals, of those of some rows that are in a leaf.
 pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[NodeLabel], leaf: NodeLabel) -> (u32, f64) {
     let (mut sums, mut count) = ([0.0; LANES], 0);
     let (chunks, rest) = rows.as_chunks::<LANES>();
@@ -150,12 +152,12 @@ pub(crate) fn among(residuals: &[f64], rows: &[u32], labels: &[NodeLabel], leaf:
     (count as u32, total(&sums))
 }
 
-/// A number if `one` is 1, zero if it is 0, without a branch, which would be unpredictable.
+/// The number if `one` is 1, and zero if it is 0. Written without a branch, which would be unpredictable.
 pub(crate) fn only_if(one: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & one.wrapping_neg())
 }
 
-/// Gives the rows of a split leaf the numbers of its children.
+/// Labels the rows of a split leaf with its children.
 pub(crate) fn split_labels(
     labels: &mut [NodeLabel],
     ranks: &[u32],
@@ -171,7 +173,7 @@ pub(crate) fn split_labels(
     });
 }
 
-/// Gives the rows of two leaves the number of their parent, and adds the leaves' values back to the residuals.
+/// Labels the rows of two leaves with their parent, and adds the leaves' values back to the residuals.
 pub(crate) fn join_labels(
     labels: &mut [NodeLabel],
     residuals: &mut [f64],

@@ -1,22 +1,22 @@
-//! The pass over rows for trees of few leaves: four rows at a time are compared with each leaf, instead of looking up the
-//! leaf of each row.
+//! The pass over rows for trees with few leaves: four rows at a time are compared with each leaf, instead of
+//! looking up the leaf of each row.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::bart::state::tree::{NodeLabel, TreeState};
 
-/// Number of partial sums (lanes) of a leaf, so that additions do not wait for each other.
+/// Number of partial sums (lanes) of a leaf, so that additions do not depend on each other.
 pub(crate) const LANES: usize = 4;
 
-/// Greatest number of leaves for which comparing is faster.
+/// Largest number of leaves for which comparison is faster.
 const FEW: usize = 3;
 
-/// A number that no leaf has.
+/// A label that no leaf has.
 const NONE: NodeLabel = NodeLabel::MAX;
 
-/// Adds to each residual the change of its leaf in the tree before, and to `lanes` the sums of residuals by leaf, to the
-/// bits of the plain pass. Returns the number of rows done: all but the last that fill no chunk, or none if trees have more
-/// leaves or the processor has no vectors of four numbers.
+/// Adds the change of the row's leaf in the previous tree to each residual, and sums residuals by leaf into
+/// `lanes`, with the same bits as the plain pass. Returns the number of rows processed: all except an
+/// incomplete last chunk; none if a tree has more leaves, or if the processor has no vectors of four numbers.
 pub(crate) fn carry_and_gather(
     residuals: &mut [f64],
     (before, changes): (&TreeState, &[f64]),
@@ -51,10 +51,10 @@ fn pass<const K: usize>(
 
 struct Pass<'a, const K: usize> {
     residuals: &'a mut [f64],
-    /// Rows' leaves in the tree before, and what these have changed.
+    /// Labels of rows in the previous tree, and the change of each of its leaves.
     before: &'a [NodeLabel],
     changed: [(NodeLabel, f64); K],
-    /// Rows' leaves now, and the leaves that are summed over.
+    /// Labels of rows in the current tree, and the leaves to sum over.
     labels: &'a [NodeLabel],
     leaves: [NodeLabel; K],
 }
@@ -79,7 +79,7 @@ impl<const K: usize> Pass<'_, K> {
         let (labels, _) = labels.as_chunks::<LANES>();
         let mut sums = [[0.0; LANES]; K];
         for ((r, was), at) in residuals.iter_mut().zip(before).zip(labels) {
-            // As wide as what is chosen by them.
+            // Converted to the width of the values that they select.
             let (was, at) = (was.map(u64::from), at.map(u64::from));
             let mut change = [0; LANES];
             for (id, value) in changed {
@@ -111,7 +111,7 @@ mod tests {
     use crate::data::sorted_columns::SortedColumns;
     use crate::random::keyed::Stream;
 
-    /// A tree of so many leaves, whose rows are in any of them.
+    /// A tree with this many leaves, whose rows are in any of them.
     fn tree(n_leaves: usize, table: &SortedColumns, stream: &mut Stream) -> TreeState {
         let mut tree = TreeState::new(table);
         let rule = Rule { cut: RankCut { feature: 0, rank: 0 }, threshold: 0.0 };

@@ -1,5 +1,5 @@
-//! A chain's tree as the samplers of Bayesian trees take it, in preorder, and its subtrees: their rows, cut out of the
-//! tree, and put back.
+//! Conversion of a chain's tree to preorder, the form of the samplers of Bayesian trees, and of its subtrees
+//! with their rows, which can be cut out and put back.
 
 use crate::data::goes_right;
 use std::ops::Range;
@@ -11,13 +11,14 @@ use crate::bayes::target::SubtreeRoot;
 use crate::bayes::tree::{PreorderNode, PreorderTree};
 use crate::data::sorted_columns::SortedColumns;
 
-/// A chain's tree in preorder, for samplers that look at its cuts alone.
+/// A chain's tree in preorder, for samplers that read only its cuts.
 pub(crate) fn without_statistics<L: ConjugateLeaf>(tree: &TreeState, leaf: &L) -> PreorderTree<L::Stats> {
     let none = Arc::new(leaf.empty());
     tree.to_tree(|_| Arc::clone(&none))
 }
 
-/// Whether there are numbers for all nodes of a tree. A reversible kernel that rejects all larger trees stays reversible.
+/// Whether there are enough labels for all nodes of a tree. Rejecting all larger trees keeps a kernel
+/// reversible.
 pub(crate) fn fits<S>(tree: &PreorderTree<S>) -> bool {
     tree.nodes.len() <= MAX_NODES
 }
@@ -27,7 +28,7 @@ pub(crate) fn same_cuts<S>(a: &PreorderTree<S>, b: &PreorderTree<S>) -> bool {
     a.nodes.len() == b.nodes.len() && a.nodes.iter().zip(&b.nodes).all(|(a, b)| a.split == b.split)
 }
 
-/// Where the subtree of a node ends.
+/// The index after the last node of a node's subtree.
 pub(crate) fn end<S>(tree: &PreorderTree<S>, top: usize) -> usize {
     let (mut open, mut at) = (1, top);
     while open > 0 {
@@ -42,7 +43,7 @@ pub(crate) fn root<S>(tree: &PreorderTree<S>, top: usize, table: &SortedColumns)
     let mut root = SubtreeRoot::of_all(table);
     let mut at = 0;
     while at < top {
-        let split = tree.nodes[at].split.expect("the way down leads over inner nodes");
+        let split = tree.nodes[at].split.expect("ancestors are inner nodes");
         let column = table.column(split.feature);
         let rank = column.last_rank_below(split.threshold);
         let right = split.right as usize;
@@ -54,12 +55,12 @@ pub(crate) fn root<S>(tree: &PreorderTree<S>, top: usize, table: &SortedColumns)
     root
 }
 
-/// The subtree of some nodes, alone.
+/// The subtree that consists of some nodes.
 pub(crate) fn cut_out<S>(tree: &PreorderTree<S>, own: &Range<usize>) -> PreorderTree<S> {
     PreorderTree { nodes: moved(&tree.nodes[own.clone()], -(own.start as i64)) }
 }
 
-/// Copies of nodes whose numbers are shifted.
+/// Copies of nodes with shifted indices.
 fn moved<S>(nodes: &[PreorderNode<S>], by: i64) -> Vec<PreorderNode<S>> {
     let moved = nodes.iter().map(|node| {
         let split = node.split.map(|mut split| {
@@ -71,7 +72,7 @@ fn moved<S>(nodes: &[PreorderNode<S>], by: i64) -> Vec<PreorderNode<S>> {
     moved.collect()
 }
 
-/// A tree with another subtree in the place of that of some nodes.
+/// A tree in which some nodes are replaced by another subtree.
 pub(crate) fn graft<S>(tree: &PreorderTree<S>, old: Range<usize>, new: &PreorderTree<S>) -> PreorderTree<S> {
     let by = new.nodes.len() as i64 - old.len() as i64;
     let mut nodes = moved(&tree.nodes[..old.start], 0);

@@ -5,15 +5,15 @@ use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::data::goes_right;
 use crate::data::sorted_columns::SortedColumns;
 
-/// The number of a node; rows carry that of their leaf.
+/// The number of a node, with which rows of a leaf are labelled.
 pub(crate) type NodeLabel = u16;
 
-/// Greatest number of nodes of a tree. The prior is restricted to such trees.
+/// Largest number of nodes of a tree. The prior is truncated to such trees.
 pub(crate) const MAX_NODES: usize = NodeLabel::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NodeKind {
-    /// A number without a node.
+    /// An unused number.
     Free,
     Leaf,
     Inner(Rule, [NodeLabel; 2]),
@@ -26,7 +26,7 @@ pub(crate) struct Node {
     pub(crate) n_rows: u32,
     /// Whether some feature varies among the node's rows.
     pub(crate) splittable: bool,
-    /// A leaf's value.
+    /// The value of a leaf.
     pub(crate) mu: f64,
     pub(crate) kind: NodeKind,
 }
@@ -41,7 +41,7 @@ impl Node {
     }
 }
 
-/// A row that goes from one leaf to another.
+/// A row that moves from one leaf to another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
     pub(crate) row: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Transfer {
     pub(crate) to: NodeLabel,
 }
 
-/// A tree with its rows.
+/// A tree and the leaf of every row.
 #[derive(Debug, Clone)]
 pub(crate) struct TreeState {
     pub(crate) nodes: Vec<Node>,
@@ -61,7 +61,7 @@ pub(crate) struct TreeState {
 impl TreeState {
     pub(crate) const ROOT: NodeLabel = 0;
 
-    /// The root alone, with value zero.
+    /// A tree with only the root, which has value zero.
     pub(crate) fn new(table: &SortedColumns) -> Self {
         let mut state = Self { nodes: Vec::new(), labels: Vec::new(), free: Vec::new() };
         let root = PreorderNode { split: None, stats: std::sync::Arc::new(()) };
@@ -81,19 +81,19 @@ impl TreeState {
         }
     }
 
-    /// Numbers of nodes for which something holds.
+    /// Numbers of the nodes with a property.
     pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = NodeLabel> {
         self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as NodeLabel)
     }
 
-    /// Numbers of leaves.
+    /// The numbers of the leaves.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeLabel> {
         self.select(Node::is_leaf)
     }
 
     /// Number of leaves.
     pub(crate) fn n_leaves(&self) -> usize {
-        // A binary tree has one more than it has splits.
+        // A binary tree has one leaf more than it has inner nodes.
         self.n_nodes().div_ceil(2)
     }
 
@@ -102,7 +102,7 @@ impl TreeState {
         self.nodes.len() - self.free.len()
     }
 
-    /// Whether a node's children are both leaves.
+    /// Whether both children of a node are leaves.
     pub(crate) fn is_prunable(&self, node: &Node) -> bool {
         match node.kind {
             NodeKind::Inner(_, children) => children.iter().all(|&id| self.get(id).is_leaf()),
@@ -110,12 +110,12 @@ impl TreeState {
         }
     }
 
-    /// Whether there are numbers for two children beside `extra` other new nodes.
+    /// Whether there are unused numbers for two children and `extra` other new nodes.
     pub(crate) fn has_room(&self, extra: usize) -> bool {
         self.n_nodes() + extra + 2 <= MAX_NODES
     }
 
-    /// Splits a leaf, and returns the numbers of its children; the caller updates the labels of rows.
+    /// Splits a leaf and returns the numbers of its children. The caller updates the labels of rows.
     pub(crate) fn grow(&mut self, id: NodeLabel, rule: Rule, children: [Node; 2]) -> [NodeLabel; 2] {
         let ids = children.map(|child| match self.free.pop() {
             Some(free) => {
@@ -131,7 +131,8 @@ impl TreeState {
         ids
     }
 
-    /// Turns a node whose children are leaves into a leaf of value zero; the caller updates the labels of rows.
+    /// Turns a node whose children are leaves into a leaf with value zero. The caller updates the labels of
+    /// rows.
     pub(crate) fn prune(&mut self, id: NodeLabel) {
         if let NodeKind::Inner(_, children) = self.get(id).kind {
             for child in children.into_iter().rev() {
@@ -143,7 +144,7 @@ impl TreeState {
         (node.kind, node.mu) = (NodeKind::Leaf, 0.0);
     }
 
-    /// The tree in preorder; `stats` gives the statistics of a node from its value (zero at inner nodes).
+    /// The tree in preorder; `stats` returns the statistics of a node given its value (zero at inner nodes).
     pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> PreorderTree<S> {
         let mut nodes: Vec<PreorderNode<S>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
@@ -166,7 +167,7 @@ impl TreeState {
         PreorderTree { nodes }
     }
 
-    /// Replaces the tree by another, with leaves of value zero, and finds the leaves of all rows.
+    /// Replaces the tree by another, with leaf values zero, and finds the leaf of every row.
     pub(crate) fn replace<S>(&mut self, tree: &PreorderTree<S>, table: &SortedColumns) {
         let root =
             Node { parent: None, depth: 0, n_rows: 0, splittable: false, mu: 0.0, kind: NodeKind::Leaf };
@@ -187,12 +188,12 @@ impl TreeState {
         self.label_rows(table);
     }
 
-    /// The tree without the leaves of rows, to be stored.
+    /// The tree without the labels of rows, as it is stored.
     pub(crate) fn bare(&self) -> Self {
         Self { nodes: self.nodes.clone(), labels: Vec::new(), free: self.free.clone() }
     }
 
-    /// A tree from [`Self::bare`] with the leaves of rows; None if a leaf has no rows.
+    /// Restores the labels of rows to a tree from [`Self::bare`]; None if a leaf has no rows.
     pub(crate) fn with_rows(mut self, table: &SortedColumns) -> Option<Self> {
         for node in &mut self.nodes {
             (node.n_rows, node.splittable) = (0, false);
@@ -207,10 +208,10 @@ impl TreeState {
         all_have_rows.then_some(self)
     }
 
-    /// The tree of a file's nodes, and of the numbers that no node has.
+    /// A tree from the nodes and unused numbers in a file.
     ///
     /// # Errors
-    /// Why these are no tree.
+    /// The reason why these are not a tree.
     pub(crate) fn from_parts(
         kinds: Vec<(NodeKind, f64)>,
         free: Vec<NodeLabel>,
@@ -243,24 +244,24 @@ impl TreeState {
         }
         for &id in &state.free {
             if !state.nodes.get(id as usize).is_some_and(|node| node.kind == NodeKind::Free) {
-                return Err(format!("number {id} in the list of free ones, which no free node has"));
+                return Err(format!("node {id} in the list of free nodes, but not free"));
             }
             if std::mem::replace(&mut seen[id as usize], true) {
-                return Err(format!("number {id} twice in the list of free ones"));
+                return Err(format!("node {id} twice in the list of free nodes"));
             }
         }
         match seen.iter().position(|&seen| !seen) {
-            Some(id) => Err(format!("node {id} neither in the tree nor in the list of free ones")),
+            Some(id) => Err(format!("node {id} neither in the tree nor in the list of free nodes")),
             None => Ok(state),
         }
     }
 
-    /// Numbers without a node; the last is used next.
+    /// Unused numbers; the last one is used next.
     pub(crate) fn free(&self) -> &[NodeLabel] {
         &self.free
     }
 
-    /// The leaf below a node that a row comes to.
+    /// The leaf of a row in the subtree of a node.
     pub(crate) fn leaf_below(&self, mut id: NodeLabel, row: u32, table: &SortedColumns) -> NodeLabel {
         while let NodeKind::Inner(rule, [left, right]) = self.get(id).kind {
             id = if goes_right(table.column(rule.cut.feature).rank(row), rule.cut.rank) {
@@ -293,7 +294,8 @@ impl TreeState {
         }
     }
 
-    /// Checks that the nodes are a tree, and that rows are in the leaves to which it sends them.
+    /// Asserts that the nodes are a tree, and that every row has the label of the leaf to which the cuts send
+    /// it.
     #[cfg(test)]
     pub(crate) fn check(&self, table: &SortedColumns) {
         let mut other = Self::new(table);
@@ -335,7 +337,7 @@ pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -
     rows.next().is_some_and(|first| rows.any(|row| differ(table, first, row)))
 }
 
-/// Whether some feature differs between two rows.
+/// Whether two rows differ in some feature.
 pub(crate) fn differ(table: &SortedColumns, a: u32, b: u32) -> bool {
     a != b && (0..table.n_features() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
 }

@@ -1,9 +1,10 @@
 //! Finds the features that do not vary among the rows of a node.
 //!
-//! A feature that is constant in a node is constant below it. For other features rows are scanned until two differ. The scan
-//! is long where nearly all rows have the same value, as in one-hot columns; such columns list their few other rows (the
-//! "uncommon" ones). A node with more rows than there are uncommon ones has a row with the most frequent value, so the
-//! feature varies in it exactly if the node has an uncommon row.
+//! A feature that is constant in a node is constant in its descendants. For other features, rows are scanned
+//! until two differ. This scan is long if nearly all rows share a value, as in one-hot columns; for such
+//! features the few other ("uncommon") rows are listed. If a node has more rows than the feature has uncommon
+//! ones, one of its rows has the most frequent value, so the feature varies in the node exactly if the node
+//! contains an uncommon row.
 
 use std::cell::OnceCell;
 
@@ -14,12 +15,13 @@ use crate::data::sorted_columns::SortedColumns;
 pub(crate) struct InnerNode {
     pub(crate) id: NodeLabel,
     pub(crate) feature: u32,
-    /// Features that do not vary among its rows. `varying` has the others with ties; only these may be constant below.
+    /// Features that do not vary among its rows. `varying` lists the other features with ties; only these can
+    /// become constant in descendants.
     pub(crate) constant: Vec<u32>,
     varying: Vec<u32>,
 }
 
-/// The inner nodes of a tree in the order of their numbers.
+/// The inner nodes of a tree, in the order of their numbers.
 pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerNode> {
     let rows = TreeRows::new(tree);
     // Parents before their children.
@@ -38,12 +40,12 @@ pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerN
     found
 }
 
-/// The rows of the nodes of a tree, in an order in which the rows of each node are contiguous.
+/// The rows of a tree, ordered so that the rows of each node are contiguous.
 pub(crate) struct TreeRows<'t> {
     tree: &'t TreeState,
-    /// By node: where its rows begin.
+    /// By node: the index of its first row.
     starts: Vec<u32>,
-    /// All rows in this order, computed on first use.
+    /// All rows in this order; computed on first use.
     order: OnceCell<Vec<u32>>,
 }
 
@@ -61,7 +63,7 @@ impl<'t> TreeRows<'t> {
         Self { tree, starts, order: OnceCell::new() }
     }
 
-    /// A function that tells whether a row is in a node.
+    /// A function that returns whether a row is in a node.
     pub(crate) fn is_in(&self, id: NodeLabel) -> impl Fn(u32) -> bool + '_ {
         let (start, n_rows) = (self.starts[id as usize], self.tree.get(id).n_rows);
         move |row| self.starts[self.tree.labels[row as usize] as usize].wrapping_sub(start) < n_rows
@@ -80,16 +82,16 @@ impl<'t> TreeRows<'t> {
         &order[self.starts[id as usize] as usize..][..self.tree.get(id).n_rows as usize]
     }
 
-    /// Features that are constant in a child of a node, and others with ties.
+    /// The features that are constant in a child of a node, and the other features with ties.
     fn constant_and_varying(
         &self,
         id: NodeLabel,
         parent: &InnerNode,
         table: &SortedColumns,
     ) -> [Vec<u32>; 2] {
-        /// So many rows of the table usually suffice to find two that differ.
+        /// Among this many rows of the table there usually are two of the node that differ.
         const FEW: u32 = 256;
-        /// Looking at so many rows of a list costs as much as at one row of a column, whose place in memory is random.
+        /// Reading this many rows of a list costs as much as one random access to a column.
         const CHEAPER: usize = 8;
         let n_rows = self.tree.get(id).n_rows as usize;
         let is_in = self.is_in(id);
@@ -115,13 +117,13 @@ impl<'t> TreeRows<'t> {
     }
 }
 
-/// Whether the cuts above a node leave a single value of a feature.
+/// Whether only one value of a feature remains after the cuts above a node.
 fn is_one_value(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature: u32) -> bool {
     let (low, high) = rank_cell(tree, table, id, feature);
     low == high
 }
 
-/// The lowest and highest rank of a feature that the cuts above a node leave.
+/// The lowest and highest rank of a feature that remain after the cuts above a node.
 pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature: u32) -> (u32, u32) {
     let (mut low, mut high) = (0, table.column(feature).n_values() - 1);
     let mut below = id;
@@ -151,8 +153,8 @@ mod tests {
     use crate::data::Rows;
     use crate::random::keyed::Stream;
 
-    /// A value of a column of some kind: without ties, one value, several alike frequent, a few that are rare, one or two
-    /// that hardly ever are the most frequent, one that nearly all rows have, or values of neighbouring rows.
+    /// A random value of column `d`. Columns differ in which rows share values: none, all, some, nearly all, or
+    /// neighbouring rows.
     fn value(d: usize, row: usize, n: usize, stream: &mut Stream) -> f64 {
         let (of, one_of) = (stream.below(5) as f64, row % 23 == d % 23);
         let is_rare = stream.unit() < [0.02, 0.1, 0.3][d % 3];
@@ -168,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Features along which all rows that a node's leaves have are alike.
+    /// The features that are constant among the rows below a node.
     fn constant_by_definition(tree: &TreeState, table: &SortedColumns, id: NodeLabel) -> Vec<u32> {
         let is_below = |leaf: NodeLabel| {
             let mut above = Some(leaf);
@@ -185,7 +187,7 @@ mod tests {
         (0..table.n_features() as u32).filter(is_constant).collect()
     }
 
-    /// Of random trees that split readily, however many rows have ties of whatever kind.
+    /// On random trees with many splits, for any number of rows with ties of any kind.
     #[test]
     fn constant_features_are_those_along_which_all_rows_are_alike() {
         const P: usize = 32;

@@ -1,4 +1,5 @@
-//! The law of chains with other leaves, with split probabilities that are learnt, and of chains that are continued.
+//! Chains with other leaves, chains with sampled split probabilities, and continued chains, against exact
+//! answers.
 
 use std::collections::HashMap;
 use std::ops::{Add, Sub};
@@ -39,7 +40,7 @@ pub(crate) fn poisson(counts: &[f64], exposure: &[f64], settings: &BartSettings)
     PoissonLeaves::new(counts, exposure, settings).unwrap()
 }
 
-/// Shares of trees of a chain of one tree, and means of functions of the sums.
+/// Frequencies of the trees of a chain with one tree, and means of functions of the sums.
 fn visits<M: LeafModel>(
     settings: &BartSettings,
     model: &M,
@@ -76,8 +77,8 @@ fn log_evidence<M: LeafModel>(model: &M) -> f64 {
     exact.evidence(all, 0).ln()
 }
 
-/// One tree of counts: every tree as often as the recursion over sets of rows says, and `E exp(f_i)`, which is the
-/// ratio of evidences with one event more at row `i` and as it is.
+/// One tree for counts. Trees are visited with the probabilities of the recursion over sets of rows, and
+/// `E exp(f_i)` is the ratio of the evidence with one event more at row `i` to the evidence.
 #[test]
 fn trees_of_counts_are_visited_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
@@ -98,7 +99,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
     }
 }
 
-/// No events where none are expected say nothing: trees and values come from the prior.
+/// No events where none are expected give no information: trees and values follow the prior.
 #[test]
 fn counts_without_exposure_give_back_the_prior() {
     let (table, prior) = (table(), prior());
@@ -106,7 +107,7 @@ fn counts_without_exposure_give_back_the_prior() {
     for (name, settings) in samplers(1) {
         let model = poisson(&[0.0; 5], &[1e-300; 5], &settings);
         let n = 50_000;
-        // A square has mean (2 / k)^2 a priori, and the value itself mean zero.
+        // The prior mean of the value is zero, and that of its square is `(2 / k)^2`.
         let (trees, squares) = visits(&settings, &model, n, |f| (f + 0.5).powi(2));
         trees.check(name, &expected);
         for mean in &squares {
@@ -115,7 +116,7 @@ fn counts_without_exposure_give_back_the_prior() {
     }
 }
 
-/// Normal leaves as somebody else might write them.
+/// Normal leaves, implemented as a user's model.
 #[derive(Debug, Clone)]
 struct UsersNormal(LeafPosterior);
 
@@ -171,7 +172,7 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     }
 }
 
-/// Kernels of [`samplers`], and the proposals on a subset of features.
+/// The kernels of [`samplers`], and proposals on a subset of the features.
 fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     let mut all = samplers(1);
     let pg = |proposal| BartSettings { proposal, ..settings(PG, 1) };
@@ -180,7 +181,7 @@ fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
     all
 }
 
-/// Features of unequal weight: every tree as often as the recursion says.
+/// With unequal weights of features, trees are visited with the probabilities of the recursion.
 #[test]
 fn weights_of_features_are_those_of_the_posterior() {
     let table = table();
@@ -209,9 +210,9 @@ fn weights_of_features_are_those_of_the_posterior() {
     }
 }
 
-/// Targets that say nothing, and rows among which features cease to vary: the concentration comes back from its
-/// prior, `alpha / (alpha + p) ~ Beta(1/2, 1)` on a grid, also where it is so small that what varies in a node has no
-/// probability that a number could hold.
+/// Targets without information, on rows among which features cease to vary: the concentration follows its
+/// prior, `alpha / (alpha + p) ~ Beta(1/2, 1)` on a grid. This includes concentrations so small that the
+/// probabilities of the features that vary in a node underflow.
 #[test]
 fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
     const P: usize = 3;
@@ -256,7 +257,7 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
     }
 }
 
-/// Split probabilities that are learnt, integrated out on a grid: `s_0 ~ Beta(alpha / 2, alpha / 2)`.
+/// Sampled split probabilities, compared with integration on a grid: `s_0 ~ Beta(alpha / 2, alpha / 2)`.
 #[test]
 fn learnt_split_probabilities_have_their_posterior() {
     const ALPHA: f64 = 1.5;
@@ -264,7 +265,7 @@ fn learnt_split_probabilities_have_their_posterior() {
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
     let (mut expected, mut mean, mut total) = (HashMap::<String, f64>::new(), 0.0, 0.0);
     for i in 0..2000 {
-        // With s = sin^2 the density has no poles.
+        // With `s = sin^2` the density has no poles.
         let angle = (f64::from(i) + 0.5) / 2000.0 * std::f64::consts::FRAC_PI_2;
         let s = angle.sin().powi(2);
         let density = (s * (1.0 - s)).powf(0.5 * ALPHA - 0.5);
@@ -314,7 +315,7 @@ fn learnt_split_probabilities_have_their_posterior() {
     }
 }
 
-/// The leaf of every row in a tree of [`Exact::trees`], by its name.
+/// The leaf of every row in a tree of [`Exact::trees`], by the name of the tree.
 fn leaves_of(name: &str) -> [usize; 5] {
     fn walk(rest: &mut &str, rows: &[usize], leaves: &mut [usize; 5], n_leaves: &mut usize) {
         if let Some(after) = rest.strip_prefix('*') {
@@ -342,7 +343,7 @@ fn leaves_of(name: &str) -> [usize; 5] {
     leaves
 }
 
-/// `N(TARGETS | 0, K + SIGMA^2)` but for a constant, and `K (K + SIGMA^2)^-1 TARGETS`, by Gaussian elimination.
+/// `N(TARGETS | 0, K + SIGMA^2)` up to a constant, and `K (K + SIGMA^2)^-1 TARGETS`, by Gaussian elimination.
 fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
     let mut a = *covariance;
     (0..5).for_each(|i| a[i][i] += SIGMA * SIGMA);
@@ -365,7 +366,7 @@ fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
     ((-0.5 * (log_det + squares)).exp(), mean)
 }
 
-/// Two trees: given both, `f` is normal, so that a sum over all pairs of trees is the exact answer.
+/// Two trees: given both, `f` is normal, so a sum over all pairs of trees is exact.
 #[test]
 fn two_trees_have_their_posterior() {
     let (table, prior) = (table(), prior());
@@ -437,7 +438,7 @@ fn all_settings() -> Vec<BartSettings> {
     vec![short(GROWPRUNE), short(MIXED), BartSettings { sparse: Some(Sparsity::default()), ..short(MIXED) }]
 }
 
-/// A chain that is continued, also from a file, gives the bits of one that never stopped.
+/// A continued chain, also from a file, equals an uninterrupted one bit for bit.
 #[test]
 fn continued_chains_are_as_if_they_had_not_stopped() {
     let (x, y) = some_rows(60, &mut Stream::new(5, 0));
@@ -471,7 +472,7 @@ fn continued_chains_are_as_if_they_had_not_stopped() {
     }
 }
 
-/// Every sweep is told once, and whoever is told can end it all.
+/// The callback is called once for every sweep, and an error of it ends all chains.
 #[test]
 fn sweeps_are_watched() {
     let (x, y) = some_rows(30, &mut Stream::new(6, 0));
@@ -506,7 +507,7 @@ fn sweeps_are_watched() {
     assert_eq!(ended.unwrap_err(), Error::Interrupted);
 }
 
-/// Rates that depend on one feature are found, whatever the threads.
+/// Rates that depend on one feature are recovered, for any number of threads.
 #[test]
 fn counts_are_learnt_and_repeat() {
     let mut stream = Stream::new(8, 0);
@@ -528,9 +529,9 @@ fn counts_are_learnt_and_repeat() {
     assert!((f[0].exp() - 1.0).abs() < 0.35 && (f[1].exp() - 6.0).abs() < 1.2, "{f:?}");
 }
 
-/// Where data say nothing, sums have the standard deviations that are promised: half the range over `k` for numbers,
-/// `3 / k` for two classes, and `5 / k` for the log odds of more. Noise that drowns targets, and priors that are much
-/// narrower than what a few rows say, make it so.
+/// If data are not informative, sums have the documented prior standard deviations: half the range over `k`
+/// for numbers, `3 / k` for two classes, and `5 / k` for the log odds of more. The tests make data
+/// uninformative by large noise, or by priors that are much narrower than the likelihood of a few rows.
 #[test]
 fn priors_of_sums_are_as_promised() {
     let mut stream = Stream::new(1, 0);

@@ -1,5 +1,5 @@
-//! The joint law of parameters and data, of which a posterior is a part (Geweke 2004; Talts et al. 2018): for numbers,
-//! signs, counts, several classes, and split probabilities that are learnt.
+//! Tests of the joint distribution of parameters and data (Geweke 2004; Talts et al. 2018): for numbers,
+//! signs, counts, several classes, and sampled split probabilities.
 
 use crate::bart::backfitting::general::GeneralForest;
 use crate::bart::backfitting::normal::NormalForest;
@@ -23,8 +23,8 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
 
-/// Geweke (2004): redrawing the data given the state, and the state given the data, in turn, leaves their joint
-/// distribution as it is when both come from the prior.
+/// Geweke (2004): alternately drawing the data given the state, and the state given the data, leaves their
+/// joint distribution invariant, if both start from the prior.
 fn getting_it_right<S, const K: usize>(
     start: impl Fn(&mut Stream) -> S,
     redraw: impl Fn(&mut S, &mut Stream),
@@ -53,14 +53,14 @@ fn getting_it_right<S, const K: usize>(
         let [a, b] =
             [alone, chained].map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)).max(0.0) / m.n));
         let error = (a.1 + b.1).sqrt();
-        // What is constant differs by rounding alone.
+        // Constant statistics differ only by rounding.
         assert!((a.0 - b.0).abs() <= 4.5 * error + 1e-12, "{i}: {} and {} +- {error}", a.0, b.0);
     }
 }
 
-/// Simulation-based calibration: where a truth and the data come from their joint law, the rank of the truth among draws
-/// of its posterior is uniform, and so intervals hold as many truths as they say. `start` gives a chain at such data and
-/// what is true of them, `drawn` the same of the chain's state.
+/// Simulation-based calibration: if a true value and the data are drawn from their joint distribution, the
+/// rank of the true value among posterior draws is uniform. `start` returns a chain for such data with the
+/// true values, and `drawn` the same statistics of the chain's state.
 fn ranks_are_uniform<S, const K: usize>(
     start: impl Fn(&mut Stream) -> (S, [f64; K]),
     sweep: impl Fn(&mut S, &mut Stream),
@@ -90,7 +90,7 @@ fn ranks_are_uniform<S, const K: usize>(
             counts[rank * 5 / (N_DRAWS + 1)] += 1.0;
         }
     }
-    // Four degrees of freedom: above 25 once in 20,000.
+    // Four degrees of freedom: the statistic exceeds 25 once in 20,000 cases.
     let expected = TRIALS as f64 / 5.0;
     for counts in counts {
         let chi_square: f64 = counts.iter().map(|n| (n - expected).powi(2) / expected).sum();
@@ -115,7 +115,7 @@ fn statistics(forest: &NormalForest<'_>) -> [f64; 8] {
     ]
 }
 
-/// The joint law of numbers or signs, of a sum of two trees with normal leaves.
+/// The joint distribution of numbers or signs, for a sum of two trees with normal leaves.
 fn normal_leaves_get_it_right<R: Response + Clone>(
     settings: &BartSettings,
     response: &R,
@@ -169,7 +169,7 @@ fn numbers_get_it_right(kernels: &[Kernels]) {
     }
 }
 
-/// The shrinkage is learnt along. Its prior has heavy tails, so that statistics are bounded or logarithms.
+/// With sampled shrinkage. Its prior has heavy tails, so statistics are bounded functions or logarithms.
 #[test]
 fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
     let (table, prior) = (table(), VariancePrior { nu: 12.0, lambda: 0.2 });
@@ -226,7 +226,7 @@ fn sweeps_over_signs_get_it_right() {
     );
 }
 
-/// A Poisson draw of a small mean: arrivals within a unit of time.
+/// A Poisson draw with a small mean, as the number of arrivals in a unit of time.
 pub(crate) fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
     let (mut n, mut time) = (0.0, 0.0);
     loop {
@@ -242,7 +242,7 @@ pub(crate) fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
 fn sweeps_over_counts_get_it_right() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
-        // A narrow prior: rates stay small.
+        // A narrow prior, so that rates stay small.
         let settings = BartSettings { k: 3.0, ..settings(kernels, 2) };
         let odds = Odds::new(settings.prior);
         getting_it_right(
@@ -283,7 +283,7 @@ fn sweeps_over_counts_get_it_right() {
     }
 }
 
-/// Sums of two trees for each of three classes, from the prior.
+/// Draws sums of two trees for each of three classes from the prior.
 fn three_classes<'a>(
     setting: (&'a SortedColumns, &'a BartSettings, &Odds),
     stream: &mut Stream,
@@ -339,7 +339,7 @@ fn sweeps_over_several_classes_get_it_right() {
     }
 }
 
-/// Split probabilities and their concentration are learnt too.
+/// With sampled split probabilities and concentration.
 #[test]
 fn sweeps_with_learnt_split_probabilities_get_it_right() {
     let table = table();
@@ -348,7 +348,8 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
     getting_it_right(
         |stream| {
             let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
-            // The concentration from its prior; the rest follows, and leaves the joint prior as it is.
+            // Only the concentration is drawn from its prior; the step that follows leaves the joint prior
+            // invariant.
             let weight = |i: u32| f64::from(i).powf(-0.5);
             let mut rest = stream.unit() * (1..1000).map(weight).sum::<f64>();
             let found = (1..1000).find(|&i| {
@@ -387,7 +388,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
     );
 }
 
-/// For the sum of trees at a row, for `sigma`, and for a new target.
+/// The sum of trees at a row, `sigma`, and a new target.
 #[test]
 fn ranks_of_numbers_are_uniform() {
     let table = table();
@@ -424,7 +425,7 @@ fn ranks_of_numbers_are_uniform() {
     }
 }
 
-/// For sums of trees at two rows, and for their difference.
+/// The sums of trees at two rows, and their difference.
 #[test]
 fn ranks_of_two_classes_are_uniform() {
     const OFFSET: f64 = 0.4;
@@ -456,7 +457,7 @@ fn ranks_of_two_classes_are_uniform() {
     }
 }
 
-/// For the logarithms of two odds, and for the probability of a class.
+/// The logarithms of two odds, and the probability of a class.
 #[test]
 fn ranks_of_several_classes_are_uniform() {
     let table = table();

@@ -1,4 +1,4 @@
-//! What is accepted stays finite, and what is no likelihood ends a fit.
+//! Extreme but valid settings give finite results, and invalid likelihoods end a fit.
 
 use crate::bart::chain::BartTrace;
 use crate::bart::chain::fingerprint;
@@ -23,7 +23,7 @@ fn rows() -> (Vec<f64>, Vec<f64>) {
     some_rows(N, &mut Stream::new(8, 0))
 }
 
-/// Short chains of all kernels, with the least and the greatest `k`, with and without sparsity.
+/// Short chains with all kernels, with the least and the greatest `k`, with and without sparsity.
 fn corners() -> Vec<(String, BartSettings)> {
     let mut all = Vec::new();
     for n_trees in [1, 4] {
@@ -124,7 +124,7 @@ fn counts_stay_finite() {
     }
 }
 
-/// Says nothing of rows, but that likelihoods of leaves of a few are this.
+/// A leaf model whose marginal likelihood of small leaves is the given number, for any rows.
 #[derive(Debug, Clone)]
 struct Wrong {
     of_few: f64,
@@ -169,7 +169,7 @@ fn likelihoods_that_are_none_end_a_fit() {
     }
 }
 
-/// What tells one fit from another: all settings but the number of draws, and the data. Files hold it.
+/// What distinguishes fits: all settings except the number of draws, and the data. Files store the hash.
 #[test]
 fn fingerprints_are_of_everything_but_the_draws() {
     let (x, _) = rows();
@@ -218,7 +218,7 @@ fn fingerprints_are_of_everything_but_the_draws() {
     prints.dedup();
     assert_eq!(prints.len(), n);
     assert_eq!(print(&BartSettings { n_draws: 3, ..with() }), print(&old));
-    // Of another version: files that it wrote go on.
+    // The hash of an earlier version, so that fits in its files can be continued.
     let one = Rows::from_f64(&[0.5, 2.0], 1).unwrap();
     assert_eq!(fingerprint(&old, one, [7, 9].into_iter())[..4], [118, 249, 198, 133]);
 }

@@ -1,4 +1,4 @@
-//! Tests of the law of whole chains.
+//! Tests that whole chains sample the right distributions, compared with exact answers and with the prior.
 
 pub(crate) mod features;
 pub(crate) mod joint_law;

@@ -1,4 +1,4 @@
-//! The law of whole chains: exact posteriors, the prior, joint distributions, repetition.
+//! Whole chains against exact posteriors, the prior and each other; repeatability.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
 
-/// Five rows of two features, with ties, and two rows that coincide.
+/// Five rows of two features with ties; two rows are equal.
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];
 pub(crate) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
 pub(crate) const SIGMA: f64 = 0.3;
@@ -62,7 +62,7 @@ pub(crate) fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
     BartSettings { n_trees, kernels, n_particles: 4, prior: prior(), ..BartSettings::default() }
 }
 
-/// All kernels, Particle Gibbs with every proposal.
+/// All kernels; Particle Gibbs with every proposal.
 pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
     let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
     vec![
@@ -79,7 +79,7 @@ pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
     ]
 }
 
-/// The sum of trees at the training rows, from their values.
+/// The sum of trees at the training rows, computed from leaf values.
 pub(crate) fn sums(forest: &NormalForest<'_>) -> Vec<f64> {
     let mut sums = vec![0.0; forest.residuals.len()];
     for tree in &forest.trees {
@@ -93,10 +93,10 @@ pub(crate) fn tree_name(tree: &TreeState, table: &SortedColumns) -> String {
     name_of(&tree.to_tree(|_| Arc::new(())), table)
 }
 
-/// Means of batches that are longer than the chain's memory are as good as independent.
+/// Means of batches that are much longer than the autocorrelation time are nearly independent.
 const BATCH: u32 = 400;
 
-/// Visits of trees, and means of the sum of trees at every row, of a chain with given noise.
+/// Frequencies of trees, and means of the sum of trees at every row, of a chain with known noise.
 fn run(
     settings: &BartSettings,
     table: &SortedColumns,
@@ -145,7 +145,7 @@ fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
     exact.evidence(all, 0).ln()
 }
 
-/// A kernel counts its own steps and no others, each of them at some time.
+/// A kernel counts its own kinds of step, each at least once, and no others.
 #[test]
 fn kernels_count_their_steps() {
     let table = table();
@@ -170,8 +170,9 @@ fn kernels_count_their_steps() {
     }
 }
 
-/// One tree with given noise: every tree as often as the recursion over sets of rows says, and the mean of f by
-/// Tweedie's formula, `E f_i = sigma^2 d log Z / d y_i` (Z less the product that is the same for all trees).
+/// One tree with known noise. Trees are visited with the probabilities of the recursion over sets of rows,
+/// and the mean of `f` follows Tweedie's formula, `E f_i = sigma^2 d log Z / d y_i` (`Z` without the product
+/// that all trees share).
 #[test]
 fn every_kernel_visits_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
@@ -193,7 +194,7 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
     }
 }
 
-/// Noise so great that targets say nothing: trees and values come from the prior.
+/// With very large noise the targets give no information: trees and values follow the prior.
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
@@ -216,7 +217,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
         for _ in 0..n {
             forest.sweep(&mut stream, &Control::new()).unwrap();
             visits.note(tree_name(&forest.trees[0], &table));
-            // Values are drawn anew in every sweep.
+            // Leaf values are redrawn in every sweep.
             let f = sums(&forest)[0] / SIGMA_MU;
             values.add(f);
             squares.add(f * f);
@@ -227,8 +228,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     }
 }
 
-/// What the joint distribution tests compare: trees, their sum, noise, and the bonds between these.
-/// Two trees: all kernels agree about the mean of their sum.
+/// With two trees, all kernels agree about the mean of the sum.
 #[test]
 fn kernels_agree_about_two_trees() {
     let table = table();
@@ -244,7 +244,7 @@ fn kernels_agree_about_two_trees() {
     }
 }
 
-/// Rows with ties in features of few and of many values.
+/// Rows with ties, in features with few and with many values.
 pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
     let mut x = Vec::new();
     let mut y = Vec::new();
@@ -256,7 +256,8 @@ pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
     (x, y)
 }
 
-/// However trees were changed: rows are where these send them, and residuals are what they leave.
+/// After any changes, rows are in the leaves to which the trees send them, and residuals are the targets
+/// minus the sum of trees.
 #[test]
 fn states_stay_true() {
     let mut stream = Stream::new(3, 0);
@@ -283,7 +284,7 @@ fn states_stay_true() {
     }
 }
 
-/// A chain's tree has no more nodes than it has numbers for.
+/// A tree has at most as many nodes as there are numbers for nodes.
 #[test]
 fn trees_have_room_until_numbers_end() {
     let state = TreeState::new(&table());
@@ -292,7 +293,7 @@ fn trees_have_room_until_numbers_end() {
     assert!(!state.has_room(MAX_NODES - 2));
 }
 
-/// With the retained particle alone, Particle Gibbs gives the old tree back.
+/// With the retained particle alone, Particle Gibbs returns the old tree.
 #[test]
 fn a_single_particle_stays() {
     let table = table();
@@ -337,7 +338,7 @@ fn chains_repeat_whatever_the_threads() {
     assert_ne!(a.draws, c.draws, "seeds differ");
 }
 
-/// Predictions at the training rows are what the chain had there.
+/// Predictions at the training rows are the chain's own fitted values.
 #[test]
 fn draws_predict_what_the_chain_had() {
     let (x, y) = some_rows(300, &mut Stream::new(6, 0));
@@ -360,10 +361,11 @@ fn draws_predict_what_the_chain_had() {
     }
 }
 
-/// Two rows have two partitions, and Particle Gibbs with one free particle can be followed by hand: it stays with the
-/// cut that it has, if this fits `R` times as well, with probability `p/2 + (1 - p) (1/2 + a/2)`, `a = R / (1 + R)`
-/// (the free particle cuts elsewhere in the gap, or it does not cut and is replaced by the retained one or not), and
-/// without a cut with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
+/// With two rows there are two partitions, and the transition probabilities of Particle Gibbs with one free
+/// particle are known. From a tree with a cut that fits `R` times as well as none, the chain keeps this cut
+/// with probability `p/2 + (1 - p) (1/2 + a/2)`, `a = R / (1 + R)`: the free particle cuts elsewhere in the
+/// gap, or it does not cut, and may be replaced by the retained one. From a tree without a cut, the chain
+/// stays without one with probability `(1 - p) + p (1/2 + b/2)`, `b = 1 / (1 + R)`.
 #[test]
 fn a_free_particle_wins_as_often_as_it_should() {
     let table =
@@ -404,7 +406,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
     }
 }
 
-/// Other chains start from draws of the prior, of features that are alike or not.
+/// Chains after the first start from draws of the prior, with equal and unequal weights of features.
 #[test]
 fn starts_are_draws_of_the_prior() {
     let (table, settings) = (table(), settings(LOCAL, 1));
@@ -431,7 +433,7 @@ fn starts_are_draws_of_the_prior() {
     }
 }
 
-/// A tree of the prior that needs more numbers than there are is none to start from.
+/// A draw of the prior with too many nodes is not used as a starting tree.
 #[test]
 fn starts_have_room() {
     let n = 40_000;
@@ -451,7 +453,7 @@ fn starts_have_room() {
     assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
 }
 
-/// Not only between sweeps, which may be long.
+/// Chains stop within a sweep, too, since a sweep may take long.
 #[test]
 fn starts_and_sweeps_can_be_stopped() {
     let table = table();

@@ -4,8 +4,9 @@ use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;
 use crate::validate::{PSEUDO_COUNTS, check_within};
 
-/// Leaves whose rows draw their classes from a common distribution, Dirichlet(alpha / K) a priori (eq. 3.2):
-/// `l = Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`.
+/// Leaves whose rows share a distribution over `K` classes, with prior `Dirichlet(alpha / K)` (eq. 3.2): `l =
+/// Gamma(alpha) / Gamma(alpha / K)^K * prod_k Gamma(c_k + alpha / K) / Gamma(n + alpha)`, where `c_k` of the
+/// `n` rows are of class `k`.
 #[derive(Debug)]
 pub(crate) struct Dirichlet<'a> {
     classes: ClassOfRow<'a>,
@@ -18,7 +19,7 @@ pub(crate) struct Dirichlet<'a> {
     gamma_all: Vec<f64>,
 }
 
-/// The class of every row: in a byte if that is enough, since rows are visited in all orders.
+/// The class of each row, in one byte if possible, since rows are read in scattered order.
 #[derive(Debug)]
 enum ClassOfRow<'a> {
     Few(Box<[u8]>),
@@ -39,7 +40,7 @@ impl<'a> ClassOfRow<'a> {
     }
 }
 
-/// Rows by class.
+/// Number of rows of each class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     pub(crate) by_class: Box<[u32]>,
@@ -82,7 +83,7 @@ pub(crate) fn check_alpha(alpha: f64) -> Result<()> {
     check_within("alpha", alpha, PSEUDO_COUNTS)
 }
 
-/// 0 and the sums of the first terms, with Kahan's compensation.
+/// The partial sums of the terms, starting from 0, with Kahan's compensation.
 fn running_sums(terms: impl Iterator<Item = f64>) -> Vec<f64> {
     let (mut sum, mut lost) = (0.0, 0.0);
     let mut sums = vec![0.0];
@@ -131,15 +132,16 @@ impl ConjugateLeaf for Dirichlet<'_> {
     }
 }
 
-/// Counts on both sides of a cut.
+/// Class counts on both sides of a cut.
 #[derive(Debug)]
 pub(crate) struct MovingClassCut<'a> {
     model: &'a Dirichlet<'a>,
-    /// Left and right count by class.
+    /// Number of rows on the left and on the right, by class.
     sides: Box<[(u32, u32)]>,
     n_left: usize,
     n_right: usize,
-    /// The classes' part of both likelihoods; a row changes it by `log((c_left + a) / (c_right - 1 + a))`.
+    /// The part of both log likelihoods that depends on the class counts. Moving a row changes it by
+    /// `log((c_left + a) / (c_right - 1 + a))`.
     classes: f64,
 }
 

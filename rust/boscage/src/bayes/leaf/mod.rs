@@ -1,9 +1,13 @@
-//! Conjugate leaves: sufficient statistics of rows, their marginal likelihood `l(Y | X)` (eq. 3.1), and both sides of a cut
-//! that moves over the sorted rows of a node.
+//! Conjugate leaves: models of the targets of a leaf whose parameters are integrated out.
 //!
-//! `dirichlet` has classes (eq. 3.2), `normal` numbers of unknown mean and variance, to which the thesis says the extension
-//! is straightforward (section 3.2.1). A cut that moves by one row changes the statistics of two leaves by one row, so the
-//! likelihood of all cuts along a feature takes one scan (section 3.3.1, footnote).
+//! A leaf model has sufficient statistics that add up over rows, and the marginal likelihood `l(Y | X)` of a
+//! set of rows as a function of them (eq. 3.1); `model` is the trait. `dirichlet` is for classes: counts by
+//! class, with a Dirichlet prior (eq. 3.2). `normal` is for numbers: count, sum and sum of squares, with a
+//! normal-inverse-gamma prior of mean and variance, the extension that section 3.2.1 mentions.
+//!
+//! A cut that moves past one row takes it from the statistics of the right side to those of the left. The
+//! marginal likelihoods of all cuts along a feature therefore take one pass over the sorted rows
+//! (section 3.3.1, footnote).
 
 pub(crate) mod dirichlet;
 pub(crate) mod model;

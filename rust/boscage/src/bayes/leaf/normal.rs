@@ -1,4 +1,4 @@
-//! Normal leaves whose mean and variance are unknown: numbers.
+//! Normal leaves with unknown mean and variance.
 
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::validate::{
 pub struct NormalPrior {
     /// The expected mean.
     pub prior_mean: f64,
-    /// How many rows the prior of the mean is worth.
+    /// The weight of the prior mean, as a number of rows.
     pub kappa: f64,
     /// Shape of the variance's inverse gamma distribution.
     pub shape: f64,
@@ -25,8 +25,8 @@ pub struct NormalPrior {
 }
 
 impl NormalPrior {
-    /// A prior that follows the targets' mean and variance: a leaf's variance is expected to be of the order of
-    /// the share `noise` of theirs, `scale = shape noise var(y)`.
+    /// A prior whose location and scale are those of the targets. A leaf's variance is expected to be about
+    /// the share `noise` of the variance of all targets: `scale = shape noise var(y)`.
     ///
     /// # Errors
     /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; a `noise` that is not from 1e-9 to
@@ -34,10 +34,10 @@ impl NormalPrior {
     pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
         check_squares(targets)?;
         let n = targets.len().max(1) as f64;
-        // Shares, so that no sum overflows.
+        // Each term is divided by `n` first, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
-        // Targets that are all equal, or so but for rounding, leave a variance that is only just positive.
+        // If all targets are equal up to rounding, the variance must still be positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
         check_within("shape", shape, GAMMA_SHAPES)?;
         check_within("noise", noise, GAMMA_SHAPES)?;
@@ -48,8 +48,8 @@ impl NormalPrior {
     }
 
     /// # Errors
-    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a mean above 1e140 by magnitude, `kappa` not from 1e-100 to 1e100, `shape` not
-    /// from 1e-9 to 1e9, and `scale` not from 1e-290 to 1e290.
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a mean above 1e140 by magnitude, `kappa`
+    /// not from 1e-100 to 1e100, `shape` not from 1e-9 to 1e9, or `scale` not from 1e-290 to 1e290.
     pub fn check(&self) -> Result<()> {
         let expected = "finite, and at most 1e140 by magnitude";
         check("prior_mean", is_small(self.prior_mean), expected, &self.prior_mean)?;
@@ -63,13 +63,13 @@ impl NormalPrior {
 #[derive(Debug)]
 pub(crate) struct Normal {
     prior: NormalPrior,
-    /// Targets less the prior's mean, so that differences of sums lose little.
+    /// Targets minus the prior mean, so that differences of sums lose little precision.
     centred: Vec<f64>,
-    /// All of the logarithm of the likelihood that depends on `n` alone, by `n`.
+    /// By number of rows `n`: the terms of the log likelihood that depend only on `n`.
     by_n: Vec<f64>,
 }
 
-/// Sums over a set of rows; targets are counted from the prior's mean.
+/// Sums over a set of rows, of targets minus the prior mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalSums {
     pub(crate) n: u32,
@@ -93,19 +93,19 @@ impl NormalSums {
     /// The posterior's `scale_n`.
     fn scale(&self, prior: &NormalPrior) -> f64 {
         let n = f64::from(self.n);
-        // The bracket of `NormalPrior`, completed; rounding may leave it just below zero.
+        // The sums of squares in `scale_n`, combined; rounding may take the result just below zero.
         prior.scale + 0.5 * (self.squares - self.sum * self.sum / (prior.kappa + n)).max(0.0)
     }
 
-    /// Mean and variance of the targets themselves.
+    /// Mean and variance of the targets.
     pub(crate) fn of_targets(&self, prior: &NormalPrior) -> (f64, f64) {
         let n = f64::from(self.n);
         let mean = self.sum / n;
-        // Rounding may leave the variance of equal targets just below zero.
+        // Rounding may take the variance of equal targets just below zero.
         (prior.prior_mean + mean, (self.squares / n - mean * mean).max(0.0))
     }
 
-    /// The predictive Student distribution: degrees of freedom, location, scale.
+    /// Degrees of freedom, location and scale of the predictive Student t distribution.
     pub(crate) fn predictive(&self, prior: &NormalPrior) -> (f64, f64, f64) {
         let n = f64::from(self.n);
         let (kappa, shape) = (prior.kappa + n, prior.shape + 0.5 * n);
@@ -115,7 +115,7 @@ impl NormalSums {
 }
 
 impl Normal {
-    /// The model of rows with these targets.
+    /// The model of the given targets.
     ///
     /// # Errors
     /// As [`NormalPrior::check`].
@@ -162,7 +162,7 @@ impl ConjugateLeaf for Normal {
     }
 }
 
-/// Sums on the left of a cut, and of all rows.
+/// Sums on the left of a cut, and over all rows.
 #[derive(Debug)]
 pub(crate) struct MovingMomentCut<'a> {
     model: &'a Normal,

@@ -1,7 +1,16 @@
-//! Markov chain Monte Carlo over whole trees (Chipman et al. 1998), which the thesis compares SMC with (section 3.4.2).
+//! Markov chain Monte Carlo over whole trees (Chipman et al. 1998), with which the thesis compares SMC
+//! (section 3.4.2).
 //!
-//! `state` is a tree with the rows of its nodes, `moves` are the Metropolis-Hastings steps that change it: grow, prune,
-//! change and swap. A rule is proposed from the prior, so that its density cancels from the ratio.
+//! The stationary distribution is the posterior `p(T | Y, X)`, proportional to the prior of eq. 3.4 times the
+//! leaf likelihoods of eq. 3.1. Each step tries one of four moves: grow splits a leaf, prune joins two
+//! leaves, change gives an inner node another rule, and swap exchanges the rules of a node and its child. New
+//! rules are drawn from the prior, so that their density cancels in the Metropolis-Hastings ratio; what
+//! remains are the likelihoods, the split probabilities of eq. 3.3, the priors of the rules below, and the
+//! numbers of nodes to choose from.
+//!
+//! `state` is a tree with the rows of its nodes, and `moves` are the four moves. Chains start from draws of
+//! the prior and have their own random streams, so that they run in parallel and results do not depend on
+//! threads.
 
 pub(crate) mod moves;
 pub(crate) mod state;
@@ -19,19 +28,19 @@ use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_STEPS, check, check_count, check_product};
 
-/// How chains are run.
+/// Settings of MCMC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McmcSettings {
-    /// Chains, each starting from a tree drawn from the prior.
+    /// Number of chains; each starts from a draw of the prior.
     pub n_chains: usize,
-    /// Trees kept of each chain.
+    /// Trees kept from each chain.
     pub n_draws: usize,
-    /// Steps from one tree that is kept to the next.
+    /// Steps between two kept trees.
     pub thin: usize,
-    /// Steps before the first tree that is kept.
+    /// Steps before the first kept tree.
     pub n_burn: usize,
-    /// Probabilities to try to grow, prune, change and swap; the first two are positive, since no other move changes
-    /// how many leaves there are.
+    /// Probabilities to try grow, prune, change and swap. The first two are positive, since no other move
+    /// changes the number of leaves.
     pub moves: [f64; 4],
     /// Seed of all draws.
     pub seed: u64,
@@ -65,7 +74,7 @@ impl McmcSettings {
     }
 }
 
-/// Where a chain is.
+/// Summary of the state of a chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Draw {
     /// Logarithm of the prior density of the tree (eq. 3.4).
@@ -74,11 +83,11 @@ pub struct Draw {
     pub log_likelihood: f64,
     /// Number of leaves.
     pub n_leaves: u32,
-    /// Cuts above the deepest leaf.
+    /// Largest number of cuts above a leaf.
     pub depth: u32,
 }
 
-/// How often a move was tried and made.
+/// How often a move was tried, and how often it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acceptance {
     /// Steps that chose the move.
@@ -95,12 +104,12 @@ impl Acceptance {
     }
 }
 
-/// What a chain has drawn.
+/// The draws of a chain.
 #[derive(Debug, Clone)]
 pub(crate) struct McmcChain<S> {
     pub(crate) trees: Vec<PreorderTree<S>>,
     pub(crate) draws: Vec<Draw>,
-    /// In the order of [`Move`], over all steps.
+    /// By move, in the order of [`Move`], over all steps.
     pub(crate) acceptance: [Acceptance; 4],
 }
 

@@ -6,22 +6,22 @@ use crate::bayes::mcmc::state::{NodeWithRows, TreeWithRows};
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
 
-/// How a chain changes its tree.
+/// The moves that change a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Move {
     /// Splits a leaf, by a rule from the prior.
     Grow,
-    /// Makes a leaf of a node whose children are leaves.
+    /// Turns a node whose children are leaves into a leaf.
     Prune,
     /// Gives an inner node another rule, from the prior.
     Change,
-    /// Exchanges the rules of an inner node and of its child.
+    /// Exchanges the rules of an inner node and its child.
     Swap,
 }
 
 const MOVES: [Move; 4] = [Move::Grow, Move::Prune, Move::Change, Move::Swap];
 
-/// One Metropolis-Hastings step: which move was tried, and whether it was made.
+/// Does one Metropolis-Hastings step. Returns the move that was tried, and whether it was accepted.
 pub(crate) fn step<L: ConjugateLeaf>(
     state: &mut TreeWithRows<'_, L>,
     moves: &[f64; 4],
@@ -51,9 +51,9 @@ fn is_splittable<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, node: &NodeWithR
     node.split.is_none() && state.can_be_split(node)
 }
 
-/// Splitting a leaf over leaving it, times `P(prune it) / P(grow it)`. The rule comes from the prior, so that
-/// its density is in the posterior and in the proposal alike; `n_splittable` counts the leaves that could have
-/// been grown before, `n_prunable` the nodes that can be pruned afterwards.
+/// Logarithm of the posterior ratio of a split leaf to the leaf, times `P(prune it) / P(grow it)`. The
+/// density of the rule cancels, since the proposal draws it from the prior. `n_splittable` is the number of
+/// leaves that can be split before the move, `n_prunable` the number of nodes that can be pruned after it.
 fn log_growth<L: ConjugateLeaf>(
     state: &TreeWithRows<'_, L>,
     id: usize,
@@ -77,7 +77,7 @@ fn grow<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], str
     };
     let rule = state.draw_rule(id, stream);
     let children = state.children(id, rule);
-    // The new node can be pruned; its parent, which now has an inner child, no longer.
+    // The new node can be pruned; its parent has an inner child now, and cannot.
     let parent_was = state.get(id).parent.is_some_and(|parent| state.is_prunable(state.get(parent)));
     let n_prunable = state.select(|node| state.is_prunable(node)).len() + 1 - usize::from(parent_was);
     let counts = (splittable.len(), n_prunable);
@@ -104,8 +104,8 @@ fn prune<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, moves: &[f64; 4], st
     made
 }
 
-/// The node's own rule is drawn from the prior, given its rows, which stay; what counts is what the nodes below
-/// make of it. The number of inner nodes to choose from stays too.
+/// The node's new rule is drawn from the prior given its rows, which stay the same; the ratio therefore
+/// consists of the factors of the nodes below. The number of inner nodes to choose from does not change.
 fn change<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream) -> bool {
     let Some(id) = one_of(&state.select(|node| node.split.is_some()), stream) else {
         return false;
@@ -114,7 +114,7 @@ fn change<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream
     move_to(state, id, &[(id, rule)], true, stream)
 }
 
-/// The pairs to choose from are the same before and after.
+/// The number of pairs to choose from is the same before and after.
 fn swap<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream) -> bool {
     let Some(child) = one_of(&state.select(|node| node.split.is_some() && node.parent.is_some()), stream)
     else {
@@ -126,8 +126,8 @@ fn swap<L: ConjugateLeaf>(state: &mut TreeWithRows<'_, L>, stream: &mut Stream) 
     move_to(state, parent, &changed, false, stream)
 }
 
-/// Accepts or rejects other rules by the ratio of posterior densities, that of the top node's own rule left out
-/// if the proposal drew it from there.
+/// Accepts or rejects new rules by the ratio of posterior densities, without the density of the top node's
+/// rule if the proposal drew that rule from the prior.
 fn move_to<L: ConjugateLeaf>(
     state: &mut TreeWithRows<'_, L>,
     top: usize,

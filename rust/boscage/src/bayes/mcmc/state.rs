@@ -1,4 +1,4 @@
-//! A whole tree with the rows of its nodes, which a chain changes step by step.
+//! A whole tree with the rows of its nodes, as a chain changes it step by step.
 
 use crate::data::goes_right;
 use std::cell::{OnceCell, RefCell};
@@ -19,12 +19,12 @@ pub(crate) struct NodeWithRows<S> {
     pub(crate) parent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) rows: Vec<u32>,
-    /// Features that vary among the rows, once they are asked for: most nodes of a tree that changes are never split.
+    /// Features that vary among the rows; computed on first use, since most nodes are never split.
     varying: OnceCell<Vec<u32>>,
-    /// Extents that were asked for, by feature; None of a feature that does not vary.
+    /// Extents by feature, computed on first use; None if the feature does not vary.
     extents: RefCell<Vec<(u32, Option<Extent>)>>,
     pub(crate) stats: Arc<S>,
-    /// Of the rows, as if the node were a leaf.
+    /// Log likelihood of the rows as a leaf.
     pub(crate) log_likelihood: f64,
     /// The rule and the children, of an inner node.
     pub(crate) split: Option<(Rule, [usize; 2])>,
@@ -34,12 +34,12 @@ pub(crate) struct NodeWithRows<S> {
 #[derive(Debug)]
 pub(crate) struct TreeWithRows<'a, L: ConjugateLeaf> {
     pub(crate) target: &'a Target<'a, L>,
-    /// Empty places are those of pruned nodes.
+    /// Nodes by number; None at numbers of pruned nodes.
     nodes: Vec<Option<NodeWithRows<L::Stats>>>,
     free: Vec<usize>,
 }
 
-/// The nodes of a subtree under other rules: their numbers and what they would be.
+/// A subtree with other rules: the nodes by number.
 pub(crate) type Rebuilt<S> = Vec<(usize, NodeWithRows<S>)>;
 
 impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
@@ -51,7 +51,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         Self::at(target, SubtreeRoot::of_all(target.table))
     }
 
-    /// The root alone, which may be an inner node of a larger tree.
+    /// The root alone; it may be an inner node of a larger tree.
     pub(crate) fn at(target: &'a Target<'a, L>, root: SubtreeRoot) -> Self {
         let mut state = Self { target, nodes: Vec::new(), free: Vec::new() };
         let root = state.node(None, root.depth, root.rows);
@@ -82,13 +82,14 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         Ok(state)
     }
 
-    /// A given tree over the target's rows, which may be other rows than those it was made from; None if a cut
-    /// leaves a side without rows.
+    /// A given tree on the rows of this target, which may differ from the rows that the tree was fitted to;
+    /// None if a cut leaves a side without rows.
     pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &PreorderTree<S>) -> Option<Self> {
         Self::new(target).with_cuts(tree)
     }
 
-    /// The root alone made a given tree, as [`TreeWithRows::from_tree`] does; nodes are numbered parents first.
+    /// Applies the cuts of a tree to the root alone, as [`TreeWithRows::from_tree`] does; parents have
+    /// smaller numbers than their children.
     pub(crate) fn with_cuts<S>(self, tree: &PreorderTree<S>) -> Option<Self> {
         let mut state = self;
         let mut stack = vec![(Self::ROOT, 0)];
@@ -104,10 +105,10 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     }
 
     pub(crate) fn get(&self, id: usize) -> &NodeWithRows<L::Stats> {
-        self.nodes[id].as_ref().expect("a node's number is that of a node")
+        self.nodes[id].as_ref().expect("the number is that of a node")
     }
 
-    /// Numbers of the nodes for which something holds, ascending.
+    /// Numbers of the nodes with a property, ascending.
     pub(crate) fn select(&self, f: impl Fn(&NodeWithRows<L::Stats>) -> bool) -> Vec<usize> {
         let holds = |node: &Option<NodeWithRows<L::Stats>>| node.as_ref().is_some_and(&f);
         (0..self.nodes.len()).filter(|&id| holds(&self.nodes[id])).collect()
@@ -118,7 +119,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         node.split.is_some_and(|(_, children)| children.iter().all(|&id| self.get(id).split.is_none()))
     }
 
-    /// A rule drawn from the prior at a node that can be split: a feature, and a place in its extent.
+    /// Draws a rule from the prior at a node that can be split: a feature, and a threshold in its extent.
     pub(crate) fn draw_rule(&self, id: usize, stream: &mut Stream) -> Rule {
         let node = self.get(id);
         let varying = self.varying(node);
@@ -129,7 +130,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         Rule { cut: RankCut { feature: extent.feature, rank }, threshold }
     }
 
-    /// The two leaves that a rule would make of a leaf, or of an inner node's rows.
+    /// The two leaves into which a rule splits the rows of a node.
     pub(crate) fn children(&self, id: usize, rule: Rule) -> [NodeWithRows<L::Stats>; 2] {
         let node = self.get(id);
         let column = self.target.table.column(rule.cut.feature);
@@ -137,7 +138,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         [left, right].map(|rows| self.node(Some(id), node.depth + 1, rows))
     }
 
-    /// Makes an inner node of a leaf.
+    /// Turns a leaf into an inner node.
     pub(crate) fn grow(
         &mut self,
         id: usize,
@@ -158,7 +159,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         ids
     }
 
-    /// Makes a leaf of a node whose children are leaves.
+    /// Turns a node whose children are leaves into a leaf.
     pub(crate) fn prune(&mut self, id: usize) {
         let (_, children) =
             self.nodes[id].as_mut().and_then(|node| node.split.take()).expect("an inner node");
@@ -168,7 +169,8 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         }
     }
 
-    /// The subtree of a node under other rules for some of its nodes; None if a cut leaves a side without rows.
+    /// Computes the subtree of a node with other rules for some of its nodes; None if a cut leaves a side
+    /// without rows.
     pub(crate) fn rebuild(&self, top: usize, changed: &[(usize, Rule)]) -> Option<Rebuilt<L::Stats>> {
         let mut rebuilt = vec![(top, self.get(top).clone())];
         let mut next = 0;
@@ -197,14 +199,14 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         Some(rebuilt)
     }
 
-    /// Puts a rebuilt subtree in the place of the old one.
+    /// Replaces the old subtree by the rebuilt one.
     pub(crate) fn replace(&mut self, rebuilt: Rebuilt<L::Stats>) {
         for (id, node) in rebuilt {
             self.nodes[id] = Some(node);
         }
     }
 
-    /// Logarithm of the prior density of what a node does: its factor of eq. 3.4.
+    /// Logarithm of the node's factor of the prior (eq. 3.4).
     pub(crate) fn log_prior(&self, node: &NodeWithRows<L::Stats>) -> f64 {
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
         match &node.split {
@@ -214,13 +216,13 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         }
     }
 
-    /// Logarithm of a node's factor of the posterior density, up to the evidence.
+    /// Logarithm of the node's factor of the posterior density, up to the evidence.
     pub(crate) fn log_factor(&self, node: &NodeWithRows<L::Stats>) -> f64 {
         let likelihood = if node.split.is_none() { node.log_likelihood } else { 0.0 };
         self.log_prior(node) + likelihood
     }
 
-    /// The nodes of a subtree, a parent before its children.
+    /// The nodes of a subtree, parents before children.
     pub(crate) fn subtree(&self, top: usize) -> Vec<usize> {
         let mut ids = vec![top];
         let mut next = 0;
@@ -233,7 +235,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         ids
     }
 
-    /// The tree as it is.
+    /// A copy of the tree in preorder.
     pub(crate) fn tree(&self) -> PreorderTree<L::Stats> {
         let mut nodes: Vec<PreorderNode<L::Stats>> = Vec::new();
         let mut stack = vec![(Self::ROOT, None)];
@@ -253,7 +255,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         PreorderTree { nodes }
     }
 
-    /// A leaf of these rows.
+    /// A leaf with these rows.
     fn node(&self, parent: Option<usize>, depth: u32, rows: Vec<u32>) -> NodeWithRows<L::Stats> {
         let stats = self.target.leaf.of_rows(rows.iter().copied());
         let log_likelihood = self.target.leaf.log_likelihood(&stats);
@@ -287,7 +289,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         })
     }
 
-    /// A threshold as a rule at a node, if it splits the node's rows.
+    /// The threshold as a rule of a node; None if it does not split the node's rows.
     fn rule(&self, id: usize, feature: u32, threshold: f64) -> Option<Rule> {
         let extent = self.extent(self.get(id), feature)?;
         let rank = self.target.table.column(feature).rank_at(threshold)?;

@@ -27,7 +27,7 @@ fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-/// Visits of the trees of a chain.
+/// Counts the trees that a chain visits.
 fn visits<L: ConjugateLeaf>(
     state: &mut TreeWithRows<'_, L>,
     moves: &[f64; 4],
@@ -82,7 +82,7 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     found.check("numbers", &posterior(&target));
 }
 
-/// A tree drawn from the posterior by the recursion, each threshold uniform in its gap.
+/// A draw from the posterior by the recursion; each threshold is uniform in its gap.
 fn draw_exactly<L: ConjugateLeaf>(
     target: &Target<'_, L>,
     exact: &mut Exact<'_, L>,
@@ -117,9 +117,9 @@ fn draw_exactly<L: ConjugateLeaf>(
     PreorderTree { nodes }
 }
 
-/// Detailed balance of each move by itself: from trees drawn exactly, it goes from any one to any other as often as
-/// its reverse comes back, which for grow is prune. No chain has to mix for that, and what one move does wrong no
-/// other can make good.
+/// Detailed balance of each move alone. From trees drawn exactly, the move goes from one tree to another as
+/// often as its reverse (for grow, prune) goes back. The test does not need the chain to mix, and an error of
+/// one move cannot be hidden by another.
 fn check_balance<L: ConjugateLeaf>(target: &Target<'_, L>, moves: &[f64; 4], seed: u64) {
     let mut exact = Exact::new(target);
     let mut stream = Stream::new(seed, 7);
@@ -139,7 +139,7 @@ fn check_balance<L: ConjugateLeaf>(target: &Target<'_, L>, moves: &[f64; 4], see
             steps.entry(pair).or_default()[is_back] += 1.0;
         }
     }
-    // The starts are independent: where they go wrong, the test is wrong.
+    // The starting trees are independent draws; if their frequencies are wrong, the test itself is wrong.
     starts.check("starts", &expected);
     let mut n_pairs = 0;
     for ((a, b), [there, back]) in steps.iter().filter(|((a, b), _)| a != b) {
@@ -156,7 +156,7 @@ fn each_move_alone_is_in_balance() {
     let classes = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
     let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let numbers = Normal::new(&TARGETS, normal).unwrap();
-    // Growing with pruning, alike and unalike; change; swap.
+    // Grow with prune, with equal and with unequal probabilities; change; swap.
     let kernels = [[0.5, 0.5, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
     for (seed, moves) in (0..).zip(&kernels) {
         check_balance(&Target { table: &table, prior: &prior, leaf: &classes }, moves, seed);
@@ -164,7 +164,7 @@ fn each_move_alone_is_in_balance() {
     }
 }
 
-/// Change keeps a tree's shape: alone, it visits what it can reach as the posterior does there.
+/// Change keeps the shape of a tree: alone, it visits the reachable trees in proportion to the posterior.
 #[test]
 fn change_alone_keeps_the_posterior_of_a_shape() {
     let (table, prior) = (table(), prior());
@@ -185,7 +185,7 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
     assert!(most > 5, "{most}");
 }
 
-/// Swapping back and forth between two trees: their shares are as their densities.
+/// Swap alternates between two trees; their frequencies are proportional to their densities.
 #[test]
 fn swap_alone_balances_densities() {
     let (table, prior) = (table(), prior());
@@ -225,7 +225,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     let mut state = TreeWithRows::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
     found.check("flat", &posterior(&target));
-    // Where the root's cuts are: each feature alike, and uniformly in its extent.
+    // The cuts of the root: each feature is equally frequent, and thresholds are uniform in its extent.
     let (mut places, mut first, mut cuts) = (Mean::new(), 0.0, 0.0);
     let mut stream = Stream::new(6, 0);
     for _ in 0..20_000 {
@@ -242,7 +242,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     places.check(0.5, 8.0, "places of cuts");
     assert!((places.squares / places.n - 1.0 / 3.0).abs() < 0.015);
     assert!((first / cuts - 0.5_f64).abs() < 0.03 && (cuts / 20_000.0 - 0.8).abs() < 0.02);
-    // The same of the states that chains start from.
+    // The same test for the starting trees of chains.
     let mut leaves = Mean::new();
     for i in 0..20_000 {
         leaves.add(f64::from(
@@ -254,7 +254,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     leaves.check(exact.n_leaves(exact.all_rows(), 0), 5.0, "leaves of trees from the prior");
 }
 
-/// Classes of all rows drawn given a tree, leaf by leaf from Polya's urn.
+/// Draws the classes of all rows given a tree, by Polya's urn in each leaf.
 fn draw_classes<L: ConjugateLeaf>(
     state: &TreeWithRows<'_, L>,
     alpha: f64,
@@ -278,7 +278,8 @@ fn draw_classes<L: ConjugateLeaf>(
     classes
 }
 
-/// What the joint distribution tests compare: of tree and classes, so that both and their bond count.
+/// Statistics for the joint distribution test: of the tree, of the classes, and of both, so that their
+/// dependence counts.
 fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) -> [f64; 4] {
     let draw = summary(state);
     let leaf = Dirichlet::new(classes, 2, 0.9).unwrap();
@@ -291,8 +292,8 @@ fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) ->
     [f64::from(draw.n_leaves), f64::from(draw.n_leaves * draw.depth), likelihood, ones * ones]
 }
 
-/// Geweke (2004): drawing classes given the tree and stepping the tree given the classes, in turn, leaves their
-/// joint distribution as it is when trees come from the prior.
+/// Geweke (2004): alternately drawing the classes given the tree and moving the tree given the classes leaves
+/// their joint distribution invariant, if trees start from the prior.
 #[test]
 fn getting_it_right() {
     let (table, prior) = (table(), prior());
@@ -306,7 +307,7 @@ fn getting_it_right() {
     }
     let mut tree = TreeWithRows::from_prior(&flat, &mut stream, &Control::new()).unwrap().tree();
     let mut batches: [Mean; 4] = std::array::from_fn(|_| Mean::new());
-    // Means of batches that are longer than the chain's memory are as good as independent.
+    // Means of batches that are much longer than the autocorrelation time are nearly independent.
     for _ in 0..300 {
         let mut sums = [0.0; 4];
         for _ in 0..400 {
@@ -333,8 +334,9 @@ fn getting_it_right() {
     }
 }
 
-/// Simulation-based calibration (Talts et al. 2018): the rank of the tree that made the classes among trees of
-/// the posterior is uniform. 9 degrees of freedom: 5 standard deviations above the mean is 9 + 5 sqrt(18) < 30.3.
+/// Simulation-based calibration (Talts et al. 2018): the rank of the true tree's statistic among those of
+/// posterior draws is uniform. With 9 degrees of freedom, 5 standard deviations above the mean is
+/// `9 + 5 sqrt(18) < 30.3`.
 fn check_calibration(
     trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<PreorderTree<crate::bayes::leaf::dirichlet::Counts>>,
 ) {

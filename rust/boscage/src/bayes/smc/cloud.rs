@@ -1,4 +1,4 @@
-//! All particles of all islands, stage by stage: lines 2 to 17 of Algorithm 3.1.
+//! The particles of all islands, advanced stage by stage: lines 2 to 17 of Algorithm 3.1.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
 
-/// Gaps that may be weighed at a time however few rows there are: some 16 MB.
+/// Gaps that are always weighed together, however few rows there are; they take some 16 MB.
 const FEW_GAPS: usize = 1 << 20;
 
-/// All particles of all islands, which go on stage by stage together so that they share nodes.
+/// The particles of all islands. All islands advance together, so that they share nodes.
 pub(crate) struct Cloud<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     settings: &'a SmcSettings,
@@ -29,7 +29,7 @@ pub(crate) struct Cloud<'a, L: ConjugateLeaf> {
     retained: Option<&'a PreorderTree<L::Stats>>,
 }
 
-/// A node that a particle is about to decide about.
+/// A node that a particle has to decide about in this stage.
 struct Job {
     island: usize,
     particle: usize,
@@ -38,7 +38,8 @@ struct Job {
 }
 
 impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
-    /// All islands at their root; with `retained`, the first particle of each is held to that tree.
+    /// All islands with only the root. If `retained` is given, the first particle of each island follows that
+    /// tree.
     pub(crate) fn new(
         target: &'a Target<'a, L>,
         settings: &'a SmcSettings,
@@ -53,7 +54,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Self { target, settings, nodes, history, islands, retained }
     }
 
-    /// All stages.
+    /// Runs all stages.
     pub(crate) fn run(&mut self, control: &Control) -> Result<()> {
         for _ in 0..self.settings.max_stages {
             control.check()?;
@@ -62,7 +63,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
                 break;
             }
             self.expand(&jobs, control)?;
-            // Islands that are done stay as they are, however long others take.
+            // Finished islands do not change while others continue.
             let mut runs = vec![false; self.islands.len()];
             for job in &jobs {
                 runs[job.island] = true;
@@ -75,7 +76,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
                 let open = self.islands.iter().flat_map(|island| &island.particles);
                 self.nodes.keep(open.flat_map(|particle| particle.open.iter().map(|open| open.node)));
             }
-            // A conditional run is a part of something else, which counts its own steps.
+            // A conditional run is part of another computation, which counts its own steps.
             if self.retained.is_none() {
                 control.advance(1);
             }
@@ -83,7 +84,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Ok(())
     }
 
-    /// The nodes of this stage, `C_(t)`, taken from those eligible.
+    /// The nodes `C_(t)` of this stage, removed from those eligible for expansion.
     fn pop(&mut self) -> Vec<Job> {
         let (mut jobs, order) = (Vec::new(), self.settings.candidate_order);
         for (i, island) in self.islands.iter_mut().enumerate() {
@@ -105,14 +106,14 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         jobs
     }
 
-    /// Lines 7 to 10 of Algorithm 3.1: decides about nodes, and updates weights.
+    /// Lines 7 to 10 of Algorithm 3.1: decides about nodes and updates weights.
     fn expand(&mut self, jobs: &[Job], control: &Control) -> Result<()> {
         let ids: Vec<SharedNodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
         let (n_rows, n_features) = (self.target.table.n_rows(), self.target.table.n_features());
-        // What is weighed at a time takes a part of the memory that the rows take, or little: then it is enough for
-        // all threads.
+        // Gaps weighed together take at most a fraction of the memory of the rows, or a few megabytes, which
+        // is enough work for all threads.
         let most = (n_rows / 8).max(FEW_GAPS / n_features);
         for batch in self.portions(jobs, (0..jobs.len()).collect(), most, |_| 0) {
             control.check()?;
@@ -130,7 +131,8 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Ok(())
     }
 
-    /// The decisions of some jobs, with the logarithms of `P / Q`: whether to stop or which extent to cut, then where.
+    /// Decides for some jobs whether to stop, or which extent to cut and where, and computes the logarithms
+    /// of `P / Q`.
     fn decide(&mut self, jobs: &[Job], batch: &[usize], decisions: &mut [(Decision, f64)]) -> Result<()> {
         let mut extents = BTreeMap::new();
         for (i, (plan, log_weight)) in self.choose(jobs, batch)? {
@@ -146,7 +148,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let most = self.target.table.n_rows().max(FEW_GAPS);
         for portion in self.portions(jobs, cutting, most, |i| extents[&i]) {
             let wanted = portion.iter().map(|i| (jobs[*i].open.node, extents[i])).collect();
-            let weighing = self.settings.proposal.weighing().expect("the prior draws its cuts itself");
+            let weighing = self.settings.proposal.weighing().expect("only the prior has no weights of gaps");
             self.nodes.weigh(wanted, weighing, Keep::Gaps)?;
             for &i in &portion {
                 let job = &jobs[i];
@@ -162,8 +164,8 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Ok(())
     }
 
-    /// Some jobs by node and key, those of the same together, in portions that look at no more than `most` rows unless
-    /// they are of one node and key.
+    /// Sorts jobs by node and key, and divides them into portions of at most `most` rows. Jobs of the same
+    /// node and key stay together, and may exceed the limit.
     fn portions(
         &self,
         jobs: &[Job],
@@ -191,7 +193,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         portions
     }
 
-    /// What particles are about to do, by job, with extents weighed as the proposal needs them.
+    /// The choice of each job, after the extents that the proposal needs have been weighed.
     fn choose(&mut self, jobs: &[Job], batch: &[usize]) -> Result<Vec<(usize, (Plan, f64))>> {
         let proposal = self.settings.proposal;
         let ids: Vec<SharedNodeId> = batch.iter().map(|&i| jobs[i].open.node).collect();
@@ -236,7 +238,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let stats = children.map(|child| Arc::clone(&child.stats));
         let slots = self.history.split(particle, job.open.slot, (cut.feature, threshold), stats);
         for ((node, slot), child) in [left, right].into_iter().zip(slots).zip(children) {
-            // A single row cannot be split: its node stops, with certainty.
+            // A single row cannot be split, so its node is a leaf.
             if child.n_rows > 1 {
                 particle.open.push_back(Open { node, slot });
             }
@@ -248,7 +250,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         }
     }
 
-    /// The islands as they are.
+    /// The islands with their trees.
     pub(crate) fn finish(self) -> Vec<Island<L::Stats>> {
         let Self { nodes, history, islands, .. } = self;
         drop(nodes);
@@ -256,7 +258,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
     }
 }
 
-/// Takes the node that is decided about first, if there is one.
+/// Removes the node to decide about first, if there is one.
 fn next<L: ConjugateLeaf>(
     particle: &mut Particle,
     order: CandidateOrder,
@@ -265,14 +267,14 @@ fn next<L: ConjugateLeaf>(
     let likelihood = |i: usize| nodes.get(particle.open[i].node).log_likelihood;
     let first = match order {
         CandidateOrder::BreadthFirst => 0,
-        // The oldest of equals.
+        // The oldest if several are equal.
         CandidateOrder::MarginalLikelihood => (1..particle.open.len())
             .fold(0, |best, i| if likelihood(i) < likelihood(best) { i } else { best }),
     };
     particle.open.remove(first)
 }
 
-/// Takes all nodes, in the order in which one after the other would be.
+/// Removes all nodes, in the order in which [`next`] would return them.
 fn layer<L: ConjugateLeaf>(
     particle: &mut Particle,
     order: CandidateOrder,
@@ -286,7 +288,7 @@ fn layer<L: ConjugateLeaf>(
     all
 }
 
-/// What the retained tree does at a node.
+/// The decision of the retained tree at a node.
 fn decision<L: ConjugateLeaf>(
     tree: &PreorderTree<L::Stats>,
     node_of: &[u32],

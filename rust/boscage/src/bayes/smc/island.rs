@@ -1,5 +1,5 @@
-//! An island: particles that are weighed and resampled together, independent of other islands (section
-//! 3.4.1.3).
+//! An island: particles that are weighted and resampled together, independently of other islands
+//! (section 3.4.1.3).
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use crate::math::logs::{log_mean_exp, normalised};
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
 
-/// What is known of a stage.
+/// The report of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// Effective sample size of the weights.
     pub ess: f64,
-    /// Logarithm of the mean weight, the estimate of the evidence of trees cut off here.
+    /// Logarithm of the mean weight: the estimate of the evidence of trees that end at this stage.
     pub log_evidence: f64,
-    /// Each particle's ancestor among those before, if particles were resampled.
+    /// The ancestor of each particle in the previous stage, if particles were resampled.
     pub ancestors: Option<Vec<u32>>,
 }
 
-/// The end of an independent run.
+/// The result of an island.
 #[derive(Debug, Clone)]
 pub(crate) struct Island<S> {
     pub(crate) trees: Vec<PreorderTree<S>>,
-    /// Normalised.
+    /// Normalised weights.
     pub(crate) weights: Vec<f64>,
     /// Logarithm of an unbiased estimate of the marginal likelihood.
     pub(crate) log_evidence: f64,
-    /// Particles that the last stage left with nodes to decide about.
+    /// Number of particles with open nodes after the last stage.
     pub(crate) n_unfinished: u32,
     pub(crate) stages: Vec<Stage>,
 }
 
 impl<S> Island<S> {
-    /// A tree, drawn in proportion to weights.
+    /// A tree drawn by weight.
     pub(crate) fn draw(mut self, stream: &mut Stream) -> PreorderTree<S> {
         let mut rest = stream.unit() * self.weights.iter().sum::<f64>();
         let drawn = self.weights.iter().position(|weight| {
@@ -48,19 +48,19 @@ impl<S> Island<S> {
     }
 }
 
-/// The particles of an island, stage by stage.
+/// The particles of an island while it runs.
 pub(crate) struct RunningIsland {
     pub(crate) particles: Vec<Particle>,
-    /// One for each particle's decisions.
+    /// The random stream of each particle.
     pub(crate) streams: Vec<Stream>,
     resampling: Stream,
     stages: Vec<Stage>,
-    /// The retained tree's nodes by number in the first particle's tree.
+    /// Nodes of the retained tree, by slot in the first particle's tree.
     pub(crate) retained: Vec<u32>,
 }
 
 impl RunningIsland {
-    /// Particles of the root alone, of this log likelihood, on an island of this number.
+    /// An island with this number whose particles have only the root.
     pub(crate) fn new(
         settings: &SmcSettings,
         island: usize,
@@ -75,16 +75,18 @@ impl RunningIsland {
         }
     }
 
-    /// Lines 11 to 15 of Algorithm 3.1 (14 to 17 of Algorithm 4.2): resamples if weights have become too uneven.
+    /// Lines 11 to 15 of Algorithm 3.1 (14 to 17 of Algorithm 4.2): resamples if the effective sample size is
+    /// low.
     pub(crate) fn end_stage(&mut self, settings: &SmcSettings, conditional: bool) {
         let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
         let (weights, log_evidence) = (normalised(&logs), log_mean_exp(&logs));
         let ess = effective_size(&weights);
         let n = weights.len();
-        // But for rounding, which takes equal weights below the whole.
+        // The tolerance allows for rounding, which may take the effective sample size of equal weights below
+        // their number.
         let ancestors = (ess < settings.ess_threshold * n as f64 * (1.0 - 1e-9)).then(|| {
             if conditional {
-                // The retained particle stays; the others may also descend from it.
+                // The retained particle stays; other particles may also descend from it.
                 let mut others = multinomial(&weights, n - 1, &mut self.resampling);
                 others.insert(0, 0);
                 others
@@ -99,7 +101,7 @@ impl RunningIsland {
         self.stages.push(Stage { ess, log_evidence, ancestors });
     }
 
-    /// The trees, those of particles that made the same cuts together as one.
+    /// The trees; particles that made the same cuts become one tree with the sum of their weights.
     pub(crate) fn finish<S>(self, history: &History<S>) -> Island<S> {
         let logs: Vec<f64> = self.particles.iter().map(|particle| particle.log_weight).collect();
         let mut place = BTreeMap::new();
@@ -117,7 +119,7 @@ impl RunningIsland {
     }
 }
 
-/// A stream of its own for each purpose, the same for any number of islands and particles.
+/// A separate stream for each purpose, the same for any number of islands and particles.
 fn stream(seed: u64, island: usize, purpose: usize) -> Stream {
     Stream::numbered(seed, (island as u64) << 32 | purpose as u64)
 }

@@ -1,14 +1,17 @@
 //! Sequential Monte Carlo over trees that grow from the root (thesis section 3.3).
 //!
-//! A particle is a partial tree (`particle`) with a weight. In each stage it decides about one node, or about all that are
-//! eligible, whether to stop or how to split, independently for each node (eq. 3.8): by the prior, or by the one-step
-//! optimal proposal (eq. 3.5; `proposals`). Its weight is multiplied by prior times likelihood over proposal (eqs. 3.6 and
-//! 3.7), and particles are resampled when the weights are uneven (`resampling`). The mean weight after the last stage is an
-//! unbiased estimate of the marginal likelihood (Algorithm 3.1, line 18). An `island` is one such run (section 3.4.1.3); a
-//! `cloud` advances all islands together.
+//! A particle is a partial tree (`particle`) with a weight. In each stage it decides about one node, or about
+//! all nodes that are eligible for expansion, whether to stop or how to split; decisions about different
+//! nodes are independent (eq. 3.8). `proposals` draws them from the prior or from the one-step optimal
+//! proposal (eq. 3.5), which is proportional to prior times likelihood. The weight is multiplied by prior
+//! times likelihood over proposal (eqs. 3.6 and 3.7). Particles are resampled when the weights are uneven
+//! (`resampling`). The mean weight after the last stage is an unbiased estimate of the marginal likelihood
+//! `p(Y | X)` (Algorithm 3.1, line 18).
 //!
-//! Particles that came to a node by the same cuts share it (`shared_node`, `nodes`, `row_set`), so that its rows are
-//! looked at once. This makes the optimal proposal affordable, which needs the likelihood of every cut of a node.
+//! An `island` is one such run; several islands run independently and are averaged (section 3.4.1.3). `cloud`
+//! advances all islands together. The optimal proposal needs the likelihood of every cut of a node. This is
+//! affordable because particles that came to a node by the same cuts share it (`shared_node`, `nodes`,
+//! `row_set`), and its gaps are weighed once.
 
 pub(crate) mod cloud;
 pub(crate) mod island;
@@ -49,9 +52,10 @@ pub(crate) fn sample<L: ConjugateLeaf>(
     Ok(cloud.finish())
 }
 
-/// Runs Algorithm 3.1 with the first particle of each island held to a given tree (Algorithm 4.2): drawing one of
-/// the resulting trees by weight leaves the posterior invariant. Particles are resampled independently, whatever
-/// the settings say. The root may be an inner node of a larger tree, whose subtree is then drawn given the rest.
+/// Runs Algorithm 3.1 with the first particle of each island held to a given tree (conditional SMC,
+/// Algorithm 4.2). Drawing one of the resulting trees by weight leaves the posterior invariant. Ancestors are
+/// drawn independently; the resampling scheme of the settings is not used. The root may be an inner node of a
+/// larger tree: its subtree is then drawn given the rest of the tree.
 ///
 /// # Errors
 /// As [`sample`].

@@ -1,8 +1,8 @@
-//! Nodes of growing trees, shared by all particles that have them in common.
+//! The nodes of growing trees, shared between particles.
 //!
-//! All particles that came to a node by the same cuts share it, so that its rows, its features, the weights of its cuts and
-//! its children are computed once. The rows of a cut are split only when a particle is about to expand a child, since most
-//! cuts that are proposed do not survive so long.
+//! Particles that came to a node by the same cuts share it, so that its rows, its features, the weights of
+//! its cuts and its children are computed once. The rows of a cut are divided only when a particle is about
+//! to expand one of the children, since most proposed cuts do not survive that long.
 
 use crate::data::goes_right;
 use std::ops::Range;
@@ -15,40 +15,40 @@ use crate::bayes::target::{SubtreeRoot, Target};
 use crate::control::{Control, Threads};
 use crate::error::Result;
 
-/// How gaps are weighed.
+/// The weights of gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weighing {
-    /// All alike.
+    /// Equal weights.
     Equal,
-    /// By length and likelihood.
+    /// Weights by length and likelihood.
     Likely,
-    /// The same, where cuts are drawn from all of a node's extents together: gaps that are negligible beside
-    /// another extent are left out.
+    /// As `Likely`, for a cut that is drawn from all extents of a node together: gaps that are negligible
+    /// beside another extent are left out.
     LikelyOfAll,
 }
 
-/// What is kept of gaps that were weighed.
+/// What is kept of the weighed gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// All, to cut in one of them.
+    /// All gaps, to draw a cut.
     Gaps,
-    /// Of large nodes only the sums, to choose an extent.
+    /// Only the sums if the node is large, to choose an extent.
     Sums,
 }
 
-/// Rows of a large node, whose gaps are not kept: they take more room than the rows.
+/// Nodes with more rows do not keep their gaps, which take more memory than the rows.
 const LARGE: u32 = 1 << 14;
 
-/// All nodes of all particles that may still be expanded.
+/// The nodes that particles may still expand.
 #[derive(Debug)]
 pub(crate) struct SharedNodes<'a, L: ConjugateLeaf> {
     target: &'a Target<'a, L>,
     threads: &'a Threads,
     control: &'a Control,
     all: Vec<SharedNode<L::Stats>>,
-    /// Left nodes of pairs that no particle has any more.
+    /// Left nodes of pairs that no particle uses any more.
     free: Vec<SharedNodeId>,
-    /// Bytes that nodes have come to hold since nodes were last dropped, and when to do so again.
+    /// Bytes added since nodes were last dropped, and the number at which they are dropped again.
     grown: usize,
     limit: usize,
 }
@@ -69,7 +69,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         let nowhere = (Self::ROOT, RankCut { feature: 0, rank: 0 });
         let mut root = SharedNode::new(depth, rows.len() as u32, stats, log_likelihood, nowhere);
         root.rows = Some(RowSet::new(rows.into_iter()));
-        // Nodes come in pairs; the root's neighbour is never used.
+        // Nodes come in pairs; the root's neighbour is not used.
         let neighbour = SharedNode::new(0, 0, target.leaf.empty(), 0.0, nowhere);
         let all = vec![root, neighbour];
         let mut nodes = Self { target, threads, control, all, free: Vec::new(), grown: 0, limit: 0 };
@@ -81,9 +81,9 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         &self.all[id as usize]
     }
 
-    /// Finds the rows and the extents of nodes.
+    /// Computes the rows and the extents of nodes that lack them.
     ///
-    /// # Errors
+    /// An interrupt, here and in the methods below.
     /// An interrupt, here and below.
     pub(crate) fn open(&mut self, ids: &[SharedNodeId]) -> Result<()> {
         let waiting = ids.iter().filter(|&&id| self.get(id).rows.is_none());
@@ -119,7 +119,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         Ok(())
     }
 
-    /// Weighs the gaps of extents of nodes, each given as node and index.
+    /// Weighs the gaps of some extents, given as pairs of a node and the index of an extent.
     pub(crate) fn weigh(
         &mut self,
         mut wanted: Vec<(SharedNodeId, usize)>,
@@ -142,10 +142,10 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         Ok(())
     }
 
-    /// Weighs all extents of nodes: some at a time, since the first tell which gaps of the next are negligible and
-    /// need no memory.
+    /// Weighs all extents of nodes, in several waves: the first extents show which gaps of the later ones are
+    /// negligible, and these take no memory.
     pub(crate) fn weigh_all(&mut self, ids: &[SharedNodeId]) -> Result<()> {
-        /// Pieces of a node at a time: enough for some threads.
+        /// Pieces of a node in a wave, enough for several threads.
         const PIECES: usize = 4;
         for wave in 0.. {
             let mut wanted = Vec::new();
@@ -162,7 +162,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         Ok(())
     }
 
-    /// Weighs the choices of nodes all of whose gaps are weighed.
+    /// Computes the weights of the choices at nodes whose gaps are all weighed.
     pub(crate) fn weigh_choices(&mut self, ids: impl Iterator<Item = SharedNodeId>) {
         for id in ids {
             let node = self.get(id);
@@ -173,7 +173,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         }
     }
 
-    /// Drops gaps, which a later particle may weigh again: those of large nodes, and all where memory is scarce.
+    /// Drops gaps, which are weighed again on demand: those of large nodes, and all if memory is scarce.
     pub(crate) fn forget_gaps(&mut self, ids: impl Iterator<Item = SharedNodeId>) {
         let is_full = self.is_full();
         for id in ids {
@@ -187,8 +187,8 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         }
     }
 
-    /// Logarithms of the weights of stopping, and of splitting along each of some extents, which stand for all: with
-    /// `m` of `n` extents each has `n / m` times its prior probability (section 3.3.1).
+    /// Logarithms of the weights of stopping, and of splitting along each of some extents. If these are `m`
+    /// of the node's `n` extents, each counts `n / m` times (section 3.3.1).
     pub(crate) fn choice_logs(
         &self,
         id: SharedNodeId,
@@ -199,7 +199,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         self.choice_logs_by_share(id, extents.map(|extent| (extent, log_each + log_shares[extent])))
     }
 
-    /// The same for extents each of which stands for a share of the prior that is given by its logarithm.
+    /// [`Self::choice_logs`] with the logarithm of the prior share that each extent stands for.
     pub(crate) fn choice_logs_by_share(
         &self,
         id: SharedNodeId,
@@ -211,7 +211,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         std::iter::once(log_stop + node.log_likelihood).chain(splits).collect()
     }
 
-    /// Makes the children of cuts, each given as node and cut.
+    /// Makes the children of cuts, given as pairs of a node and a cut.
     pub(crate) fn split(&mut self, mut cuts: Vec<(SharedNodeId, RankCut)>) -> Result<()> {
         cuts.retain(|(id, cut)| !self.get(*id).children.contains_key(cut));
         distinct(&mut cuts);
@@ -235,12 +235,13 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         Ok(())
     }
 
-    /// Whether so much was added that nodes without particles should be dropped.
+    /// Whether enough memory was added to drop unused nodes.
     pub(crate) fn is_full(&self) -> bool {
         self.grown > self.limit
     }
 
-    /// Drops all nodes but those that particles still have to expand, and the rows of which these are parts.
+    /// Drops all nodes except those that particles have to expand, and the parents whose rows these still
+    /// need.
     pub(crate) fn keep(&mut self, open: impl Iterator<Item = SharedNodeId>) {
         let mut is_open = vec![false; self.all.len()];
         let mut has_parts = vec![false; self.all.len()];
@@ -273,25 +274,27 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         self.limit = self.room().max(held / 4);
     }
 
-    /// Bytes that may be added before nodes are dropped: half of the features in single precision, and a few megabytes.
+    /// Bytes that may be added before nodes are dropped: half the size of the table in single precision, and
+    /// a few megabytes.
     fn room(&self) -> usize {
         const SOME: usize = 1 << 22;
         SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_features()
     }
 
-    /// About what two nodes take beside their rows and gaps.
+    /// The approximate memory of two nodes without rows and gaps.
     fn bytes_of_children(&self) -> usize {
         2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.n_features())
     }
 
-    /// `f(i)` for every `i < n`, where all together look at `work` rows.
+    /// The results of `f(i)` for `i < n`; all calls together read `work` rows.
     fn map<R: Send>(&self, n: usize, work: usize, f: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
         /// Rows below which threads cost more than they save.
         const FEW: usize = 4000;
         if work < FEW { Ok((0..n).map(f).collect()) } else { self.threads.try_map(n, self.control, f) }
     }
 
-    /// Features of a node that one thread looks at in one go: few enough to share a large node.
+    /// Number of features of a node that a thread handles as one task; small enough that threads share a
+    /// large node.
     fn piece(&self, id: SharedNodeId) -> usize {
         (LARGE / self.get(id).n_rows.max(1)).max(1) as usize
     }
@@ -300,7 +303,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         ids.iter().map(|&id| self.get(id).n_rows as usize).sum()
     }
 
-    /// The rows of a node and its right neighbour.
+    /// The rows of a left child and of its right neighbour.
     fn part(&self, left: SharedNodeId) -> (RowSet, RowSet) {
         let node = self.get(left);
         let column = self.target.table.column(node.cut.feature);
@@ -320,7 +323,8 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         let rows = node.listed_rows();
         let mut sorter = Sorter::new(self.target.table, &rows);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        // The weight of stopping relative to gaps whose weights lack the probability of a split.
+        // The weight of stopping, divided by the probability of a split, which the weights of gaps do not
+        // contain.
         let stop = log_stop + node.log_likelihood - log_split;
         let log_shares = self.target.log_shares(node.extents());
         let known = node.gaps.iter().zip(&log_shares);

@@ -1,4 +1,4 @@
-//! A particle: a growing tree, stored as its cuts and the nodes that are eligible for expansion.
+//! A particle: a growing tree, stored as its cuts and its nodes that are eligible for expansion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 
-/// A node that a particle has to decide about, and its number in the particle's tree.
+/// A node that a particle has to decide about, and its slot in the particle's tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
     pub(crate) node: SharedNodeId,
     pub(crate) slot: u32,
 }
 
-/// A partial tree and its weight. Copies share the cuts made so far.
+/// A partial tree and its weight. Copies of a particle share their cuts.
 #[derive(Debug, Clone)]
 pub(crate) struct Particle {
     /// Logarithm of the weight `w` of eq. 3.6.
@@ -26,7 +26,7 @@ pub(crate) struct Particle {
     last: Option<u32>,
 }
 
-/// A cut of a node, after other cuts.
+/// A cut of a node, and the cut made before it.
 #[derive(Debug)]
 struct Event<S> {
     before: Option<u32>,
@@ -37,23 +37,23 @@ struct Event<S> {
     right: Arc<S>,
 }
 
-/// The cuts of all particles, each after the one that its particle (or that one's ancestor) made before.
+/// The cuts of all particles. Each refers to the previous cut of the same particle or of its ancestor.
 #[derive(Debug)]
 pub(crate) struct History<S> {
     events: Vec<Event<S>>,
-    /// The number of events above which events without particles are dropped.
+    /// Number of cuts above which unused ones are dropped.
     limit: usize,
     root: Arc<S>,
 }
 
 impl Particle {
-    /// The tree of the root alone.
+    /// The history of a tree with only the root.
     pub(crate) fn new(root: SharedNodeId, log_weight: f64) -> Self {
         let open = VecDeque::from([Open { node: root, slot: 0 }]);
         Self { log_weight, open, n_slots: 1, last: None }
     }
 
-    /// The number of the last cut made, which tells trees apart.
+    /// The number of the last cut; it identifies the tree.
     pub(crate) fn last(&self) -> Option<u32> {
         self.last
     }
@@ -64,7 +64,7 @@ impl<S> History<S> {
         Self { events: Vec::new(), limit: 0, root }
     }
 
-    /// Records a cut; the children's numbers are given back.
+    /// Records a cut, and returns the slots of the children.
     pub(crate) fn split(
         &mut self,
         particle: &mut Particle,
@@ -79,7 +79,8 @@ impl<S> History<S> {
         slots
     }
 
-    /// Drops the cuts that none of these, all particles there are, has made, if many cuts were added.
+    /// Drops the cuts that none of the given particles has made, if many were added. These must be all
+    /// particles.
     pub(crate) fn prune<'a>(&mut self, particles: impl Iterator<Item = &'a mut Particle>) {
         if self.events.len() <= self.limit {
             return;
@@ -114,7 +115,7 @@ impl<S> History<S> {
         self.limit = 2 * self.events.len();
     }
 
-    /// The tree of a particle; nodes still open are leaves.
+    /// The tree of a particle; open nodes become leaves.
     pub(crate) fn tree(&self, particle: &Particle) -> PreorderTree<S> {
         let mut cuts: Vec<&Event<S>> = Vec::new();
         let mut last = particle.last;
@@ -123,7 +124,7 @@ impl<S> History<S> {
             last = self.events[i as usize].before;
         }
         cuts.reverse();
-        // The k-th cut made the slots 2k + 1 and 2k + 2.
+        // Cut number `k` makes the slots `2k + 1` and `2k + 2`.
         let mut cut_of = vec![None; particle.n_slots as usize];
         for (k, cut) in cuts.iter().enumerate() {
             cut_of[cut.slot as usize] = Some(k as u32);
@@ -142,7 +143,7 @@ impl<S> History<S> {
                 Some(made) => &cuts[made as usize / 2].right,
             };
             let split = cut_of[slot as usize].map(|k| {
-                // The left child comes next; the right one is told where it is when it comes.
+                // The left child follows its parent; the right child sets its index when it is reached.
                 stack.extend([(2 * k + 2, Some(at)), (2 * k + 1, None)]);
                 let cut = cuts[k as usize];
                 PreorderSplit { feature: cut.feature, threshold: cut.threshold, right: 0 }

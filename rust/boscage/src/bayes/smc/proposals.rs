@@ -1,4 +1,4 @@
-//! How a particle decides at a node, and what its decision is worth: one factor of eqs. 3.7 and 3.8.
+//! The proposals: how a particle decides about a node, and the factor of its weight (eqs. 3.7 and 3.8).
 
 use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -12,19 +12,20 @@ use crate::random::shuffle::draw_next;
 /// The proposal kernel `Q` of Algorithm 3.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Proposal {
-    /// The prior itself.
+    /// The prior.
     Prior,
-    /// As the prior, but the cut falls into each gap between neighbouring rows equally often.
+    /// The prior, except that each gap between neighbouring rows has the same probability.
     Empirical,
-    /// Proportional to prior times likelihood of the tree so far (eq. 3.5).
+    /// Proportional to prior times likelihood of the partial tree (eq. 3.5).
     #[default]
     Optimal,
-    /// The optimal proposal on so many features, drawn anew at each node (section 3.5).
+    /// The optimal proposal on a random subset of this many features, drawn at each node (section 3.5).
     OptimalSubset(usize),
-    /// The same with probability 0.7, and else the prior on these features: a cut that is bad by itself may be best with
-    /// the cuts below it.
+    /// As `OptimalSubset` with probability 0.7, and else the prior on the same features. A cut that explains
+    /// little by itself may be the best one together with the cuts below it.
     ///
-    /// If features have weights, and not all are considered, they are drawn by weight, with replacement.
+    /// If features have weights, and there are more features than are considered, they are drawn by weight
+    /// with replacement.
     Exploring(usize),
 }
 
@@ -34,9 +35,9 @@ const EXPLORES: f64 = 0.3;
 /// A decision about a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Decision {
-    /// It is a leaf.
+    /// The node is a leaf.
     Stop,
-    /// It is split.
+    /// The node is split.
     Split {
         /// The cut by ranks.
         cut: RankCut,
@@ -45,24 +46,24 @@ pub(crate) enum Decision {
     },
 }
 
-/// A decision, or the extent that is to be cut.
+/// A decision, or the extent in which a cut is still to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Plan {
-    /// The decision is made.
+    /// The decision.
     Made(Decision),
-    /// To cut one of the node's extents, in a gap that is drawn by weight.
+    /// Cuts this extent of the node, in a gap drawn by weight.
     Cut(usize),
 }
 
 impl Plan {
-    /// The plan of a choice between stopping and some extents.
+    /// The plan of a choice: 0 is to stop, `i + 1` is to cut extent `i`.
     fn of_choice(choice: usize, extent: impl Fn(usize) -> usize) -> Self {
         choice.checked_sub(1).map_or(Self::Made(Decision::Stop), |i| Self::Cut(extent(i)))
     }
 }
 
 impl Proposal {
-    /// How gaps are weighed.
+    /// The weights of gaps; None if the proposal needs none.
     pub(crate) fn weighing(self) -> Option<Weighing> {
         match self {
             Self::Prior => None,
@@ -72,26 +73,26 @@ impl Proposal {
         }
     }
 
-    /// Whether the extents that a particle considers are weighed before it chooses one.
+    /// Whether the considered extents are weighed before one is chosen.
     pub(crate) fn weighs_considered(self) -> bool {
         matches!(self, Self::OptimalSubset(_) | Self::Exploring(_))
     }
 
-    /// The logarithm of a particle's new weight over its old one, from what [`Self::choose`] and [`Self::cut`] gave
-    /// and the logarithm of the ratio of likelihoods.
+    /// The logarithm of a particle's new weight over its old one. `decided` is the sum of what
+    /// [`Self::choose`] and [`Self::cut`] returned, and `log_gain` the logarithm of the likelihood ratio.
     pub(crate) fn log_weight(self, decided: f64, log_gain: f64) -> f64 {
         match self {
             Self::Prior | Self::Empirical => decided + log_gain,
             Self::Optimal | Self::OptimalSubset(_) => decided,
-            // Prior times likelihood over the mixture of both densities.
+            // Prior times likelihood, divided by the density of the mixture.
             Self::Exploring(_) => {
                 -log_sum_exp(&[libm::log(1.0 - EXPLORES) - decided, libm::log(EXPLORES) - log_gain])
             }
         }
     }
 
-    /// The extents that a particle considers at an open node; none for all. `retained` is a decision that was made
-    /// before, for which they are drawn.
+    /// The extents that a particle considers at an open node; an empty list stands for all. The feature of a
+    /// `retained` cut is always among them.
     pub(crate) fn consider<L: ConjugateLeaf>(
         self,
         (target, nodes): (&Target<'_, L>, &SharedNodes<'_, L>),
@@ -118,13 +119,14 @@ impl Proposal {
         }
     }
 
-    /// Whether the extents considered, of so many, are independent draws from the prior.
+    /// Whether the considered extents are independent draws from the prior; the node has `n_extents`.
     fn considers_by_weight<L: ConjugateLeaf>(self, target: &Target<'_, L>, n_extents: usize) -> bool {
         matches!(self, Self::Exploring(n) if n < n_extents) && target.prior.log_weights().is_some()
     }
 
-    /// What to do at a node (or what the retained decision says), and the logarithm of `P(decision) / Q(decision)` of
-    /// eq. 3.7 but for the place of a cut, times the ratio of likelihoods if `Q` sees them ([`Self::log_weight`]).
+    /// Chooses between stopping and the considered extents, or follows the retained decision. Also returns
+    /// the logarithm of `P(decision) / Q(decision)` of eq. 3.7 without the place of the cut; it includes the
+    /// likelihood ratio if `Q` depends on the likelihood ([`Self::log_weight`]).
     pub(crate) fn choose<L: ConjugateLeaf>(
         self,
         (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
@@ -159,11 +161,14 @@ impl Proposal {
                 (plan, choices.log_total() - node.log_likelihood)
             }
             Self::OptimalSubset(_) | Self::Exploring(_) => {
-                // The subset is an auxiliary variable: drawn uniformly here, and in the target uniformly among
-                // those that have the feature of the cut, n / m times as often for m of n extents. With splits
-                // weighed so, the ratio is the normaliser, whatever is decided.
-                // Independent draws from the prior are one too, and the place of the cut's among them another: uniform
-                // in the target, so that the prior's share of each is one in as many as they are.
+                // The subset of `m` of the node's `n` extents is an auxiliary variable. The proposal draws it
+                // uniformly; under the target it is uniform, given the cut, among the subsets that contain
+                // the cut's feature, which are fewer by the factor `m / n`. With each extent counted `n / m`
+                // times, the ratio of target to proposal is the sum of weights, for every decision.
+                //
+                // Draws from the prior with replacement are an auxiliary variable, too, and so is the
+                // position of the cut's extent among the `m` draws. Under the target this position is
+                // uniform, so each draw stands for the share `1 / m` of the prior.
                 let by_weight = self.considers_by_weight(target, node.extents().len());
                 let extents = considered.iter().copied();
                 let choices = WeightedChoices::new(if by_weight {
@@ -178,7 +183,7 @@ impl Proposal {
                         let extent = if by_weight || target.prior.log_weights().is_none() {
                             considered[stream.below(considered.len())]
                         } else {
-                            // All of them are there.
+                            // All extents are considered here.
                             target.draw_extent(node.extents(), stream)
                         };
                         Plan::Made(draw_prior(target, nodes, id, extent, stream))
@@ -190,7 +195,8 @@ impl Proposal {
         }
     }
 
-    /// A cut of an extent (or the retained one), and what its place adds to the logarithm of [`Self::choose`].
+    /// Draws a cut of an extent, or takes the retained one. Also returns what its place adds to the logarithm
+    /// of [`Self::choose`].
     pub(crate) fn cut<L: ConjugateLeaf>(
         self,
         (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
@@ -202,14 +208,15 @@ impl Proposal {
         let ends = nodes.get(id).extents()[extent];
         let column = target.table.column(ends.feature);
         let decision = retained.unwrap_or_else(|| {
-            // A gap by its weight, and a threshold uniform in it.
+            // The gap is drawn by weight, and the threshold uniformly in it.
             let gap = gaps.at(stream.unit());
             let threshold = column.threshold((gap.left, gap.right), stream.unit());
             Decision::Split { cut: RankCut { feature: ends.feature, rank: gap.left }, threshold }
         });
         match (self, decision) {
             (Self::Empirical, Decision::Split { cut, .. }) => {
-                // (gap / extent) / (1 / number of gaps): the densities of the cut under prior and proposal.
+                // The density of the cut under the prior over that under the proposal:
+                // `(gap / extent) / (1 / number of gaps)`.
                 let gap = gaps.around(cut.rank);
                 let share = column.share((gap.left, gap.right), (ends.low, ends.high));
                 (decision, libm::log(share * gaps.len() as f64))
@@ -219,7 +226,8 @@ impl Proposal {
     }
 }
 
-/// `n` of some things, uniformly; with `first`, uniformly among the sets that have it.
+/// A uniform subset of `n` of some items. If `first` is given, a uniform one among the subsets that contain
+/// it.
 fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stream) -> Vec<usize> {
     let n = n.min(all.len());
     let mut drawn = 0;
@@ -234,7 +242,8 @@ fn subset(mut all: Vec<usize>, n: usize, first: Option<usize>, stream: &mut Stre
     all
 }
 
-/// `n` places drawn independently by the logarithms of their shares; with `first`, one of them is it.
+/// `n` indices drawn independently by the logarithms of their shares. If `first` is given, one of them is
+/// `first`.
 fn by_weight(log_shares: &[f64], n: usize, first: Option<usize>, stream: &mut Stream) -> Vec<usize> {
     let mut sum = 0.0;
     let add = |log: &f64| {

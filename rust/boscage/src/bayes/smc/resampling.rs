@@ -8,22 +8,23 @@ pub(crate) fn effective_size(weights: &[f64]) -> f64 {
     1.0 / weights.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// How particles are drawn by their weights; the expected number of copies of one is always `C w`.
+/// How ancestors are drawn by weight. The expected number of copies of a particle of weight `w` is always
+/// `C w`, for `C` particles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resampling {
     /// Independent draws.
     Multinomial,
-    /// One uniform draw for all: points at equal distances.
+    /// Points at equal distances, shifted by one uniform draw.
     #[default]
     Systematic,
-    /// A uniform draw in each of `C` equal strata.
+    /// One uniform draw in each of `C` equal strata.
     Stratified,
-    /// `floor(C w)` copies of each, and independent draws for the rest.
+    /// `floor(C w)` copies of each particle, and independent draws for the rest.
     Residual,
 }
 
 impl Resampling {
-    /// As many ancestors as there are weights, in ascending order.
+    /// Draws as many ancestors as there are weights, in ascending order.
     pub(crate) fn draw(self, weights: &[f64], stream: &mut Stream) -> Vec<u32> {
         let n = weights.len();
         match self {
@@ -62,8 +63,8 @@ mod tests {
     const ALL: [Resampling; 4] =
         [Resampling::Multinomial, Resampling::Systematic, Resampling::Stratified, Resampling::Residual];
 
-    /// Each scheme's mean number of copies is `C w` within five standard errors, a variance of `C w` being
-    /// at least that of any of them.
+    /// The mean number of copies under each scheme is `C w` within five standard errors. `C w` bounds the
+    /// variance of all schemes.
     #[test]
     fn expected_copies_are_proportional_to_weights() {
         let weights = [0.05, 0.0, 0.45, 0.2, 0.001, 0.299];

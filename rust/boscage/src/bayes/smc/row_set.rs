@@ -1,7 +1,7 @@
-//! Ascending numbers of rows in little memory.
+//! Compressed sets of row numbers.
 
-/// Rows, ascending, each as its distance from the one before in groups of seven bits: about a byte a row in the
-/// large nodes, of which there may be one for each particle.
+/// Ascending row numbers, each stored as its difference from the previous one in groups of seven bits. In
+/// large nodes, of which there may be one for each particle, this takes about one byte for each row.
 #[derive(Debug)]
 pub(crate) struct RowSet {
     bytes: Vec<u8>,
@@ -9,10 +9,10 @@ pub(crate) struct RowSet {
 }
 
 impl RowSet {
-    /// Marks a byte after which the number goes on.
+    /// The bit that marks all but the last byte of a number.
     const MORE: u8 = 0x80;
 
-    /// Rows, ascending.
+    /// The set of some ascending rows.
     pub(crate) fn new(rows: impl ExactSizeIterator<Item = u32>) -> Self {
         let mut set = Self::with_capacity(rows.len());
         rows.for_each(|row| set.push(row));
@@ -20,12 +20,12 @@ impl RowSet {
         set
     }
 
-    /// No rows, with room for about `n`.
+    /// An empty set with room for about `n` rows.
     pub(crate) fn with_capacity(n: usize) -> Self {
         Self { bytes: Vec::with_capacity(n + n / 8), last: 0 }
     }
 
-    /// Adds a row above those that are there.
+    /// Appends a row, which must be above all rows in the set.
     pub(crate) fn push(&mut self, row: u32) {
         let mut distance = row - self.last;
         while distance >= u32::from(Self::MORE) {
@@ -36,12 +36,12 @@ impl RowSet {
         self.last = row;
     }
 
-    /// Gives back room that rows did not need.
+    /// Releases unused memory.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
     }
 
-    /// The rows, ascending.
+    /// Iterates over the rows, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let mut bytes = self.bytes.iter();
         let mut last = 0;
@@ -51,14 +51,14 @@ impl RowSet {
             while byte & Self::MORE != 0 {
                 last += u32::from(byte & !Self::MORE) << shift;
                 shift += 7;
-                byte = *bytes.next().expect("a number ends");
+                byte = *bytes.next().expect("a byte marked MORE is not the last");
             }
             last += u32::from(byte) << shift;
             Some(last)
         })
     }
 
-    /// Bytes held.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.capacity()
     }

@@ -5,23 +5,23 @@ use crate::bayes::smc::resampling::Resampling;
 use crate::error::{Error, Result};
 use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, check_count, check_product};
 
-/// How many nodes a particle decides about in a stage.
+/// Number of nodes that a particle decides about in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expansion {
-    /// One (node-wise).
+    /// One node (node-wise expansion).
     #[default]
     Node,
-    /// All that are eligible (layer-wise).
+    /// All nodes that are eligible (layer-wise expansion).
     Layer,
 }
 
-/// Which node is decided about first.
+/// The order in which nodes are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CandidateOrder {
-    /// The oldest.
+    /// The oldest node first.
     #[default]
     BreadthFirst,
-    /// The one with the lowest marginal likelihood.
+    /// The node with the lowest marginal likelihood first.
     MarginalLikelihood,
 }
 
@@ -31,29 +31,29 @@ pub enum IslandWeights {
     /// Equal weights.
     #[default]
     Uniform,
-    /// In proportion to their estimates of the evidence.
+    /// Weights proportional to the islands' estimates of the evidence.
     Evidence,
 }
 
 /// Settings of Sequential Monte Carlo (Algorithm 3.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmcSettings {
-    /// Particles, on each island.
+    /// Number of particles of each island.
     pub n_particles: usize,
-    /// Independent runs.
+    /// Number of islands, that is independent runs.
     pub n_islands: usize,
     /// The proposal kernel.
     pub proposal: Proposal,
-    /// How many nodes are decided about in a stage.
+    /// Number of nodes to decide about in a stage.
     pub expansion: Expansion,
-    /// Which node comes first.
+    /// The order of nodes.
     pub candidate_order: CandidateOrder,
     /// The resampling scheme.
     pub resampling: Resampling,
-    /// Particles are resampled when the effective sample size is below this share of `n_particles`.
+    /// Particles are resampled if the effective sample size is below this share of `n_particles`.
     pub ess_threshold: f64,
-    /// Greatest number of stages. In a tree that is unfinished then, undecided nodes are leaves; the evidence is that of a
-    /// prior whose trees end there, too.
+    /// Largest number of stages. Nodes that are undecided after the last stage become leaves; the evidence is
+    /// then that of a prior truncated in the same way.
     pub max_stages: usize,
     /// How islands are combined.
     pub island_weights: IslandWeights,

@@ -1,4 +1,4 @@
-//! A node of growing trees, the same one for every particle that came to it by the same cuts.
+//! A node of growing trees, shared by the particles that came to it by the same cuts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::bayes::cuts::{Extent, Gaps, RankCut};
 use crate::bayes::smc::row_set::RowSet;
 use crate::math::logs::log_sum_exp;
 
-/// The number of a node; children of one cut are neighbours, the left one even.
+/// The number of a node. The children of a cut have consecutive numbers, of which the left one is even.
 pub(crate) type SharedNodeId = u32;
 
 /// A node of a growing tree.
@@ -17,12 +17,12 @@ pub(crate) struct SharedNode<S> {
     pub(crate) n_rows: u32,
     pub(crate) stats: Arc<S>,
     pub(crate) log_likelihood: f64,
-    /// The parent and its cut, from which the rows are found.
+    /// The parent and its cut, from which the rows are computed on demand.
     pub(super) parent: SharedNodeId,
     pub(super) cut: RankCut,
     pub(super) rows: Option<RowSet>,
     pub(super) extents: Option<Vec<Extent>>,
-    /// By extent.
+    /// The weighted gaps, by extent.
     pub(super) gaps: Vec<Option<Gaps>>,
     /// Weights of stopping and of a split along each extent.
     pub(super) choices: Option<WeightedChoices>,
@@ -30,7 +30,7 @@ pub(crate) struct SharedNode<S> {
     pub(super) children: BTreeMap<RankCut, SharedNodeId>,
 }
 
-/// Weights of the choices at a node: to stop (0), or to split along one of some extents (1, 2, ...).
+/// Weights of the choices at a node: 0 is to stop, 1, 2, ... are to split along one of some extents.
 #[derive(Debug)]
 pub(crate) struct WeightedChoices {
     cumulative: Vec<f64>,
@@ -38,7 +38,7 @@ pub(crate) struct WeightedChoices {
 }
 
 impl WeightedChoices {
-    /// From logarithms of weights.
+    /// Choices with the given logarithms of weights.
     pub(crate) fn new(mut logs: Vec<f64>) -> Self {
         let log_total = log_sum_exp(&logs);
         let mut sum = 0.0;
@@ -49,14 +49,14 @@ impl WeightedChoices {
         Self { cumulative: logs, log_total }
     }
 
-    /// Logarithm of the sum of weights.
+    /// Logarithm of the sum of all weights.
     pub(crate) fn log_total(&self) -> f64 {
         self.log_total
     }
 
-    /// The choice that `u` in [0, 1) falls on.
+    /// The choice at which `u` in `[0, 1)` falls in the cumulative weights.
     pub(crate) fn at(&self, u: f64) -> usize {
-        let total = self.cumulative.last().expect("one can always stop");
+        let total = self.cumulative.last().expect("stopping is always a choice");
         let i = self.cumulative.partition_point(|sum| *sum <= u * total);
         i.min(self.cumulative.len() - 1)
     }
@@ -90,14 +90,14 @@ impl<S> SharedNode<S> {
         self.rows.as_ref().expect("an expanded node has its rows").iter()
     }
 
-    /// The rows as a list, for callers that read them more than once.
+    /// The rows as a list, to be read more than once.
     pub(super) fn listed_rows(&self) -> Vec<u32> {
         let mut rows = Vec::with_capacity(self.n_rows as usize);
         rows.extend(self.rows());
         rows
     }
 
-    /// The features that can be cut.
+    /// The extents of the features that can be cut.
     pub(crate) fn extents(&self) -> &[Extent] {
         self.extents.as_deref().expect("an expanded node has its extents")
     }
@@ -112,7 +112,7 @@ impl<S> SharedNode<S> {
         self.choices.as_ref().expect("the optimal proposal weighs all extents before")
     }
 
-    /// The children of a cut that was made before.
+    /// The children of a cut that exists already.
     pub(crate) fn children(&self, cut: RankCut) -> (SharedNodeId, SharedNodeId) {
         let left = self.children[&cut];
         (left, left + 1)
@@ -124,7 +124,7 @@ impl<S> SharedNode<S> {
         rows + gaps + self.gaps.capacity() * size_of::<Option<Gaps>>()
     }
 
-    /// Drops everything that was computed except the rows.
+    /// Drops all that was computed except the rows.
     pub(super) fn drop_findings(&mut self) {
         self.extents = None;
         self.gaps = Vec::new();

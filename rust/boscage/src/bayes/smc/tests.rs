@@ -28,7 +28,7 @@ const PROPOSALS: [Proposal; 7] = [
 const SCHEMES: [Resampling; 4] =
     [Resampling::Multinomial, Resampling::Systematic, Resampling::Stratified, Resampling::Residual];
 
-/// Ties, a duplicated row with two classes, a constant column, an integer column and a continuous one.
+/// Ties, a duplicated row with two classes, a constant feature, an integer feature and a continuous one.
 const X: [f64; 28] = [
     0.0, 1.0, 0.3, 5.0, //
     1.0, 1.0, 0.9, 5.0, //
@@ -57,7 +57,7 @@ fn n_leaves_of<S>(tree: &PreorderTree<S>) -> f64 {
     tree.leaves_and_depth().0.into()
 }
 
-/// Name of the root's cut, or "*".
+/// The name of the root's cut; "*" for a leaf.
 fn root_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
     match tree.nodes[0].split {
         None => "*".to_owned(),
@@ -89,7 +89,7 @@ fn check_unbiased<L: ConjugateLeaf>(target: &Target<'_, L>, settings: &SmcSettin
     stops.check(stop, 5.0, &format!("stop, {what}"));
 }
 
-/// The recursion against all trees one by one, and a posterior that sums to one.
+/// The recursion agrees with the enumeration of all trees, and posterior probabilities sum to one.
 #[test]
 fn the_recursion_agrees_with_enumeration() {
     for n in 1..=5 {
@@ -143,7 +143,7 @@ fn evidence_is_unbiased_for_every_combination() {
     }
 }
 
-/// Features that are not alike.
+/// Features with unequal weights.
 #[derive(Debug)]
 struct Weighted([f64; 4]);
 
@@ -185,7 +185,7 @@ fn evidence_is_unbiased_for_numbers() {
     }
 }
 
-/// Root decisions with their exact probabilities.
+/// Decisions at the root with their exact probabilities.
 #[test]
 fn many_particles_find_the_posterior_of_the_root() {
     let (table, prior) = (table(), prior());
@@ -208,7 +208,8 @@ fn many_particles_find_the_posterior_of_the_root() {
     }
 }
 
-/// Without likelihood: the prior's law of features, locations and sizes; all weights stay one.
+/// Without a likelihood the trees follow the prior: features, thresholds and sizes have its law, and all
+/// weights are one.
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
@@ -225,10 +226,10 @@ fn a_flat_likelihood_gives_back_the_prior() {
         assert!(island.stages.iter().all(|stage| (stage.ess / 20_000.0 - 1.0).abs() < 1e-9));
         let mut leaves = Mean::new();
         let mut at_most = [0.0; 4];
-        // Along the third column: the share of the extent below a cut is uniform.
+        // Along the third feature, the share of the extent below a cut is uniform.
         let (mut below, mut cuts) = (Mean::new(), 0.0);
         for (tree, w) in island.trees.iter().zip(&island.weights) {
-            // Particles that stopped at once are one tree.
+            // Particles that stopped at once share one tree.
             for _ in 0..(w * 20_000.0).round() as u32 {
                 leaves.add(n_leaves_of(tree));
             }
@@ -256,7 +257,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
     }
 }
 
-/// Conditional SMC, a tree drawn by weight each time, visits trees as the posterior does.
+/// Conditional SMC, with a tree drawn by weight each time, visits trees in proportion to their posterior.
 #[test]
 fn conditional_smc_leaves_the_posterior_invariant() {
     let x = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1];
@@ -335,7 +336,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// At the root and at both sides of every cut of it, all of ties, equal rows and features that do not vary.
+/// At the root and on both sides of each of its cuts, on data with ties, equal rows and constant features.
 #[test]
 fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let (table, prior) = (table(), prior());
@@ -363,7 +364,8 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     assert!(unsplittable > 0, "a single row, and two equal ones, are left alone");
 }
 
-/// Weights of stopping and of every feature, and of each gap, against all cuts weighed one by one.
+/// Compares the weights of stopping, of every feature and of each gap with those of all cuts weighed one by
+/// one.
 fn check_choices(
     nodes: &mut SharedNodes<'_, Dirichlet<'_>>,
     exact: &Exact<'_, Dirichlet<'_>>,
@@ -389,7 +391,7 @@ fn check_choices(
         };
         let sum: f64 = along.iter().map(|cut| weight(cut)).sum();
         assert!((log - sum.ln()).abs() < 1e-12);
-        // The gap that a uniform number falls on: each has the share of its weight.
+        // A gap is drawn with a probability proportional to its weight.
         let mut below = 0.0;
         for cut in along {
             let share = weight(cut) / sum;
@@ -403,10 +405,10 @@ fn check_choices(
     assert_eq!(n_cuts, cuts.len());
 }
 
-/// Trees cut short are trees of the prior that splits no deeper: so the recursion has their evidence.
+/// Truncated trees follow a prior that does not split deeper nodes, so the recursion gives their evidence.
 #[test]
 fn max_stages_gives_the_evidence_of_trees_cut_short() {
-    /// No splits below the first two layers.
+    /// A prior without splits below the first two layers.
     #[derive(Debug)]
     struct Shallow;
     impl TreePrior for Shallow {

@@ -1,9 +1,12 @@
-//! Exact answers on small data, for tests: the recursion over sets of rows, and all trees one by one.
+//! Exact answers on small data, for tests: a recursion over sets of rows, and the enumeration of all trees.
 //!
-//! Given its rows, what happens on the two sides of a cut is independent. So with `V` the features along
-//! which rows vary,
+//! Given the rows of a node, the subtrees on both sides of a cut are independent. With `V` the features that
+//! vary among the rows, the marginal likelihood of a subtree is therefore
+//!
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
-//! and only the sets of rows that cuts can make are visited. Rows are bits of a number.
+//!
+//! with `d` in `V`. Only sets of rows that cuts can make are visited. A set of rows is an integer with one
+//! bit for each row.
 
 use std::collections::HashMap;
 
@@ -18,7 +21,7 @@ pub(crate) struct Exact<'a, L: ConjugateLeaf> {
     known: HashMap<(u64, u32), f64>,
 }
 
-/// A cut of a set of rows: its probability a priori given that there is one, and the rows on both sides.
+/// A cut of a set of rows: its prior probability given that the node is split, and the rows on both sides.
 pub(crate) struct WeightedCut {
     pub(crate) feature: u32,
     pub(crate) rank: u32,
@@ -35,7 +38,7 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         (1 << self.target.table.n_rows()) - 1
     }
 
-    /// `P(split)`, 0 where no cut is possible, and the cuts, one a gap.
+    /// `P(split)`, 0 if no cut is possible, and the cuts, one for each gap.
     pub(crate) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<WeightedCut>) {
         let rows = rows_of(set);
         let table = self.target.table;
@@ -86,7 +89,7 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         z
     }
 
-    /// The posterior probability that the root stops (first), and of each of its cuts.
+    /// The posterior probability that the root is a leaf (first), and of each cut of the root.
     pub(crate) fn root(&mut self) -> (f64, Vec<(WeightedCut, f64)>) {
         let all = self.all_rows();
         let z = self.evidence(all, 0);
@@ -100,7 +103,7 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         (stop, cuts.collect())
     }
 
-    /// The expected number of leaves under the posterior.
+    /// The posterior mean of the number of leaves.
     pub(crate) fn n_leaves(&mut self, set: u64, depth: u32) -> f64 {
         let z = self.evidence(set, depth);
         let (p, cuts) = self.cuts(set, depth);
@@ -113,7 +116,7 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         sum / z
     }
 
-    /// The part of `Z(rows, depth)` of subtrees with at most so many layers of cuts.
+    /// The part of `Z(rows, depth)` of the subtrees with at most this many layers of cuts.
     pub(crate) fn shallow(&self, set: u64, depth: u32, n_layers: u32) -> f64 {
         let (p, cuts) = self.cuts(set, depth);
         let mut z = (1.0 - p) * self.likelihood(set);
@@ -127,7 +130,7 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         z
     }
 
-    /// All trees over a set of rows: probability a priori times likelihood, and the partition as a name.
+    /// All trees over a set of rows: prior probability times likelihood, and the partition as a name.
     pub(crate) fn trees(&self, set: u64, depth: u32) -> Vec<(String, f64)> {
         let (p, cuts) = self.cuts(set, depth);
         let mut trees = vec![("*".to_owned(), (1.0 - p) * self.likelihood(set))];
@@ -148,7 +151,7 @@ fn rows_of(set: u64) -> Vec<u32> {
     (0..64).filter(|row| set >> row & 1 == 1).collect()
 }
 
-/// The partition of a tree as `Exact::trees` names it: ranks are those of neighbouring rows.
+/// The partition of a tree, named as in `Exact::trees`; the rank of a cut is that of the row below it.
 pub(crate) fn name_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
     fn name<S>(tree: &PreorderTree<S>, table: &SortedColumns, at: usize, rows: &[u32]) -> String {
         let Some(split) = tree.nodes[at].split else {
@@ -166,7 +169,7 @@ pub(crate) fn name_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> Strin
     name(tree, table, 0, &(0..table.n_rows() as u32).collect::<Vec<_>>())
 }
 
-/// No data's say.
+/// A leaf model without information: every likelihood is one.
 #[derive(Debug)]
 pub(crate) struct Flat;
 
@@ -211,7 +214,7 @@ impl Mean {
         self.squares += x * x;
     }
 
-    /// Within `k` standard errors.
+    /// Whether the mean is within `k` standard errors of a value.
     pub(crate) fn check(&self, expected: f64, k: f64, what: &str) {
         let mean = self.sum / self.n;
         let error = ((self.squares / self.n - mean * mean) / (self.n - 1.0)).sqrt();

@@ -1,20 +1,22 @@
-//! How often a chain visits trees, beside their probabilities.
+//! How often a chain visits trees, compared with their probabilities.
 
 use std::collections::HashMap;
 
-/// Batches of a chain: their means are as good as independent, if each is longer than the chain's memory.
+/// Number of batches of a chain. Their means are nearly independent if each is longer than the
+/// autocorrelation time.
 const N_BATCHES: usize = 50;
 
-/// A tree of this probability or more is visited so often that batches show how much draws depend on each other.
+/// Trees of at least this probability are visited often enough that batches show the autocorrelation of
+/// draws.
 const FREQUENT: f64 = 0.01;
 
-/// A chain whose draws are worth fewer shows nothing, whatever it visits.
+/// The smallest effective number of draws; with fewer, the test would prove nothing.
 const FEWEST: f64 = 100.0;
 
-/// Errors of so many standard errors are no chance.
+/// The largest deviation allowed, in standard errors.
 const FAR: f64 = 5.5;
 
-/// Visits of trees by name, batch by batch.
+/// Counts of visits, by name of the tree and by batch.
 #[derive(Debug)]
 pub(crate) struct Visits {
     n: usize,
@@ -23,24 +25,25 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Of `n` draws.
+    /// Counts for a chain of `n` draws.
     pub(crate) fn new(n: u32) -> Self {
         Self { n: n as usize, n_noted: 0, by_name: HashMap::new() }
     }
 
-    /// The next draw is this tree.
+    /// Counts the next draw, which is the tree with this name.
     pub(crate) fn note(&mut self, name: String) {
         self.by_name.entry(name).or_insert([0; N_BATCHES])[self.n_noted * N_BATCHES / self.n] += 1;
         self.n_noted += 1;
     }
 
-    /// Names of trees that were visited.
+    /// Names of the visited trees.
     pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &String> {
         self.by_name.keys()
     }
 
-    /// That trees were visited as often as they are probable, up to errors that batches show. Rare trees, which show
-    /// none, are taken to be as sticky as the stickiest of the frequent ones.
+    /// Asserts that trees were visited in proportion to their probabilities, up to the errors estimated from
+    /// batches. Rare trees do not show their autocorrelation; they are given the largest one of the frequent
+    /// trees.
     pub(crate) fn check(&self, what: &str, expected: &HashMap<String, f64>) {
         assert_eq!(self.n_noted, self.n, "{what}: all draws");
         for name in self.names() {
@@ -64,7 +67,7 @@ impl Visits {
         self.by_name.get(name).copied().unwrap_or([0; N_BATCHES])
     }
 
-    /// Square of the standard error of a tree's share.
+    /// Squared standard error of a tree's share.
     fn square_error(&self, name: &str) -> f64 {
         let shares = self.counts(name).map(|count| f64::from(count) * N_BATCHES as f64 / self.n as f64);
         let mean = shares.iter().sum::<f64>() / N_BATCHES as f64;
@@ -77,7 +80,7 @@ mod tests {
     use super::*;
     use crate::random::keyed::Stream;
 
-    /// Visits of a chain with two states, which draws its next state anew with some probability.
+    /// Visits of a chain with two states, which redraws its state with a given probability at each step.
     fn chain(p: f64, renewal: f64) -> Visits {
         const N: u32 = 100_000;
         let (mut stream, mut visits, mut state) = (Stream::new(3, 0), Visits::new(N), false);

@@ -191,7 +191,9 @@ impl Statistics for ClassCounts {
         }))
     }
 
-    /// Algorithm 5.3, lines 5 and 6, and Algorithm 5.7, lines 8 and 9; returns whether the set of classes changed.
+    /// Algorithm 5.3, lines 5 and 6, and Algorithm 5.7, lines 8 and 9; returns whether the set of classes changed. That
+    /// is asked after customers are counted, where line 4 of Algorithm 5.7 asks before, and so misses the customer whom a
+    /// child's new table sends.
     fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
         let start = split.rank() * 2 * self.words;
         if self.sets.len() < start + 2 * self.words {

@@ -1,4 +1,6 @@
 //! The classification posterior: a hierarchy of normalised stable processes by interpolated Kneser-Ney.
+//!
+//! This approximates the posterior of the nodes' distributions (eq. 5.4); a tree predicts their means at the leaf (eq. 5.3).
 
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};

@@ -1,53 +1,53 @@
-//! Regression trees with best splits: their cuts tell in which features, and where along them, targets
+//! Regression trees with best splits. Their cuts show along which features, and at which values, the targets
 //! change.
 //!
-//! Each tree sees all rows and at every node some of the features (Breiman 2001, without the bootstrap), so
-//! that its cuts are where they reduce the squared error most.
+//! Each tree uses all rows, and a random subset of the features at every node (Breiman 2001, without the
+//! bootstrap). Its cuts therefore are where they reduce the squared error most.
 
 use crate::data::goes_right;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::draw_next;
 
-/// A node of fewer rows is not split.
+/// Nodes with fewer rows are not split.
 const MIN_SAMPLES_SPLIT: usize = 10;
-/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
+/// Nodes with fewer rows are not recorded: their gains are small, and mostly due to chance.
 const MIN_RECORDED: usize = 20;
 
-/// The cut of one node.
+/// The recorded cut of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitChoice {
     pub(crate) feature: usize,
-    /// The bin of the feature that holds the cut.
+    /// The bin that contains the cut.
     pub(crate) bin: usize,
     /// The reduction of the squared error.
     pub(crate) gain: f64,
-    /// The box of the node's rows.
+    /// The bounding box of the node's rows.
     pub(crate) low: Vec<f64>,
     pub(crate) high: Vec<f64>,
 }
 
-/// Grows trees over the rows of some axes.
+/// Grows trees on the rows of some axes.
 pub(crate) struct BestSplitGrower<'a> {
     axes: &'a [Axis],
-    /// Targets with mean zero, so that squares of sums do not cancel.
+    /// Targets minus their mean, so that squares of sums lose little precision.
     targets: Vec<f64>,
-    /// By feature and row: how many distinct values are less.
+    /// By feature and row: the number of distinct smaller values.
     ranks: Vec<Vec<u32>>,
     n_tries: usize,
 }
 
-/// The best cut of a node in one feature.
+/// The best cut of a node along one feature.
 struct BestSplit {
     gain: f64,
     feature: usize,
-    /// The greatest rank that goes left.
+    /// The greatest rank on the left.
     rank: u32,
     threshold: f64,
 }
 
 impl<'a> BestSplitGrower<'a> {
-    /// Over the first of the axes' rows, as many as there are targets.
+    /// Uses the first `targets.len()` rows of the axes.
     pub(crate) fn new(axes: &'a [Axis], targets: &[f64]) -> Self {
         let n = targets.len();
         let mean = targets.iter().map(|y| y / n as f64).sum::<f64>();
@@ -58,7 +58,7 @@ impl<'a> BestSplitGrower<'a> {
         Self { axes, targets, ranks, n_tries }
     }
 
-    /// The cuts of the nodes of one tree.
+    /// Returns the cuts of the nodes of one tree.
     pub(crate) fn tree(&self, mut stream: Stream) -> Vec<SplitChoice> {
         let mut choices = Vec::new();
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
@@ -94,7 +94,7 @@ impl<'a> BestSplitGrower<'a> {
         choices
     }
 
-    /// The cut of a feature that reduces the squared error most, if any reduces it.
+    /// The cut of a feature that reduces the squared error most; None if no cut reduces it.
     fn best_split(&self, node: &[u32], feature: usize) -> Option<BestSplit> {
         let ranks = &self.ranks[feature];
         let mut keys: Vec<u64> =
@@ -104,7 +104,7 @@ impl<'a> BestSplitGrower<'a> {
         let n = keys.len() as f64;
         let total: f64 = keys.iter().map(|&key| target(key)).sum();
         let all = total * total / n;
-        // A gain must exceed rounding.
+        // A gain must exceed rounding errors.
         let least = 1e-12 * keys.iter().map(|&key| target(key) * target(key)).sum::<f64>();
         let mut best: Option<(f64, usize)> = None;
         let mut sum = 0.0;

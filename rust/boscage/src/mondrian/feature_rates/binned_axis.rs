@@ -1,21 +1,24 @@
-//! Features cut into bins, on each of which the rate of a learned measure is constant.
+//! Features divided into bins. A learned measure has a constant rate on each bin.
 
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::process::feature_map::FeatureMap;
 
-/// Parts into which quantiles, and equally spaced values, cut a feature.
+/// Number of quantiles, and of equally spaced values, that divide a feature.
 const PARTS: usize = 16;
-/// Knots are this much of the reference range apart, so that shares increase in floating point too.
+/// The least distance of two knots, as a share of the reference range, so that shares increase strictly in
+/// floating point.
 const LEAST_WIDTH: f64 = 1e-9;
-/// The share of the base measure in every learned one: no value's neighbours become indistinguishable.
+/// The share of the base measure in every learned measure, so that no distinct values get the same
+/// coordinate.
 const BASE_SHARE: f64 = 0.02;
 
-/// One feature's values, its bins and their base measure: half by rank, half by length, one in all.
+/// One feature: its values, its bins, and their base measure. The base measure is one in total, half by rank
+/// and half by length.
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) values: Vec<f64>,
-    /// Ends of the bins; none for a feature whose reference range is a single value.
+    /// Ends of the bins; empty if the reference range is a single value.
     pub(crate) knots: Vec<f64>,
     pub(crate) base: Vec<f64>,
 }
@@ -30,7 +33,7 @@ impl Axis {
         Self { values, knots, base }
     }
 
-    /// The axes of all features, for rows that are given by number.
+    /// The axes of all features, for the rows with the given numbers.
     pub(crate) fn of_rows(rows: Rows<'_>, low: &[f64], high: &[f64]) -> Vec<Self> {
         (0..rows.n_features())
             .map(|d| {
@@ -44,7 +47,7 @@ impl Axis {
         self.base.len()
     }
 
-    /// The bin of a value and the share of the bin below it; values outside are taken to the ends.
+    /// The bin of a value, and the share of the bin below it. Values outside the range are moved to its ends.
     pub(crate) fn bin(&self, value: f64) -> (usize, f64) {
         let above = self.knots.partition_point(|&knot| knot <= value);
         let k = above.clamp(1, self.n_bins()) - 1;
@@ -52,7 +55,7 @@ impl Axis {
         (k, ((value - start) / (end - start)).clamp(0.0, 1.0))
     }
 
-    /// The map of a measure whose bins have these masses, which need not sum to one.
+    /// The feature map of a measure with these masses of bins, which need not sum to one.
     pub(crate) fn map(&self, masses: &[f64]) -> Result<FeatureMap> {
         let total: f64 = masses.iter().sum();
         let mixed = masses.iter().zip(&self.base).map(|(mass, base)| {
@@ -75,7 +78,8 @@ impl Axis {
     }
 }
 
-/// All distinct values if they are few, else quantiles and equally spaced values; and the ends of the range.
+/// The knots: all distinct values if they are few, else quantiles and equally spaced values; and the ends of
+/// the range.
 fn knots(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     if low >= high {
         return Vec::new();
@@ -100,8 +104,8 @@ fn knots(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     spaced
 }
 
-/// Half the share of the rows in each bin, a row on a knot being half in either, and half the share of its
-/// length.
+/// The base measure of each bin: half the bin's share of the rows, and half its share of the length. A row on
+/// a knot counts half in either bin.
 fn base(sorted: &[f64], knots: &[f64]) -> Vec<f64> {
     let ranks: Vec<f64> = knots
         .iter()
@@ -129,7 +133,7 @@ mod tests {
     fn bins_of_few_and_of_many_values() {
         let few = Axis::new(vec![3.0, 1.0, 1.0, 2.0], 0.0, 4.0);
         assert_eq!(few.knots, [0.0, 1.0, 2.0, 3.0, 4.0]);
-        // Mid-ranks 0, 1, 2.5, 3.5, 4 of 4.
+        // The mid-ranks are 0, 1, 2.5, 3.5 and 4 of 4.
         assert_eq!(few.base, [0.25, 0.3125, 0.25, 0.1875]);
         assert_eq!(few.bin(2.25), (2, 0.25));
         assert_eq!(few.bin(-1.0), (0, 0.0));
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn nothing_to_cut_or_nothing_within() {
         assert_eq!(Axis::new(vec![2.0; 5], 2.0, 2.0).map(&[]).unwrap(), FeatureMap::default());
-        // All rows outside the range: the measure is that of length.
+        // If all rows are outside the range, the measure is that of length.
         let outside = Axis::new(vec![7.0, 8.0], 0.0, 1.0);
         assert_eq!(
             (outside.knots.as_slice(), outside.base.as_slice()),

@@ -1,32 +1,34 @@
-//! The measure under which a Mondrian process would most likely have cut where trees with best splits did.
+//! The measure under which a Mondrian process makes the recorded cuts of other trees with the greatest
+//! likelihood.
 //!
-//! A process with mass `m_dk` on bin `k` of feature `d` cuts a node in that bin with probability `m_dk o_dk
-//! / sum m o`, `o_dk` being the share of the bin that lies in the node's box. So the trees' choices,
-//! weighted by their gains, have a likelihood (Luce's choice model), and Hunter's (2004) minorisation finds
-//! its maximum. Bins are shrunk towards their feature, and features towards each other, so that no rate
-//! becomes 0.
+//! A process with mass `m_dk` on bin `k` of feature `d` cuts a node in that bin with probability
+//! `m_dk o_dk / sum m o`, where `o_dk` is the share of the bin that lies in the node's box. The cuts of the
+//! trees, weighted by their gains, therefore have a likelihood as a function of the masses (Luce's choice
+//! model). Hunter's (2004) minorisation maximises it. Bins are shrunk towards their feature, and features
+//! towards each other, so that no rate becomes 0.
 
 use crate::mondrian::feature_rates::best_split_trees::SplitChoice;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 
 const ITERATIONS: usize = 40;
-/// Weight of a feature's mean rate in each of its bins, beside the bin's own share.
+/// Prior weight of a feature's mean rate in each of its bins, relative to the bin's base measure.
 const BIN_PRIOR: f64 = 0.2;
-/// Share of all gains that is added as prior gains, spread evenly over the features.
+/// Prior gains, as a share of all gains, spread evenly over the features.
 const FEATURE_PRIOR: f64 = 1e-3;
-/// The weight of a feature that is never cut.
+/// Least rate of a feature, for features that are never cut.
 const LEAST_WEIGHT: f64 = 1e-4;
 
-/// Rate of a measure by feature, and masses of its bins.
+/// A measure: the rate of each feature, and the masses of its bins.
 #[derive(Debug, Clone)]
 pub(crate) struct Measure {
-    /// Their mean is about one.
+    /// The rates of features; their mean is about one.
     pub(crate) weights: Vec<f64>,
-    /// By feature; only ratios within a feature count.
+    /// By feature. Only ratios within a feature matter.
     pub(crate) masses: Vec<Vec<f64>>,
 }
 
-/// The likeliest measure, from the choices that gained most if they are many.
+/// The measure with the greatest likelihood. If there are many cuts, only those with the greatest gains are
+/// used.
 pub(crate) fn likeliest(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure {
     choices.retain(|choice| axes[choice.feature].n_bins() > 0);
     choices.sort_by(|a, b| b.gain.total_cmp(&a.gain));
@@ -48,7 +50,7 @@ pub(crate) fn likeliest(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure
 
 /// The bins of all features, one feature after the other.
 struct Bins {
-    /// Where each feature's begin, and where all end.
+    /// Index of the first bin of each feature, and the number of bins.
     starts: Vec<usize>,
     base: Vec<f64>,
 }
@@ -63,7 +65,7 @@ impl Bins {
         Self { starts, base: axes.iter().flat_map(|axis| axis.base.iter().copied()).collect() }
     }
 
-    /// The base measure of each bin within a node's box.
+    /// The base measure of the part of each bin that lies in the node's box.
     fn exposure(&self, axes: &[Axis], choice: &SplitChoice) -> Vec<f32> {
         let mut exposure = Vec::with_capacity(self.base.len());
         for ((axis, &low), &high) in axes.iter().zip(&choice.low).zip(&choice.high) {
@@ -75,7 +77,7 @@ impl Bins {
         exposure
     }
 
-    /// Rates of the bins relative to the base measure.
+    /// The rates of the bins, relative to the base measure, with the greatest likelihood.
     fn maximise(&self, gains: &[f64], cut: &[f64], exposures: &[Vec<f32>]) -> Vec<f64> {
         let total: f64 = gains.iter().sum();
         let n_features = (self.starts.len() - 1) as f64;
@@ -110,7 +112,7 @@ impl Bins {
     }
 }
 
-/// A sum of products in an order that fits wide registers, the same everywhere.
+/// A dot product, summed in an order that suits vector registers and does not depend on the platform.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];

@@ -1,9 +1,9 @@
-//! A pilot forest of extremely randomised trees, which tells which features matter.
+//! A pilot forest of extremely randomised trees, which measures the relevance of features.
 //!
-//! Extremely randomised trees (Geurts et al. 2006): at every node some features, one random cut each, and
-//! of these the cut that reduces impurity most. A feature's importance is the reduction by its cuts,
-//! weighted by rows. The Mondrian forest takes its rates from the pilot (thesis section 6.5.4 names
-//! irrelevant features as its weakness); after that the process looks at no target.
+//! Extremely randomised trees (Geurts et al. 2006) try one random cut along each of some features at every
+//! node, and make the cut that reduces impurity most. The importance of a feature is the total reduction by
+//! its cuts, weighted by rows. The Mondrian forest derives its rates from the pilot, since irrelevant
+//! features are the weakness that section 6.5.4 of the thesis names. The process itself does not use targets.
 
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
@@ -14,38 +14,38 @@ use crate::random::shuffle::{draw_next, shuffle_first};
 /// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PilotTask {
-    /// Class numbers 0, 1, ...; impurity is Gini's.
+    /// Class numbers 0, 1, ...; the impurity is Gini's.
     Classification,
-    /// Numbers; impurity is the variance.
+    /// Numbers; the impurity is the variance.
     Regression,
 }
 
-/// Rows that each tree of the pilot sees at the most.
+/// Largest number of rows of a tree of the pilot.
 const MAX_ROWS: usize = 10_000;
-/// A node of fewer rows is not split.
+/// Nodes with fewer rows are not split.
 const MIN_SAMPLES_SPLIT: usize = 5;
 
-/// Nodes of fewer rows are not recorded: their gains are small, and largely chance.
+/// Nodes with fewer rows are not recorded: their gains are small, and mostly due to chance.
 const MIN_RECORDED: usize = 20;
 const ITERATIONS: usize = 100;
 
-/// The result of a pilot.
+/// The result of a pilot forest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pilot {
-    /// The reduction of impurity by each feature's cuts; they sum to one.
+    /// The reduction of impurity by each feature's cuts, normalised to sum to one.
     pub importances: Vec<f64>,
-    /// The rates, in units of one over a feature's range, under which a Mondrian process would most likely
-    /// have cut as the pilot did; their mean is one.
+    /// The rates under which a Mondrian process makes the pilot's cuts with the greatest likelihood, in units
+    /// of one over a feature's range. Their mean is one.
     pub rates: Vec<f64>,
 }
 
 /// Importances of the features for the targets, and rates for a Mondrian process (all equal if no cut helps).
 ///
-/// A Mondrian process that cuts a node picks feature `d` of extent `e_d` with probability
-/// `w_d e_d / sum w e`. A pilot's node picks the best of those that it tried, with a cut as uniform as the
-/// process'. So its choices, each counted by the impurity it took away, have a likelihood under `w` (Luce's),
-/// and a maximum, found by Hunter's (2004) minorisation. Unlike an importance, a rate does not depend on how
-/// far outliers have stretched a feature's range.
+/// A Mondrian process cuts a node along feature `d`, of extent `e_d`, with probability `w_d e_d / sum w e`. A
+/// node of the pilot chooses the best of the features that it tried. Its choices, weighted by the reduction
+/// of impurity, have a likelihood as a function of `w` (Luce's choice model), which Hunter's (2004)
+/// minorisation maximises. Unlike importances, rates do not depend on how far outliers stretch the range of a
+/// feature.
 ///
 /// # Errors
 /// Lengths that differ, no rows; an interrupt.
@@ -109,14 +109,14 @@ pub fn pilot(
 /// The choices at the recorded nodes of a tree.
 #[derive(Debug, Default)]
 struct TreeChoices {
-    /// Feature chosen, its gain, and where the node's candidates end.
+    /// By node: the chosen feature, its gain, and the end of the node's candidates.
     nodes: Vec<(u32, f64, usize)>,
-    /// Features tried, and the node's extents in them.
+    /// The features that were tried, and the node's extents along them.
     candidates: Vec<(u32, f32)>,
 }
 
 fn likeliest_rates(choices: &[TreeChoices], n_features: usize) -> Vec<f64> {
-    /// Share of all gains that a feature is given of its own, so that no rate becomes 0 or infinite.
+    /// Prior gain of each feature, as a share of all gains, so that no rate becomes 0 or infinite.
     const PRIOR: f64 = 1e-3;
     let d = n_features as f64;
     let mut gains = vec![0.0; n_features];
@@ -161,15 +161,15 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 struct ExtraTreeGrower<'a> {
     columns: &'a [Vec<f64>],
-    /// One over each feature's range.
+    /// The reciprocal of each feature's range.
     units: Vec<f64>,
     targets: &'a [f64],
-    /// 0 for regression.
+    /// Number of classes; 0 for regression.
     n_classes: usize,
 }
 
 impl ExtraTreeGrower<'_> {
-    /// The reduction of impurity by each feature's cuts in one tree, and the recorded choices.
+    /// Fits one tree. Returns the reduction of impurity by each feature's cuts, and the recorded choices.
     fn tree(&self, mut stream: Stream) -> (Vec<f64>, TreeChoices) {
         let mut choices = TreeChoices::default();
         let n_features = self.columns.len();
@@ -223,7 +223,7 @@ impl ExtraTreeGrower<'_> {
         (importances.into_iter().map(|importance| importance / n).collect(), choices)
     }
 
-    /// Rows of one tree: all of them, or as many as a tree may see.
+    /// The rows of one tree: all of them, or a random subset of the largest allowed size.
     fn sample(&self, stream: &mut Stream) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
         if rows.len() > MAX_ROWS {
@@ -241,7 +241,7 @@ impl ExtraTreeGrower<'_> {
         impurity.finish()
     }
 
-    /// Impurity on both sides of a cut together.
+    /// The impurities on both sides of a cut, added.
     fn after(&self, node: &[u32], d: usize, threshold: f64, all: &Impurity) -> f64 {
         let column = &self.columns[d];
         let left =
@@ -250,13 +250,13 @@ impl ExtraTreeGrower<'_> {
     }
 }
 
-/// Rows' targets as sums from which impurity follows.
+/// Sums over the targets of some rows, from which impurity is computed.
 struct Impurity {
     n: f64,
     sum: f64,
     square: f64,
     counts: Vec<f64>,
-    /// Impurity times number of rows.
+    /// Impurity times the number of rows.
     total: f64,
 }
 
@@ -286,7 +286,7 @@ impl Impurity {
         self
     }
 
-    /// The total of those of `all` that are not here.
+    /// The sums over the rows of `all` that are not in this set.
     fn rest_of(&self, all: &Self) -> f64 {
         let counts = all.counts.iter().zip(&self.counts).map(|(all, own)| all - own).collect();
         let rest = Self {

@@ -1,4 +1,4 @@
-//! Rates and maps of the features, learned from real targets: candidates for a regression forest.
+//! Rates and maps of the features, learned from numeric targets: candidates for a regression forest.
 
 use crate::control::{Run, map};
 use crate::data::Rows;
@@ -13,35 +13,36 @@ use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
 
-/// Rows from which axes and the randomised pilot learn, at the most.
+/// Largest number of rows for the axes and the randomised pilot.
 const MAX_ROWS: usize = 10_000;
-/// Rows that trees with best splits see, at the most.
+/// Largest number of rows for trees with best splits.
 const SPLIT_ROWS: usize = 4000;
-/// Trees with best splits.
+/// Number of trees with best splits.
 const SPLIT_TREES: usize = 10;
-/// Beyond so many features the metric learns those alone that matter most, and so many of them.
+/// With more features than this, the metric is learned for the most relevant ones only.
 const ALL_FEATURES: usize = 256;
 const CHOSEN_FEATURES: usize = 40;
 
-/// Rates of the features and where along them.
+/// Rates and maps of all features.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
-    /// In units of one over a feature's range; their scale means nothing.
+    /// Rates in units of one over a feature's range. Only ratios matter.
     pub weights: Vec<f64>,
-    /// One a feature.
+    /// One map for each feature.
     pub maps: Vec<FeatureMap>,
 }
 
-/// What the targets say of rates, in several ways; which is best a trial decides.
+/// Candidate rates from several methods. The caller chooses among them by a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnedAxes {
-    /// By the pilot's importances, on maps that are half ranks and half linear.
+    /// From the pilot's importances, with maps that are half by rank and half linear.
     pub importances: Rates,
-    /// By the pilot's likeliest rates, on the same maps.
+    /// From the pilot's rates of greatest likelihood, with the same maps.
     pub rates: Rates,
-    /// Under which a process would most likely have cut as trees with best splits do.
+    /// The measure under which a process makes the cuts of trees with best splits with the greatest
+    /// likelihood.
     pub likeliest: Rates,
-    /// By a metric in which near rows have near targets.
+    /// The measure whose metric predicts the targets best (metric learning).
     pub metric: Rates,
 }
 
@@ -107,7 +108,7 @@ pub fn learn_axes(
     })
 }
 
-/// Some of the rows and their targets, in random order; targets in units of their standard deviation.
+/// The values of some rows in random order, and their targets in units of their standard deviation.
 fn some(rows: Rows<'_>, targets: &[f64], mut stream: Stream) -> (Vec<f64>, Vec<f64>) {
     let mut order: Vec<usize> = (0..rows.n_rows()).collect();
     let n = order.len().min(MAX_ROWS);
@@ -120,7 +121,7 @@ fn some(rows: Rows<'_>, targets: &[f64], mut stream: Stream) -> (Vec<f64>, Vec<f
     (values, order.iter().map(|&i| (targets[i] - mean) / scale).collect())
 }
 
-/// Features with bins: all of them, or if they are many those that matter most to either pilot.
+/// The features to learn: all that have bins, or, if there are many, the most relevant ones by either method.
 fn worth_learning(axes: &[Axis], likeliest: &[f64], rates: &[f64]) -> Vec<usize> {
     let mut features: Vec<usize> = (0..axes.len()).filter(|&d| axes[d].n_bins() > 0).collect();
     if axes.len() > ALL_FEATURES {
@@ -140,7 +141,7 @@ fn worth_learning(axes: &[Axis], likeliest: &[f64], rates: &[f64]) -> Vec<usize>
 mod tests {
     use super::*;
 
-    /// Nothing to learn from, and still rates and maps that a domain takes.
+    /// Without information the result must still be rates and maps that a domain accepts.
     #[test]
     fn little_to_learn_from() {
         for (values, y) in [

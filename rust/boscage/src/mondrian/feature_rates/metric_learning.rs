@@ -1,11 +1,20 @@
-//! A measure of cuts learned as a metric: the one in which near rows have near targets.
+//! Metric learning: changes the measure of cuts until rows that are near each other have similar targets.
 //!
-//! Two rows stay together in a Mondrian process until a time that is exponential with rate
-//! `d(x, x') = sum_d w_d |g_d(x) - g_d(x')|`, so that a forest predicts about as a kernel of that distance
-//! does. Here the masses of all bins are moved until such a kernel predicts each row best from the others:
-//! metric learning for kernel regression (Weinberger and Tesauro 2007), in the Mondrian's own metric. By
-//! stochastic gradients (Adam, Kingma and Ba 2015) of the squared error, from a measure that is near already
-//! and towards which a penalty pulls.
+//! In a Mondrian process with rates `w_d` and feature maps `g_d`, two rows are separated after an exponential
+//! time with rate
+//!
+//! `d(x, x') = sum_d w_d |g_d(x) - g_d(x')|`.
+//!
+//! So a forest predicts approximately as kernel regression with a Laplace kernel of this distance. This
+//! module fits the masses of all bins, which determine `w` and `g`, so that kernel regression predicts each
+//! row `i` from the other rows with a small squared error:
+//!
+//! `y_i ~ sum_j k_ij y_j / sum_j k_ij`, `k_ij = exp(-d(x_i, x_j) / h_i)`, `j != i`.
+//!
+//! The width `h_i` is half the distance of the sixth nearest row. This is metric learning for kernel
+//! regression (Weinberger and Tesauro 2007), in the metric of the Mondrian process. The squared error is
+//! minimised by stochastic gradients (Adam, Kingma and Ba 2015), starting from the measure of
+//! `cut_likelihood`, with a penalty on the distance from it.
 
 use crate::control::{Run, map};
 use crate::error::Result;
@@ -15,28 +24,30 @@ use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
 
 const STEPS: usize = 200;
-/// Rows that are predicted in a step; and if more features are learned than [`MANY_FEATURES`].
+/// Number of rows predicted in a step; the smaller number if more features are learned than
+/// [`MANY_FEATURES`].
 const QUERIES: usize = 250;
 const FEWER_QUERIES: usize = 64;
-/// Rows that predict them; likewise.
+/// Number of rows from which they are predicted; the smaller number under the same condition.
 const ROWS: usize = 2000;
 const FEWER_ROWS: usize = 1200;
 const MANY_FEATURES: usize = 64;
-/// The neighbour, counted from 0, at whose distance a kernel has fallen to `exp(-2)`.
+/// Index of the neighbour (from 0) whose kernel weight is `exp(-2)`.
 const NEIGHBOUR: usize = 5;
-/// The penalty, as squared error of this many rows for a logarithm that is one off.
+/// Strength of the penalty: a log rate that differs by one costs the squared error of this many rows.
 const PENALTY: f64 = 20.0;
 const LEARNING_RATE: f64 = 0.1;
 const MOMENTUM: f64 = 0.9;
 const SMOOTHING: f64 = 0.98;
 const EPSILON: f64 = 1e-5;
-/// No feature's rate is less than this share of the greatest.
+/// Least rate of a feature, as a share of the greatest rate.
 const LEAST_WEIGHT: f64 = 1e-4;
-/// Queries that a thread takes at once; a result depends on it, and not on the number of threads.
+/// Queries that a thread handles as one task. Results depend on it, but not on the number of threads.
 const BLOCK: usize = 32;
 const LANES: usize = 8;
 
-/// Moves a measure on `features`, whose other features keep rates and get the base measure.
+/// Learns the measure of the given features. Other features keep their rates, and have the base measure on
+/// their bins.
 ///
 /// # Errors
 /// An interrupt.
@@ -73,23 +84,23 @@ pub(crate) fn learn(
     Ok(problem.measure(&parameters, start))
 }
 
-/// Half the distance of the sixth nearest row.
+/// The width of a query's kernel: half the distance of the sixth nearest row.
 fn width(distances: &[f32]) -> f32 {
     let mut sorted = distances.to_vec();
     let (_, distance, _) = sorted.select_nth_unstable_by(NEIGHBOUR, f32::total_cmp);
     0.5 * *distance + 1e-9
 }
 
-/// Rows as bins, and what is to be predicted.
+/// The rows, their targets, and the layout of the parameters.
 ///
-/// Parameters are the logarithms of the features' rates, and then, feature after feature, of its bins'
-/// rates relative to its base measure.
+/// The parameters are the logarithms of the features' rates, followed, feature by feature, by the logarithms
+/// of the bins' rates relative to the base measure.
 struct MetricProblem<'a> {
     axes: &'a [Axis],
     features: &'a [usize],
-    /// Where each learned feature's bins begin among the parameters.
+    /// Index of the first bin of each learned feature among the parameters.
     starts: Vec<usize>,
-    /// By learned feature and row: the bin, and the share of it below the row.
+    /// By learned feature and row: the row's bin, and the share of the bin below the row.
     bins: Vec<Vec<(u32, f32)>>,
     targets: Vec<f32>,
 }
@@ -115,7 +126,7 @@ impl<'a> MetricProblem<'a> {
         &self.axes[self.features[f]]
     }
 
-    /// The parameters of a learned feature's bins.
+    /// The indices of a learned feature's bins among the parameters.
     fn of_bins(&self, f: usize) -> std::ops::Range<usize> {
         self.starts[f]..self.starts[f] + self.axis(f).n_bins()
     }
@@ -131,14 +142,14 @@ impl<'a> MetricProblem<'a> {
         parameters
     }
 
-    /// Masses of a learned feature's bins.
+    /// The masses of a learned feature's bins.
     fn masses(&self, parameters: &[f64], f: usize) -> Vec<f64> {
         let rate = libm::exp(parameters[f]);
         let bins = parameters[self.of_bins(f)].iter().zip(&self.axis(f).base);
         bins.map(|(relative, base)| rate * base * libm::exp(*relative)).collect()
     }
 
-    /// Coordinates of all rows by learned feature, padded to a whole number of lanes.
+    /// The coordinates `w_d g_d(x)` of all rows, by learned feature, padded to a whole number of lanes.
     fn coordinates(&self, parameters: &[f64]) -> Vec<Vec<f32>> {
         let padded = self.targets.len().next_multiple_of(LANES);
         let of = |(f, bins): (usize, &Vec<(u32, f32)>)| {
@@ -162,8 +173,9 @@ impl<'a> MetricProblem<'a> {
         self.bins.iter().enumerate().map(of).collect()
     }
 
-    /// The gradient of the mean squared error of the queries, by learned feature and coordinate of a row;
-    /// `width` gives the width of a query's kernel, by query and distances, and is taken for a constant.
+    /// The gradient of the queries' mean squared error with respect to the coordinates, by learned feature
+    /// and row. `width` returns the width of a query's kernel, given the query and its distances; it is
+    /// treated as a constant.
     fn gradient(
         &self,
         coordinates: &[Vec<f32>],
@@ -194,7 +206,7 @@ impl<'a> MetricProblem<'a> {
         sums
     }
 
-    /// How a query is predicted from all rows but itself.
+    /// The kernel weights of all rows but the query, and its prediction.
     fn kernel(
         &self,
         coordinates: &[Vec<f32>],
@@ -214,7 +226,7 @@ impl<'a> MetricProblem<'a> {
         let mut weights = distances;
         for weight in &mut weights {
             let away = (*weight - nearest) / width;
-            // Beyond, a weight is less than a sum of `f32` would notice.
+            // Smaller weights would not change a sum in `f32`.
             *weight = if away < 20.0 { libm::expf(-away) } else { 0.0 };
         }
         let total: f32 = weights.iter().sum();
@@ -225,7 +237,8 @@ impl<'a> MetricProblem<'a> {
         RowKernel { weights, width, prediction, error: prediction - self.targets[query] }
     }
 
-    /// The gradient by parameter, from that by coordinate; rates' sum to zero, for their scale means nothing.
+    /// The gradient with respect to the parameters, from that with respect to the coordinates. The part for
+    /// rates is centred, since their common scale has no meaning.
     fn by_parameter(&self, parameters: &[f64], pulls: &[Vec<f32>]) -> Vec<f64> {
         let mut gradient = vec![0.0; parameters.len()];
         for (f, bins) in self.bins.iter().enumerate() {
@@ -236,7 +249,7 @@ impl<'a> MetricProblem<'a> {
                 own[bin as usize] += f64::from(share * pull);
                 above[bin as usize] += f64::from(pull);
             }
-            // A row's coordinate holds all bins below its own.
+            // The coordinate of a row includes the masses of all bins below its own.
             let mut sum = 0.0;
             for k in (0..masses.len()).rev() {
                 own[k] = (own[k] + sum) * masses[k];
@@ -273,7 +286,7 @@ impl<'a> MetricProblem<'a> {
     }
 }
 
-/// Weights of the rows for one query.
+/// The kernel regression of one query: the weights of all rows, and the error.
 struct RowKernel {
     weights: Vec<f32>,
     width: f32,
@@ -282,7 +295,7 @@ struct RowKernel {
 }
 
 impl RowKernel {
-    /// The gradient of the query's share of the mean squared error by the distance of each row.
+    /// The gradient of the query's part of the mean squared error with respect to the distance of each row.
     fn pull(&self, targets: &[f32], n_queries: usize) -> Vec<f32> {
         let factor = -2.0 * self.error / (self.width * n_queries as f32);
         let mut pull: Vec<f32> = (self.weights.iter().zip(targets))
@@ -293,14 +306,15 @@ impl RowKernel {
     }
 }
 
-/// Takes each row's pull along one feature into its gradient; what they sum to for the query at `at`.
+/// Adds each row's term along one feature to its gradient. Returns the term of the query, whose coordinate is
+/// `at`.
 fn add_pull(gradient: &mut [f32], column: &[f32], at: f32, pull: &[f32]) -> f32 {
     let mut sums = [0.0; LANES];
     let rows = gradient.as_chunks_mut::<LANES>().0.iter_mut();
     for ((gradient, column), pull) in rows.zip(column.as_chunks::<LANES>().0).zip(pull.as_chunks::<LANES>().0)
     {
-        // The sign without a branch. Rows with the query's own value cancel out later, for they are in its
-        // bin.
+        // The sign without a branch. Rows with the query's value have sign +1 instead of 0; their terms
+        // cancel, since they are in the query's bin.
         let mut signed = [0.0; LANES];
         for lane in 0..LANES {
             signed[lane] = pull[lane] * 1.0_f32.copysign(at - column[lane]);
@@ -313,7 +327,7 @@ fn add_pull(gradient: &mut [f32], column: &[f32], at: f32, pull: &[f32]) -> f32 
     sums.iter().sum()
 }
 
-/// Targets in units of their standard deviation, the far ones drawn in.
+/// Targets in units of their standard deviation; large ones are compressed logarithmically.
 fn tamed(targets: &[f64]) -> Vec<f32> {
     let n = targets.len() as f64;
     let mean = targets.iter().map(|y| y / n).sum::<f64>();
@@ -326,7 +340,7 @@ fn tamed(targets: &[f64]) -> Vec<f32> {
     targets.iter().map(tame).collect()
 }
 
-/// Kingma and Ba's Algorithm 1.
+/// Adam (Kingma and Ba 2015, Algorithm 1).
 struct Adam {
     mean: Vec<f64>,
     square: Vec<f64>,
@@ -355,7 +369,7 @@ impl Adam {
 mod tests {
     use super::*;
 
-    /// Rows of `d` uniform features, as axes over `[0, 1]`.
+    /// Axes over `[0, 1]` of rows with `d` uniform features.
     fn axes(n: usize, d: usize) -> Vec<Axis> {
         (0..d)
             .map(|d| {
@@ -414,7 +428,8 @@ mod tests {
         }
     }
 
-    /// A target that jumps about in one corner of one feature: its rate goes up, and most of it there.
+    /// The target varies only in a quarter of one feature. The rate of this feature, and there its measure,
+    /// must be large.
     #[test]
     fn finds_a_planted_metric() {
         let axes = axes(1500, 4);

@@ -1,10 +1,20 @@
-//! Feature rates and feature maps learned from targets, before the first cut.
+//! Feature rates and feature maps, learned from the targets before the first cut is drawn.
 //!
-//! A Mondrian process cuts features that say nothing about the targets as often as those that matter, the failure mode of
-//! thesis section 6.5.4. Here rates `w_d`, and where along a feature they lie, are learned first; the process itself looks at
-//! no target. Extremely randomised trees (`extra_trees`) or trees with best splits (`best_split_trees`) make choices;
-//! `cut_likelihood` finds the measure under which a Mondrian process would most likely have chosen alike, on bins of each
-//! feature (`binned_axis`); `metric_learning` moves that measure until near rows have near targets; `learn` does all of it.
+//! A Mondrian process with rates `w_d` and feature maps `g_d` cuts a node along feature `d` with probability
+//! proportional to `w_d` times the length of the node's box in the units of `g_d`. With equal rates it cuts
+//! irrelevant features as often as relevant ones, the weakness that section 6.5.4 of the thesis names. This
+//! module chooses rates and maps that depend on the targets. The process itself does not use targets, so that
+//! all its properties (extension, removal, exact prediction) are kept.
+//!
+//! - `binned_axis` divides each feature into bins; a measure has one mass for each bin, and so stands for a
+//!   rate and a map.
+//! - `extra_trees` (extremely randomised trees) and `best_split_trees` fit trees to the targets and record
+//!   their cuts.
+//! - `cut_likelihood` computes the measure under which a Mondrian process makes the recorded cuts with the
+//!   greatest likelihood.
+//! - `metric_learning` changes this measure so that a kernel with the metric of the process predicts the
+//!   targets well.
+//! - `learn` runs all of these, and returns the candidates from which a trial chooses.
 
 pub(crate) mod best_split_trees;
 pub(crate) mod binned_axis;

@@ -4,7 +4,7 @@
 //! of insertions and removals, where eq. 5.1 promises the same law. So nothing depends on when trees are updated, and updates
 //! are lazy: insertions and removals are pending until trees are read, and one flush (`update`) applies them together. A
 //! stream without predictions costs one batch fit. `row_index` knows the rows by id and by arrival, `storage` holds their
-//! coordinates and the trees, `lazy` lets many threads read what one of them brings up to date. `digest` hashes all that
+//! coordinates and the trees, `lazy` holds a value that one thread updates and many read. `digest` hashes all that
 //! predictions depend on, so that anybody can verify a deletion.
 
 pub(crate) mod digest;

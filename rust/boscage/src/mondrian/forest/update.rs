@@ -26,8 +26,8 @@ enum Pending {
     Rows(usize),
     /// Boxes of splits, which are to be built or dropped; perhaps rows as well.
     Boxes,
-    /// Trees are drawn anew, to the same bits: there are none, a row lies outside their box, or so many rows come or
-    /// go that this is quicker.
+    /// All trees are grown again, to the same bits: there are none, a row lies outside their box, or this is quicker
+    /// because many rows are pending.
     AllTrees,
 }
 
@@ -111,8 +111,8 @@ impl<P: Statistics> Forest<P> {
         });
     }
 
-    /// Flushes on a thread of its own if several are to work. The caller may be a thread of a pool; while it waits for
-    /// other threads, it would take up other work of its pool, which may read the same trees.
+    /// Flushes on a separate thread if the work is parallel. The caller may be a thread of a pool: while such a thread
+    /// waits for others, it runs other tasks of its pool, which may read the same trees and would deadlock.
     fn flush_apart(&self, storage: &mut AnyStorage<P>, run: &Run<'_>) -> Result<()> {
         if run.n_threads > 1 {
             let own = std::thread::Builder::new();

@@ -93,7 +93,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         control: &Control,
         visitor: &V,
     ) -> Result<V::Chunk> {
-        /// Up to so many nodes a test row, reading the whole tree into the cache first pays.
+        /// With at most this many nodes per test row, it pays to read the whole tree into the cache first.
         const TIMES: usize = 16;
         let n_features = self.forest.domain.n_features();
         let n_rows = values.len() / n_features;

@@ -7,9 +7,8 @@
 //! `K_L` (Poisson thinning); because levels below a cut keep their key and pending cut on the side that
 //! holds their box, rows inside `K_l` see the same cuts whatever `L >= l` is.
 //!
-//! A pending cut's time is drawn when it is first asked for, and its place when it turns out to be the earliest: until
-//! its level gets another key, nothing that they are drawn from changes. So a path of known cuts is followed without
-//! drawing any.
+//! A pending cut's time is drawn when it is first read, and its place when the cut turns out to be the earliest. Both
+//! are functions of the level's key, so the delay changes nothing, and following a path of known cuts draws none.
 
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;

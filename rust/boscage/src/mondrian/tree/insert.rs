@@ -139,8 +139,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    /// Takes rows past the skipped cuts above a node (in place of Algorithm 5.6, lines 1-9). A cut that separates some of them from the node's
-    /// rows becomes a split; the returned task holds the others.
+    /// Takes rows past the skipped cuts above a node (in place of Algorithm 5.6, lines 1-9). A cut that separates some of
+    /// them from the node's rows becomes a split; the returned task holds the others.
     fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
         let mut k = 0;
         while let Some(&skip) = self.tree.arena.skips(node).get(k) {

@@ -41,7 +41,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         Self { arena: Arena::new(), statistics: P::default(), boxes }
     }
 
-    /// Builds the boxes anew, of splits too or of leaves alone.
+    /// Rebuilds all boxes: those of splits and leaves, or of leaves alone.
     pub(crate) fn build_boxes(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
         let mut boxes = NodeBoxes::new(n_features, splits);
         let order = self.arena.preorder();

@@ -86,7 +86,7 @@ impl<S: Scalar> NodeBoxes<S> {
         self.slots.resize(self.slots.len().max(arena.n_indices()), NONE);
     }
 
-    /// Sets a node's box anew; `table` is the forest's rows.
+    /// Recomputes a node's box; `table` is the forest's rows.
     pub(crate) fn set(&mut self, arena: &Arena, node: NodeId, table: Table<'_, S>) {
         if !self.keeps(arena, node) {
             return self.clear(node);
@@ -95,7 +95,7 @@ impl<S: Scalar> NodeBoxes<S> {
         self.read_off(slot, arena, node, table, false);
     }
 
-    /// Sets a box anew; with `note`, records which bounds moved.
+    /// Recomputes a box; with `note`, records which bounds moved.
     fn read_off(&mut self, slot: usize, arena: &Arena, node: NodeId, table: Table<'_, S>, note: bool) {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();

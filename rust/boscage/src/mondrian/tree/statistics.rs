@@ -15,7 +15,7 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Self::Target]);
 
     /// Tries to update a leaf to which `added` rows came, without reading the others; `n_rows` counts all.
-    /// Returns whether its parent's statistics may have changed; `None` if the leaf has to be set anew.
+    /// Returns whether its parent's statistics may have changed; `None` if [`set_leaf`](Self::set_leaf) is needed.
     fn grow_leaf(
         &mut self,
         leaf: NodeId,

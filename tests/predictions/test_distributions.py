@@ -1,4 +1,4 @@
-"""One interface of predictive distributions: each against SciPy, integration and its own draws."""
+"""Predictive distributions with one interface, compared with SciPy, integration and draws."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N = 4
 
 
 class Own(PredictiveDistribution):
-    """What a user might write: logistic distributions by SciPy, with nothing but what is asked."""
+    """A user's distribution: logistic by SciPy, with only the required methods."""
 
     def __init__(self, location: Any, scale: Any) -> None:
         self.location, self.scale = np.asarray(location), np.asarray(scale)
@@ -315,3 +315,27 @@ def test_moments_are_those_of_predict(name: str) -> None:
     mean, std = model.fit(X, Y).predict(rows, return_std=True)
     np.testing.assert_allclose(DISTRIBUTIONS[name].mean, mean, rtol=1e-9)
     np.testing.assert_allclose(DISTRIBUTIONS[name].std, std, rtol=1e-9)
+
+
+@pytest.mark.parametrize("y", [np.nan, np.inf, -np.inf])
+def test_scores_of_values_that_are_not_finite_are_not_finite(y: float) -> None:
+    dist = StudentMixture([0.5, 0.5], [[5.0, 3.0]], [[0.0, 1.0]], [[1.0, 2.0]])
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(dist.crps([y])).any()
+
+
+@pytest.mark.parametrize(
+    ("weights", "location", "scale"),
+    [
+        ([2.0, 3.0], 0.0, 1.0),
+        ([1.5, -0.5], 0.0, 1.0),
+        ([np.nan, 1.0], 0.0, 1.0),
+        ([0.5, 0.5], np.nan, 1.0),
+        ([0.5, 0.5], 0.0, np.inf),
+    ],
+)
+def test_what_is_no_student_mixture_is_refused(
+    weights: list[float], location: float, scale: float
+) -> None:
+    with pytest.raises(ValueError, match="must"):
+        StudentMixture(weights, [[3.0, 3.0]], [[location, 0.0]], [[scale, 1.0]])

@@ -79,7 +79,7 @@ def test_nested_parameters() -> None:
     assert twin.sampler is not model.sampler
     twin.set_params(sampler__n_particles=9)
     assert (model.sampler, twin.sampler) == (SMC(n_particles=3), SMC(n_particles=9))
-    # A name gives way to the object that it stands for.
+    # A name is replaced by the object that it stands for.
     assert BayesianTreeClassifier().set_params(sampler__n_islands=2).sampler == SMC(n_islands=2)
     both = BayesianTreeRegressor().set_params(sampler="mcmc", sampler__n_burn=7)
     assert both.sampler == MCMC(n_burn=7)
@@ -150,7 +150,7 @@ def test_files_keep_settings(model: Any, name: str, tmp_path: Path) -> None:
     ],
 )
 def test_metadata_of_files_is_not_trusted(saved: Any) -> None:
-    """Whatever stands there, the model is read and predicts."""
+    """With any metadata the model loads and predicts."""
     model = BayesianTreeClassifier(random_state=0).fit(X, Y)
     params = dict.fromkeys(model.get_params(deep=False)) | {"sampler": saved}
     note = json.dumps({"boscage-python": {"params": params}})
@@ -191,7 +191,7 @@ def test_a_subclass_of_a_user_pickles_and_stays_out_of_the_registry(kind: Any) -
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_every_public_method_has_a_whole_docstring(kind: Any) -> None:
-    """Shared ones are inherited: each estimator shows parameters, results and errors."""
+    """Including inherited methods: each documents parameters, results and errors."""
     fitting = {"fit", "partial_fit", "forget", "merge", "flush"}
     predicting = {"predict", "predict_proba", "predict_log_proba", "predict_dist", "predict_draws"}
     for name in fitting | predicting:
@@ -207,7 +207,7 @@ def test_every_public_method_has_a_whole_docstring(kind: Any) -> None:
 
 
 def test_modules_import_in_one_direction() -> None:
-    """No circle of imports, wherever in a file they stand; annotations may look anywhere."""
+    """There is no circle of imports at run time, also not of imports within functions."""
     root = Path(boscage.__file__).parent
     files = {
         ".".join(("boscage", *path.relative_to(root).with_suffix("").parts)): path
@@ -248,3 +248,28 @@ def imports(path: Path, modules: set[str]) -> set[str]:
 
     walk(ast.parse(path.read_text(encoding="utf-8")))
     return {name for name in found if name in modules or f"{name}.__init__" in modules}
+
+
+class OwnSMC(SMC):
+    """A user's sampler."""
+
+
+def test_a_subclass_of_a_sampler_comes_back_as_the_sampler() -> None:
+    x, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = BayesianTreeClassifier(OwnSMC(n_particles=3), random_state=0).fit(x, y)
+    file = io.BytesIO()
+    model.save(file)
+    assert boscage.load(io.BytesIO(file.getvalue())).sampler == SMC(n_particles=3)
+
+
+def test_nested_parameters_that_do_not_exist_change_nothing() -> None:
+    model = BayesianTreeClassifier("smc")
+    with pytest.raises(ValueError, match="nope"):
+        model.set_params(sampler__nope=5)
+    assert model.sampler == "smc"
+
+
+def test_load_says_what_it_takes() -> None:
+    for wrong in (b"BOSCAGE", io.StringIO("BOSCAGE")):
+        with pytest.raises(TypeError, match="opened in binary mode, found"):
+            boscage.load(wrong)  # type: ignore[arg-type]

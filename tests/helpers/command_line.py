@@ -1,4 +1,4 @@
-"""Running the command line in tests, and tables to run it on."""
+"""Runs the command line in tests, and makes tables for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(*args: str) -> None:
 
 
 def fails(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    """Run a command that must fail politely, and return what it says."""
+    """Run a command that must fail with a message, and return the message."""
     capsys.readouterr()
     assert main(list(args)) == 2
     said = capsys.readouterr()
