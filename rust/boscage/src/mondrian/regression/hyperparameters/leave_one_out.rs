@@ -87,7 +87,7 @@ impl Chosen {
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
 /// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
 /// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share. The whole
-/// variance is `most` at most, unless the noise is fixed.
+/// variance is `most` at most, unless the noise is fixed or local.
 ///
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
@@ -407,16 +407,18 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Sizes::of(tree, order, &above, hyper.noise_variance, rows)
     }
 
-    /// The mean log density of the rows, and the factor on all variances, of `most` at most, and the tails that make it so.
+    /// The mean log density of the rows, and the factor on all variances and the tails that make it so. Without tails the
+    /// factor is `most` at most. With tails it is free: it is the mean of two factors, of which the greater may be that of
+    /// a few rows, and a bound would narrow the others' noise.
     fn likeliest(&self, rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64, Option<NoiseTails>) {
-        let (score, scale) = best_scale(rows, most);
         match self.noise {
-            Noise::Global => (score, scale, None),
+            Noise::Global => {
+                let (score, scale) = best_scale(rows, most);
+                (score, scale, None)
+            }
             Noise::Local => {
+                let (_, scale) = best_scale(rows, f64::INFINITY);
                 let (tails, scale, score) = NoiseTails::fit(rows, scale);
-                if scale > most {
-                    return (tails.score(rows, most), most, Some(tails));
-                }
                 (score, scale, Some(tails))
             }
         }

@@ -34,16 +34,10 @@ impl NoiseTails {
         for _ in 0..STEPS {
             tails = tails.step(rows, LEAST * scale);
         }
-        let score = tails.score(rows, 1.0);
+        let score = rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / rows.len() as f64;
         let Self { factors, shares } = tails;
         let mean = shares[0] * factors[0] + shares[1] * factors[1];
         (Self { factors: factors.map(|factor| factor / mean), shares }, mean, score)
-    }
-
-    /// The mean log density of rows under these factors times another, but for a constant.
-    pub(crate) fn score(&self, rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
-        let scaled = Self { factors: self.factors.map(|factor| factor * scale), ..*self };
-        rows.iter().map(|row| scaled.log_density(row)).sum::<f64>() / rows.len() as f64
     }
 
     fn step(&self, rows: &[Vec<(f64, f64)>], least: f64) -> Self {
