@@ -147,11 +147,18 @@ def test_a_round_trip_is_exact(name: str) -> None:
     assert rates_of(0.0, 1.0, D).shape == (D,)
 
 
-def test_maps_alone_need_the_second_version() -> None:
+def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
+    def version(model: Any) -> int:
+        return int.from_bytes(model.to_bytes()[8:12], "little")
+
     for name, model in models().items():
-        blob = model.to_bytes()
-        has_maps = name in ("numbers, mapped", "numbers, together")
-        assert int.from_bytes(blob[8:12], "little") == (2 if has_maps else 1)
+        assert version(model) == (1 if "classes" in name else 4), name
+    x, y = rows(0)
+    linear, bent = (np.empty(0), np.empty(0)), (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    for maps, expected in ((None, 1), ([bent, linear], 2)):
+        thesis = _core.MondrianRegressor(n_estimators=2, prior_scale=None, seed=1)
+        thesis.fit(x, y, low=np.zeros(D), high=np.ones(D), maps=maps)
+        assert version(thesis) == expected
     model = models()["numbers, mapped"]
     blob = model.to_bytes()
     x, _ = rows(0)
