@@ -137,7 +137,7 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         ),
         (
             ["fit", "diabetes.csv", "-t", "sex", "-o", "m", "--model", "bart", "--k", "1e9"],
-            "diabetes.csv: rows 1 to 442: k must be from",
+            "--k must be from 0.0001 to 10000, found 1000000000.0",
         ),
         (
             ["fit", "iris.csv", "-t", "species", "--id-column", "species", "-o", "m"],

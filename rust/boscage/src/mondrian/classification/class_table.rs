@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::data::Label;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::classification::class_counts::Class;
+use crate::validate;
 
 /// The classes that a forest has seen.
 #[derive(Debug, Clone, Default)]
@@ -108,15 +109,7 @@ pub(super) fn check_codes<'a>(
     n_rows: usize,
     (codes, labels): (&'a [u32], &'a [Label]),
 ) -> Result<(&'a [u32], &'a [Label])> {
-    if codes.len() != n_rows {
-        return Err(Error::Length { what: "y", found: codes.len(), expected: n_rows, why: "one a row of X" });
-    }
-    if let Some(code) = codes.iter().find(|&&code| code as usize >= labels.len()) {
-        return Err(Error::InvalidSetting {
-            name: "class codes",
-            expected: "an index into the labels",
-            found: format!("{code} for {} labels", labels.len()),
-        });
-    }
+    validate::check_n_targets(n_rows, codes.len())?;
+    validate::check_codes(codes, labels.len())?;
     Ok((codes, labels))
 }

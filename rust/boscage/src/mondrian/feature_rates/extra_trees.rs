@@ -10,6 +10,7 @@ use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
+use crate::validate::check_n_targets;
 
 /// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +62,7 @@ pub fn pilot(
     if n_rows == 0 {
         return Err(Error::Empty { n_rows, n_features });
     }
-    if targets.len() != n_rows {
-        return Err(Error::Length {
-            what: "y",
-            found: targets.len(),
-            expected: n_rows,
-            why: "one a row of X",
-        });
-    }
+    check_n_targets(n_rows, targets.len())?;
     let columns: Vec<Vec<f64>> =
         (0..n_features).map(|d| (0..n_rows).map(|i| rows.at(i, d)).collect()).collect();
     let n_classes = match task {

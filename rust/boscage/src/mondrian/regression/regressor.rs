@@ -238,14 +238,7 @@ impl MondrianRegressor {
 }
 
 fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
-    if targets.len() != n_rows {
-        return Err(Error::Length {
-            what: "y",
-            found: targets.len(),
-            expected: n_rows,
-            why: "one a row of X",
-        });
-    }
+    validate::check_n_targets(n_rows, targets.len())?;
     validate::check_targets(targets)?;
     // Negative zero is zero.
     Ok(targets.iter().map(|y| y + 0.0).collect())
