@@ -313,6 +313,7 @@ class MondrianRegressor(_MondrianForest):
         gamma1: float | None = None,
         gamma2: float | None = None,
         noise_variance: float | None = None,
+        delay: float = 0.0,
         coarse_variance: float = 0.0,
         coarse_rate: float = 1.0,
         prior_scale: float | None = 1.0,

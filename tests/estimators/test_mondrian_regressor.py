@@ -101,7 +101,7 @@ def test_hyperparameters_and_marginal_likelihood() -> None:
     model = make().fit(X, Y)
     chosen = model.hyperparameters_
     assert set(chosen) == {
-        *("mu", "gamma1", "gamma2", "noise_variance", "coarse_variance", "coarse_rate")
+        *("mu", "gamma1", "gamma2", "noise_variance", "delay", "coarse_variance", "coarse_rate")
     }
     assert all(isinstance(value, float) for value in chosen.values())
     assert 0.01 < chosen["noise_variance"] < 0.5
@@ -134,6 +134,7 @@ def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
         ({"hyperparameters": {"mu": 0.0, "nu": 1.0}}, r"missing: \['gamma1'.*unknown: \['nu'\]"),
         ({"hyperparameters": GIVEN | {"coarse_variance": -1.0}}, "coarse_variance"),
         ({"hyperparameters": GIVEN | {"coarse_rate": 0.0}}, "coarse_rate"),
+        ({"hyperparameters": GIVEN | {"delay": -1.0}}, "delay"),
         ({"hyperparameters": GIVEN, "noise_variance": 1.0}, "noise_variance cannot be given"),
         ({"prior_scale": 0.5}, "prior_scale must be at least 1"),
         ({"prior_scale": np.inf}, "prior_scale must be finite"),
@@ -332,7 +333,8 @@ def test_together_returns_to_the_prior_far_away() -> None:
     prior = model.hyperparameters_
     mean, std = model.predict([[1e6, 1e6]], return_std=True)
     assert mean[0] == pytest.approx(prior["mu"], abs=1e-3)
-    variance = 0.5 * prior["gamma1"] + prior["coarse_variance"] + prior["noise_variance"]
+    spent = prior["gamma1"] / (1.0 + np.exp(-prior["gamma2"] * prior["delay"]))
+    variance = spent + prior["coarse_variance"] + prior["noise_variance"]
     assert std[0] ** 2 == pytest.approx(variance, rel=1e-3)
 
 

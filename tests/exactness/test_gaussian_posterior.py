@@ -27,13 +27,18 @@ from reference.arrays import (
 from reference.mondrian_boxes import branch_rate, extend_at_random
 
 HYPER = bp.Hyperparameters(mu=0.4, gamma1=5.0, gamma2=0.6, noise=0.2)
-# The thesis' prior, and priors with a coarse part that is slower, faster, or nearly all there is.
+# The thesis' prior, priors with a coarse part that is slower, faster, or nearly all there is, and
+# priors that come late.
 PRIORS = {
     "fine": HYPER,
     "coarse": replace(HYPER, coarse_variance=1.0, coarse_rate=0.2),
     "equally fast": replace(HYPER, coarse_variance=3.0, coarse_rate=0.6),
     "fast coarse": replace(HYPER, coarse_variance=2.0, coarse_rate=15.0),
     "nearly all coarse": replace(HYPER, gamma1=0.05, coarse_variance=3.0),
+    "late": replace(HYPER, delay=1.5),
+    "very late": replace(HYPER, delay=12.0),
+    "sudden": replace(HYPER, gamma2=9.0, delay=0.8),
+    "late and coarse": replace(HYPER, delay=3.0, coarse_variance=1.0, coarse_rate=0.2),
 }
 N_TREES = 3
 
@@ -72,6 +77,7 @@ def fit(x: Array, y: Array, hyper: bp.Hyperparameters | None = HYPER, **settings
             "gamma1": hyper.gamma1,
             "gamma2": hyper.gamma2,
             "noise_variance": hyper.noise,
+            "delay": hyper.delay,
             "coarse_variance": hyper.coarse_variance,
             "coarse_rate": hyper.coarse_rate,
         }

@@ -48,8 +48,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
         judges all trees together, as they predict, and is the most accurate. A dict, such as
         another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
-        ``gamma2``, ``noise_variance``, and optionally ``coarse_variance`` and ``coarse_rate``
-        (without these the prior of the thesis). With ``posterior="exact"`` and ``noise="global"``
+        ``gamma2``, ``noise_variance``, and optionally ``delay``,
+        ``coarse_variance`` and ``coarse_rate`` (without these the prior of the thesis). With ``posterior="exact"`` and ``noise="global"``
         a forest's own hyperparameters give its predictions again.
     noise : {"global", "local"}, default="global"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
@@ -62,7 +62,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         Standard deviation of predictions far from all rows, in units of the standard deviation of
         the targets; at least 1. What a rule for ``hyperparameters`` finds inside the data says
         little about how far targets range elsewhere. So a second, coarse part of the prior adds
-        what its choice lacks, and a prior that is wider is narrowed. (Noise of a given
+        what its choice lacks, and a prior that is wider is delayed, so that less of it is spent
+        near the root. (Noise of a given
         ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
         as in the thesis. Without effect if ``hyperparameters`` is a dict.
     predictive : {"averaged", "realised"}, default="averaged"
@@ -94,7 +95,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     Attributes
     ----------
     hyperparameters_ : dict
-        ``mu``, ``gamma1``, ``gamma2``, ``noise_variance``, ``coarse_variance`` and
+        ``mu``, ``gamma1``, ``gamma2``, ``noise_variance``, ``delay``, ``coarse_variance`` and
         ``coarse_rate`` in use.
     n_features_in_ : int
         Number of features.
@@ -393,10 +394,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     def hyperparameters_(self) -> dict[str, float]:
         """The scales of the hierarchy in use (section 6.3).
 
-        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and of the coarse part of the prior
-        (see ``prior_scale``) ``coarse_variance``, its variance at infinite depth, and
-        ``coarse_rate``: the prior variance between times 0 and ``t`` is ``gamma1 / 2 * tanh(gamma2
-        * t / 2) + coarse_variance * tanh(coarse_rate * t / 2)``.
+        ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and what ``prior_scale`` adds to the
+        thesis' prior: ``delay``, ``coarse_variance`` and ``coarse_rate``. With the logistic
+        function ``s``, the prior variance between times 0 and ``t`` is ``gamma1 * (s(gamma2 * (t -
+        delay)) - s(-gamma2 * delay)) + coarse_variance * tanh(coarse_rate * t / 2)``.
         """
         model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
@@ -421,11 +422,11 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
     needed = ("mu", "gamma1", "gamma2", "noise_variance")
-    names = {*needed, "coarse_variance", "coarse_rate"}
+    names = {*needed, "delay", "coarse_variance", "coarse_rate"}
     missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
     if missing or unknown:
         raise ValueError(
             "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
-            f"coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
+            f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
         )
     return {name: float(value) for name, value in given.items()}

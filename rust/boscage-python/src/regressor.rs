@@ -65,6 +65,7 @@ fn dictionary<'py>(py: Python<'py>, hyper: &Hyperparameters) -> PyResult<Bound<'
     dict.set_item("gamma1", hyper.gamma1)?;
     dict.set_item("gamma2", hyper.gamma2)?;
     dict.set_item("noise_variance", hyper.noise_variance)?;
+    dict.set_item("delay", hyper.delay)?;
     dict.set_item("coarse_variance", hyper.coarse.variance)?;
     dict.set_item("coarse_rate", hyper.coarse.rate)?;
     Ok(dict)
@@ -77,7 +78,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -91,6 +92,7 @@ impl MondrianRegressor {
         gamma1: Option<f64>,
         gamma2: Option<f64>,
         noise_variance: Option<f64>,
+        delay: f64,
         coarse_variance: f64,
         coarse_rate: f64,
         prior_scale: Option<f64>,
@@ -101,7 +103,7 @@ impl MondrianRegressor {
         let given = match (mu, gamma1, gamma2, noise_variance) {
             (Some(mu), Some(gamma1), Some(gamma2), Some(noise_variance)) => {
                 let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
-                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse })
+                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse })
             }
             (None, None, None, _) => None,
             _ => {

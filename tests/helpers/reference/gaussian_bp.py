@@ -1,8 +1,8 @@
 """The hierarchical Gaussian of section 6.3 by dense linear algebra on exported trees.
 
 mu_j is a random walk down the tree whose variance between times s and t is
-gamma_1 (sigma(gamma_2 t) - sigma(gamma_2 s)), and with a coarse part of the prior beside it
-2 B (sigma(delta t) - sigma(delta s)). So Cov(mu_i, mu_j) is the walk's variance at the
+gamma_1 (sigma(gamma_2 (t - t_0)) - sigma(gamma_2 (s - t_0))), with a delay t_0 that is 0 in the
+thesis, and with a coarse part of the prior beside it 2 B (sigma(delta t) - sigma(delta s)). So Cov(mu_i, mu_j) is the walk's variance at the
 time of the lowest common ancestor of i and j, and all else follows by conditioning a joint normal.
 No message is ever passed.
 """
@@ -23,7 +23,7 @@ from .mondrian_boxes import branch_rate
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """mu_H, gamma_1, gamma_2, sigma_y^2 and the coarse B and delta.
+    """mu_H, gamma_1, gamma_2, sigma_y^2, the delay t_0 and the coarse B and delta.
 
     The noise may also be one number a row.
     """
@@ -32,6 +32,7 @@ class Hyperparameters:
     gamma1: float
     gamma2: float
     noise: float
+    delay: float = 0.0
     coarse_variance: float = 0.0
     coarse_rate: float = 1.0
 
@@ -40,8 +41,10 @@ def walk(time: Array | float, hyper: Hyperparameters) -> Array:
     """Variance of the walk at ``time``, which starts from 0 at time 0."""
     time = np.asarray(time, dtype=np.float64)
     # sigma(a) - 1/2 = tanh(a / 2) / 2, without the cancellation
+    rate, delay = 0.5 * hyper.gamma2, hyper.delay
+    fine = np.tanh(rate * (time - delay)) + np.tanh(rate * delay)
     coarse = hyper.coarse_variance * np.tanh(0.5 * hyper.coarse_rate * time)
-    return np.asarray(hyper.gamma1 * 0.5 * np.tanh(0.5 * hyper.gamma2 * time) + coarse)
+    return np.asarray(hyper.gamma1 * 0.5 * fine + coarse)
 
 
 def prior_covariance(tree: Tree, hyper: Hyperparameters) -> Array:
@@ -52,7 +55,8 @@ def prior_covariance(tree: Tree, hyper: Hyperparameters) -> Array:
         increments[j, ancestors(tree, j)] = 1.0
     time = tree["time"]
     above = np.array([parent_time(tree, j) for j in range(n)])
-    phi = hyper.gamma1 * (expit(hyper.gamma2 * time) - expit(hyper.gamma2 * above))
+    late, early = hyper.gamma2 * (time - hyper.delay), hyper.gamma2 * (above - hyper.delay)
+    phi = hyper.gamma1 * (expit(late) - expit(early))
     delta = hyper.coarse_rate
     phi += 2.0 * hyper.coarse_variance * (expit(delta * time) - expit(delta * above))
     return np.asarray(increments @ (phi[:, None] * increments.T))

@@ -24,7 +24,7 @@ pub(super) fn version(domain: &Domain) -> u32 {
 /// The oldest version that can hold a regressor.
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
-    if settings.prior_scale.is_some() || settings.coarse().is_some() {
+    if settings.prior_scale.is_some() || settings.beyond_thesis().is_some() {
         PRIOR
     } else {
         version(model.domain())
@@ -68,8 +68,8 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     writer.u8(settings.rule as u8);
     writer.u8(settings.noise as u8);
     let fixed = settings.hyperparameters.map(|h| [h.mu, h.gamma1, h.gamma2, h.noise_variance]);
-    let coarse = settings.coarse().map(|coarse| [coarse.variance, coarse.rate]);
-    let fixed: Vec<f64> = fixed.into_iter().flatten().chain(coarse.into_iter().flatten()).collect();
+    let beyond = settings.beyond_thesis();
+    let fixed: Vec<f64> = fixed.into_iter().flatten().chain(beyond.into_iter().flatten()).collect();
     writer.list(&fixed, |writer, value| writer.f64(*value));
     writer.list(settings.noise_variance.as_slice(), |writer, value| writer.f64(*value));
     let version = regressor_version(model);
@@ -107,18 +107,23 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     let noise = reader.choice("noise", &[Noise::Global, Noise::Local])?;
     let hyperparameters = match reader.f64s("hyperparameters")?[..] {
         [] => None,
-        [mu, gamma1, gamma2, noise_variance] => {
-            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse: CoarsePrior::NONE })
-        }
-        [mu, gamma1, gamma2, noise_variance, variance, rate] if reader.version >= PRIOR => {
+        [mu, gamma1, gamma2, noise_variance] => Some(Hyperparameters {
+            mu,
+            gamma1,
+            gamma2,
+            noise_variance,
+            delay: 0.0,
+            coarse: CoarsePrior::NONE,
+        }),
+        [mu, gamma1, gamma2, noise_variance, delay, variance, rate] if reader.version >= PRIOR => {
             let coarse = CoarsePrior { variance, rate };
-            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, coarse })
+            Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse })
         }
         ref other => {
             let expected = if reader.version < PRIOR {
                 "no number or four (mu, gamma1, gamma2 and the noise variance)"
             } else {
-                "no number, four (mu, gamma1, gamma2 and the noise variance) or six (and the coarse variance and rate)"
+                "no number, four (mu, gamma1, gamma2 and the noise variance) or seven (and the delay and the coarse variance and rate)"
             };
             return Err(reader.expected(expected, other.len()));
         }

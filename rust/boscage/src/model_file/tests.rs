@@ -211,7 +211,7 @@ fn messages_say_what_was_expected_and_found() {
         Regressor,
         "regression.hyperparameters",
         &[1],
-        "expected no number, four (mu, gamma1, gamma2 and the noise variance) or six (and the coarse variance and rate), found 1",
+        "expected no number, four (mu, gamma1, gamma2 and the noise variance) or seven (and the delay and the coarse variance and rate), found 1",
     );
     check(Smc, "trees[0].nodes[0].is_split", &[7], "expected a flag (0 or 1), found 7");
     check(

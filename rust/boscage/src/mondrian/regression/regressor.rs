@@ -12,7 +12,7 @@ use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::JointWeights;
@@ -108,10 +108,9 @@ impl NodePosterior for Regression {
             bytes.extend(b"prior_scale");
             bytes.extend(scale.to_le_bytes());
         }
-        if let Some(CoarsePrior { variance, rate }) = settings.coarse() {
-            bytes.extend(b"coarse");
-            bytes.extend(variance.to_le_bytes());
-            bytes.extend(rate.to_le_bytes());
+        if let Some(values) = settings.beyond_thesis() {
+            bytes.extend(b"beyond_thesis");
+            bytes.extend(values.into_iter().flat_map(f64::to_le_bytes));
         }
         bytes
     }

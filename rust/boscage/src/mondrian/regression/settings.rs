@@ -1,7 +1,7 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 
 /// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,10 +70,13 @@ impl Default for RegressionSettings {
     }
 }
 
+/// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
+const MOST_DELAY: f64 = 300.0;
+
 impl RegressionSettings {
     /// # Errors
-    /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), or a
-    /// `prior_scale` below 1.
+    /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
+    /// delay that is negative or too long, or a `prior_scale` below 1.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -96,6 +99,10 @@ impl RegressionSettings {
             positive("gamma1", hyper.gamma1)?;
             positive("gamma2", hyper.gamma2)?;
             positive("noise_variance", hyper.noise_variance)?;
+            if !(0.0..=MOST_DELAY / hyper.gamma2).contains(&hyper.delay) {
+                let (expected, found) = ("from 0 to 300 / gamma2", hyper.delay.to_string());
+                return Err(Error::InvalidSetting { name: "delay", expected, found });
+            }
             if !hyper.mu.is_finite() {
                 let found = hyper.mu.to_string();
                 return Err(Error::InvalidSetting { name: "mu", expected: "finite", found });
@@ -104,9 +111,10 @@ impl RegressionSettings {
         Ok(())
     }
 
-    /// The prior's coarse part, if one is given.
-    pub(crate) fn coarse(&self) -> Option<CoarsePrior> {
-        self.hyperparameters.map(|hyper| hyper.coarse).filter(|coarse| coarse.variance > 0.0)
+    /// The delay and the coarse part's variance and rate, if a prior is given that is not the thesis'.
+    pub(crate) fn beyond_thesis(&self) -> Option<[f64; 3]> {
+        let Hyperparameters { delay, coarse, .. } = self.hyperparameters?;
+        (delay > 0.0 || coarse.variance > 0.0).then_some([delay, coarse.variance, coarse.rate])
     }
 
     /// Without a scale of the prior that has no effect, so that equal forests have equal settings.

@@ -9,6 +9,7 @@ use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
 };
+use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
@@ -62,7 +63,7 @@ impl ForestState {
             let upward = |clocks: &_| Messages::upward(tree, &tree.arena.preorder(), &hyper, clocks);
             Ok(match clocks.get(i) {
                 Some(known) => upward(known),
-                None => upward(&UnitClocks::new(tree, lifetime, hyper.gamma2)),
+                None => upward(&UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay)),
             })
         })?;
         let scales = match settings.noise {
@@ -118,8 +119,11 @@ fn choose_hyperparameters<S: Scalar>(
     let variance = moments.squares / n.max(1) as f64;
     let mut start = heuristic(moments.mean, variance, n, forest.domain.total_weight());
     let lifetime = forest.settings.lifetime;
-    let most =
-        settings.prior_scale.map(|scale| scale * scale * (start.clock(f64::INFINITY) + start.noise_variance));
+    let far = settings.prior_scale.map(|scale| FarPrior {
+        variance: scale * scale * (start.clock(f64::INFINITY) + start.noise_variance),
+        total_weight: forest.domain.total_weight(),
+        lifetime,
+    });
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
     // Constant targets have no best hyperparameters.
     let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
@@ -130,8 +134,7 @@ fn choose_hyperparameters<S: Scalar>(
     let mut chosen = match settings.rule {
         HyperparameterRule::Heuristic => Chosen::alone(start),
         HyperparameterRule::LeaveOneOut => {
-            let most = most.unwrap_or(f64::INFINITY);
-            leave_one_out::maximise(forest, storage, start, most, settings, run)?
+            leave_one_out::maximise(forest, storage, start, far, settings, run)?
         }
         HyperparameterRule::MarginalLikelihood => {
             if !fixed {
@@ -141,43 +144,8 @@ fn choose_hyperparameters<S: Scalar>(
             Chosen::alone(marginal_likelihood::maximise(&storage.trees, lifetime, start, fixed, run)?)
         }
     };
-    if let Some(variance) = most {
-        let before = chosen.hyper.gamma2;
-        complete(&mut chosen.hyper, variance, forest.domain.total_weight(), lifetime);
-        if chosen.hyper.gamma2 != before {
-            chosen.clocks.clear();
-        }
+    if let Some(far) = far {
+        chosen.hyper = far.complete(&chosen.hyper);
     }
     Ok(chosen)
-}
-
-/// Makes the prior variance and the noise add up to `variance`: a coarse part of the prior brings what is missing, and a
-/// prior that is too wide is narrowed.
-///
-/// The coarse part is spent at the rate at which cuts come in the whole box of the reference ranges. Many rows determine
-/// the means of nodes so near to the root, so that there is little left of it inside the data.
-fn complete(hyper: &mut Hyperparameters, variance: f64, total_weight: f64, lifetime: f64) {
-    /// Rounding errors of sums and of the heuristic are no difference.
-    const ROUNDING: f64 = 1e-9;
-    /// The share of the variance that the prior keeps beside a noise that is too great.
-    const LEAST: f64 = 0.01;
-    let spent = hyper.clock(lifetime);
-    let missing = variance - spent - hyper.noise_variance;
-    if missing > ROUNDING * variance {
-        // All that it spends until the lifetime.
-        let coarse = CoarsePrior { variance: 1.0, rate: total_weight };
-        let variance = missing / coarse.clock(lifetime);
-        if variance.is_normal() {
-            hyper.coarse = CoarsePrior { variance, ..coarse };
-        }
-    } else if missing < -ROUNDING * variance {
-        let factor = (variance - hyper.noise_variance).max(LEAST * variance) / spent;
-        if factor < 1.0 {
-            hyper.gamma1 *= factor;
-            // Fine scales keep their part, as far as the whole is spent until the lifetime.
-            if lifetime == f64::INFINITY {
-                hyper.gamma2 /= factor;
-            }
-        }
-    }
 }

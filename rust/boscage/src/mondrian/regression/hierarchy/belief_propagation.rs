@@ -5,9 +5,11 @@
 //! `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`, rooted at `mu_H` at time 0. Rows are observed at leaves with
 //! noise `sigma_y^2` (eq. 6.1).
 //!
-//! The clock may have a second, coarse part, `B tanh(delta t / 2)`, which the thesis does not have. What the first part
-//! needs inside the data, where the rules for hyperparameters choose it, says little about how far targets range far away
-//! from all data. The coarse part adds what is missing there; near the root it is spent, where many rows determine the means.
+//! What the clock spends inside the data, where the rules for hyperparameters choose it, says little about how far targets
+//! range far away from all data. So the prior has two parameters more than the thesis'. Both act near the root, where many
+//! rows determine the means. Where the thesis' clock spends too little, a second, coarse part `B tanh(delta t / 2)` adds what
+//! is missing. Where it spends too much, its first part comes later: a delay `t_0` makes it
+//! `gamma_1 (sigma(gamma_2 (t - t_0)) - sigma(-gamma_2 t_0))`, which leaves `gamma_1 / (1 + e^(gamma_2 (t - t_0)))` after `t`.
 
 use crate::data::Scalar;
 use crate::math::dual::Real;
@@ -26,6 +28,8 @@ pub struct Hyperparameters<R = f64> {
     pub gamma2: R,
     /// Noise variance `sigma_y^2`.
     pub noise_variance: R,
+    /// `t_0`: how much later than the thesis' the clock runs.
+    pub delay: f64,
     /// The prior's second part.
     pub coarse: CoarsePrior,
 }
@@ -45,15 +49,15 @@ impl CoarsePrior {
 
     /// The variance between time 0 and `t`.
     pub(crate) fn clock(&self, time: f64) -> f64 {
-        if self.variance > 0.0 { 2.0 * self.variance * unit_clock(self.rate, time) } else { 0.0 }
+        if self.variance > 0.0 { 2.0 * self.variance * unit_clock(self.rate, 0.0, time) } else { 0.0 }
     }
 }
 
 impl<R: Real> Hyperparameters<R> {
     /// The clock `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0))`: the prior variance between time 0 and `t` (section 6.3);
-    /// and its coarse part.
+    /// with its delay and its coarse part.
     pub(crate) fn clock(&self, time: f64) -> R {
-        self.gamma1 * unit_clock(self.gamma2, time) + R::constant(self.coarse.clock(time))
+        self.gamma1 * unit_clock(self.gamma2, self.delay, time) + R::constant(self.coarse.clock(time))
     }
 
     /// The clocks of a tree's nodes.
@@ -63,13 +67,17 @@ impl<R: Real> Hyperparameters<R> {
     }
 }
 
-/// The clock in units of `gamma_1`.
-pub(super) fn unit_clock<R: Real>(gamma2: R, time: f64) -> R {
+/// The clock in units of `gamma_1`, without the coarse part.
+pub(super) fn unit_clock<R: Real>(gamma2: R, delay: f64, time: f64) -> R {
     let half = R::constant(0.5);
-    if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
+    // `sigma(gamma_2 t) - 1/2`.
+    let beyond_half = |time: f64| {
+        if time == f64::INFINITY { half } else { half * (half * gamma2 * R::constant(time)).tanh() }
+    };
+    if delay == 0.0 { beyond_half(time) } else { beyond_half(time - delay) + beyond_half(delay) }
 }
 
-/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2`; without the coarse part.
+/// The clocks of a tree's nodes in units of `gamma_1`, for one `gamma_2` and delay; without the coarse part.
 #[derive(Debug)]
 pub(crate) struct UnitClocks {
     splits: Vec<f64>,
@@ -78,9 +86,14 @@ pub(crate) struct UnitClocks {
 }
 
 impl UnitClocks {
-    pub(crate) fn new<S: Scalar>(tree: &Tree<S, NodeMoments>, lifetime: f64, gamma2: f64) -> Self {
-        let splits = tree.arena.times().map(|time| unit_clock(gamma2, time)).collect();
-        Self { splits, end: unit_clock(gamma2, lifetime), lifetime }
+    pub(crate) fn new<S: Scalar>(
+        tree: &Tree<S, NodeMoments>,
+        lifetime: f64,
+        gamma2: f64,
+        delay: f64,
+    ) -> Self {
+        let splits = tree.arena.times().map(|time| unit_clock(gamma2, delay, time)).collect();
+        Self { splits, end: unit_clock(gamma2, delay, lifetime), lifetime }
     }
 
     /// A leaf's.

@@ -23,6 +23,11 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// this factor's exponential.
 const SHORT: f64 = 1.0;
 
+/// Before its delay a clock is integrated in so many parts at most, in each of which its slope grows by no more than this factor's
+/// exponential.
+const PANELS: f64 = 8.0;
+const PANEL: f64 = 2.25;
+
 /// The clock of the prior where a test row branches off.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BranchClock {
@@ -51,11 +56,12 @@ pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> 
 
 /// The expected clock where a test row branches off above a stop, in units of `gamma_1` and without the coarse part, if
 /// that is more likely than not.
-pub(crate) fn likely_branch(stop: &Stop, gamma2: f64) -> Option<f64> {
+pub(crate) fn likely_branch(stop: &Stop, gamma2: f64, delay: f64) -> Option<f64> {
     let probability = branch_probability(stop);
+    let clock = UnitClock { rate: gamma2, delay };
     (probability > 0.5).then(|| match BranchTime::new(stop, probability, 0, 1) {
-        BranchTime::Known(time) => unit_clock(gamma2, time),
-        BranchTime::Random(time) => unit_clock(gamma2, time.after) + time.gain(gamma2).0,
+        BranchTime::Known(time) => clock.at(time),
+        BranchTime::Random(time) => clock.at(time.after) + time.gain(clock).0,
     })
 }
 
@@ -77,38 +83,36 @@ pub(crate) fn branch_clock(
     piece: u32,
     pieces: u32,
 ) -> BranchClock {
-    let Hyperparameters { gamma1, gamma2, noise_variance, coarse, .. } = *hyper;
+    let Hyperparameters { gamma1, noise_variance, coarse, .. } = *hyper;
+    let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
+    let coarse_clock = UnitClock::of_coarse(coarse);
     let time = match BranchTime::new(stop, probability, piece, pieces) {
         BranchTime::Known(time) => {
             let coarse = coarse.clock(time);
-            return BranchClock { mean: gamma1 * unit_clock(gamma2, time) + coarse, spread: 0.0, coarse };
+            return BranchClock { mean: gamma1 * fine_clock.at(time) + coarse, spread: 0.0, coarse };
         }
         BranchTime::Random(time) => time,
     };
-    let fine_start = unit_clock(gamma2, time.after);
-    let left = 2.0 * coarse.variance * rest(coarse.rate, time.after);
+    let fine_start = fine_clock.at(time.after);
     if coarse.variance == 0.0 {
-        let (gain, spread) = time.gain(gamma2);
+        let (gain, spread) = time.gain(fine_clock);
         return BranchClock { mean: gamma1 * (fine_start + gain), spread, coarse: 0.0 };
     }
     // Both parts in the same unit, so that no square overflows.
     let unit = unit(hyper);
     let (of_fine, of_coarse) = (gamma1 / unit, 2.0 * coarse.variance / unit);
-    if left <= NEGLIGIBLE * (noise_variance + gamma1 * rest(gamma2, time.after)) {
-        let (gain, spread) = time.gain(gamma2);
+    let left = 2.0 * coarse.variance * coarse_clock.rest(time.after);
+    if left <= NEGLIGIBLE * (noise_variance + gamma1 * fine_clock.rest(time.after)) {
+        let (gain, spread) = time.gain(fine_clock);
         let coarse = coarse.clock(time.after);
         let mean = gamma1 * (fine_start + gain) + coarse;
         return BranchClock { mean, spread: of_fine * of_fine * spread, coarse };
     }
-    let gains = if (time.rate + gamma2.max(coarse.rate)) * time.span <= SHORT {
-        time.gains_at_once([gamma2, coarse.rate])
-    } else {
-        time.gains([gamma2, coarse.rate])
-    };
-    let Gains { means: [gain, coarse_gain], variances: [fine_spread, coarse_spread], covariance } = gains;
+    let Gains { means: [gain, coarse_gain], variances: [fine_spread, coarse_spread], covariance } =
+        time.gains([fine_clock, coarse_clock]);
     let spread = of_fine * of_fine * fine_spread
         + of_coarse * (of_coarse * coarse_spread + 2.0 * of_fine * covariance);
-    let coarse = 2.0 * coarse.variance * (unit_clock(coarse.rate, time.after) + coarse_gain);
+    let coarse = 2.0 * coarse.variance * (coarse_clock.at(time.after) + coarse_gain);
     BranchClock { mean: gamma1 * (fine_start + gain) + coarse, spread: spread.max(0.0), coarse }
 }
 
@@ -126,15 +130,43 @@ pub(crate) fn expected_coarse(
     match BranchTime::new(stop, probability, piece, pieces) {
         BranchTime::Known(time) => coarse.clock(time),
         BranchTime::Random(time) => {
-            2.0 * coarse.variance * (unit_clock(coarse.rate, time.after) + time.gain(coarse.rate).0)
+            let clock = UnitClock::of_coarse(coarse);
+            2.0 * coarse.variance * (clock.at(time.after) + time.gain(clock).0)
         }
     }
 }
 
-/// What is left of a clock at a time, in its units: `1/2 - v(t)`.
-fn rest(gamma2: f64, time: f64) -> f64 {
-    let left = (-gamma2 * time).exp();
-    left / (1.0 + left)
+/// A part of the prior's clock in its units: `sigma(rate (t - delay)) - sigma(-rate delay)` at time `t`.
+#[derive(Debug, Clone, Copy)]
+struct UnitClock {
+    rate: f64,
+    delay: f64,
+}
+
+impl UnitClock {
+    fn of_coarse(coarse: CoarsePrior) -> Self {
+        Self { rate: coarse.rate, delay: 0.0 }
+    }
+
+    fn at(self, time: f64) -> f64 {
+        unit_clock(self.rate, self.delay, time)
+    }
+
+    /// `e^(-rate (t - delay))`.
+    fn decay(self, time: f64) -> f64 {
+        (-self.rate * (time - self.delay)).exp()
+    }
+
+    /// The clock, given its decay; `start` is its value at a time before, which it is less.
+    fn gained(self, decay: f64, start: f64) -> f64 {
+        let zero = if self.delay == 0.0 { 0.5 } else { 1.0 / (1.0 + (self.rate * self.delay).exp()) };
+        1.0 / (1.0 + decay) - zero - start
+    }
+
+    /// What is left of it at a time.
+    fn rest(self, time: f64) -> f64 {
+        1.0 / (1.0 + (self.rate * (time - self.delay)).exp())
+    }
 }
 
 /// The time at which a test row branches off above a stop.
@@ -168,6 +200,14 @@ struct Gains {
     covariance: f64,
 }
 
+impl Gains {
+    /// From means, means of squares, and that of the product.
+    fn new(means: [f64; 2], squares: [f64; 2], product: f64) -> Self {
+        let variances = std::array::from_fn(|k| (squares[k] - means[k] * means[k]).max(0.0));
+        Self { means, variances, covariance: product - means[0] * means[1] }
+    }
+}
+
 /// An exponential time `T` of rate `h` after `a`, truncated at `b`.
 ///
 /// By parts, `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
@@ -181,79 +221,143 @@ struct TruncatedExponential {
 }
 
 impl TruncatedExponential {
-    /// The mean of what a unit clock gains until the time, and the variance.
-    fn gain(&self, gamma2: f64) -> (f64, f64) {
-        let start = unit_clock(gamma2, self.after);
+    /// The mean of what a clock gains until the time, and the variance.
+    fn gain(&self, clock: UnitClock) -> (f64, f64) {
+        if clock.delay <= self.after {
+            return self.smooth_gain(clock);
+        }
+        let start = clock.at(self.after);
+        let (mut mean, mut square) = (0.0, 0.0);
+        for (probability, panel) in self.panels(clock) {
+            let (gain, variance) = panel.smooth_gain(clock);
+            let gain = clock.at(panel.after) - start + gain;
+            mean += probability * gain;
+            square += probability * (variance + gain * gain);
+        }
+        (mean, (square - mean * mean).max(0.0))
+    }
+
+    /// The same in a time in which the clock is not delayed, or only little faster at the end than at the start.
+    fn smooth_gain(&self, clock: UnitClock) -> (f64, f64) {
+        let start = clock.at(self.after);
         let (mut gain, mut square) = (0.0, 0.0);
-        let left = (-gamma2 * self.after).exp();
-        for Node { decay, both, weight, survives, .. } in self.nodes(gamma2) {
-            let slope = gamma2 * left / (decay * decay * both);
+        let first = clock.decay(self.after);
+        for Node { decay, both, weight, survives, .. } in self.nodes(clock) {
+            let slope = clock.rate * first / ((1.0 + decay) * (1.0 + decay) * both);
             let part = weight * slope * survives;
             gain += part;
-            // The clock is 1 / decay - 1 / 2.
-            square += part * 2.0 * (1.0 / decay - 0.5 - start);
+            square += part * 2.0 * clock.gained(decay, start);
         }
         (gain, (square - gain * gain).max(0.0))
     }
 
-    /// The gains of two unit clocks, each at nodes of its own.
-    fn gains(&self, rates: [f64; 2]) -> Gains {
-        let [(a, of_a), (b, of_b)] = rates.map(|rate| self.gain(rate));
-        let [first, second] = [(rates[0], a), (rates[1], b)];
+    /// The gains of two clocks, of which the second is not delayed.
+    fn gains(&self, clocks: [UnitClock; 2]) -> Gains {
+        if clocks[0].delay <= self.after {
+            return self.smooth_gains(clocks);
+        }
+        let starts = clocks.map(|clock| clock.at(self.after));
+        let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
+        for (probability, panel) in self.panels(clocks[0]) {
+            let Gains { means: within, variances, covariance } = panel.smooth_gains(clocks);
+            let gains: [f64; 2] = std::array::from_fn(|k| clocks[k].at(panel.after) - starts[k] + within[k]);
+            for k in 0..2 {
+                means[k] += probability * gains[k];
+                squares[k] += probability * (variances[k] + gains[k] * gains[k]);
+            }
+            product += probability * (covariance + gains[0] * gains[1]);
+        }
+        Gains::new(means, squares, product)
+    }
+
+    /// The same in a time in which the first is not delayed, or only little faster at the end than at the start.
+    fn smooth_gains(&self, clocks: [UnitClock; 2]) -> Gains {
+        if (self.rate + clocks[0].rate.max(clocks[1].rate)) * self.span <= SHORT {
+            return self.gains_at_once(clocks);
+        }
+        let [(a, of_a), (b, of_b)] = clocks.map(|clock| self.smooth_gain(clock));
+        let [first, second] = [(clocks[0], a), (clocks[1], b)];
+        let first_is_slower = first.0.rate < second.0.rate;
         let covariance =
-            if first.0 < second.0 { self.covariance(second, first) } else { self.covariance(first, second) };
+            if first_is_slower { self.covariance(second, first) } else { self.covariance(first, second) };
         Gains { means: [a, b], variances: [of_a, of_b], covariance }
     }
 
+    /// Parts of the time, with their probabilities, in each of which a delayed clock's slope grows little.
+    fn panels(&self, clock: UnitClock) -> impl Iterator<Item = (f64, Self)> {
+        let Self { rate, after, span } = *self;
+        let rising = (clock.delay - after).min(span);
+        // What is farther before the delay is one part: there the clock hardly moves.
+        let n = (rising * clock.rate / PANEL).ceil().clamp(1.0, PANELS);
+        let early = (rising - n * PANEL / clock.rate).max(0.0);
+        let width = (rising - early) / n;
+        let last = n as u32 + 2;
+        let edge = move |i: u32| match i {
+            0 => 0.0,
+            _ if i == last => span,
+            i => early + width * f64::from(i - 1),
+        };
+        let all = -(-rate * span).exp_m1();
+        (0..last).map(move |i| (edge(i), edge(i + 1))).filter(|(from, to)| to > from).map(
+            move |(from, to)| {
+                let within = -(-rate * (to - from)).exp_m1();
+                let probability =
+                    if all > 0.0 { (-rate * from).exp() * within / all } else { (to - from) / span };
+                (probability, Self { rate, after: after + from, span: to - from })
+            },
+        )
+    }
+
     /// The same in a short time, in which both are smooth functions of `q`.
-    fn gains_at_once(&self, rates: [f64; 2]) -> Gains {
-        let fast = rates[0].max(rates[1]);
-        let starts = rates.map(|rate| unit_clock(rate, self.after));
+    fn gains_at_once(&self, clocks: [UnitClock; 2]) -> Gains {
+        let fast = if clocks[0].rate < clocks[1].rate { clocks[1] } else { clocks[0] };
+        let starts = clocks.map(|clock| clock.at(self.after));
         let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
         for Node { elapsed, both, weight, survives, .. } in self.nodes(fast) {
             // `S dt`.
-            let part = weight * survives * (fast * elapsed).exp() / both;
+            let part = weight * survives * (fast.rate * elapsed).exp() / both;
             let (mut gained, mut slopes) = ([0.0; 2], [0.0; 2]);
             for k in 0..2 {
-                let now = (-rates[k] * (self.after + elapsed)).exp();
-                gained[k] = 1.0 / (1.0 + now) - 0.5 - starts[k];
-                slopes[k] = part * rates[k] * now / ((1.0 + now) * (1.0 + now));
+                let now = clocks[k].decay(self.after + elapsed);
+                gained[k] = clocks[k].gained(now, starts[k]);
+                slopes[k] = part * clocks[k].rate * now / ((1.0 + now) * (1.0 + now));
                 means[k] += slopes[k];
                 squares[k] += 2.0 * gained[k] * slopes[k];
             }
             product += gained[0] * slopes[1] + gained[1] * slopes[0];
         }
-        let variance = |k: usize| (squares[k] - means[k] * means[k]).max(0.0);
-        Gains { means, variances: [variance(0), variance(1)], covariance: product - means[0] * means[1] }
+        Gains::new(means, squares, product)
     }
 
-    /// The covariance of two clocks' gains, each given by its rate and its mean gain, the faster one first.
+    /// The covariance of two clocks' gains, each given with its mean gain, the faster one first.
     ///
     /// With gains `U` of the faster and `C` of the slower, and `R` what is left of the faster clock,
     /// `E[U C] = int (U C' + C U') S dt = R(a) E[C] + int (C U' - R C') S dt`, whose integrand falls as the faster clock's.
-    fn covariance(&self, (fast, fast_gain): (f64, f64), (slow, slow_gain): (f64, f64)) -> f64 {
-        let start = unit_clock(slow, self.after);
-        let [fast_left, slow_left] = [fast, slow].map(|rate| (-rate * self.after).exp());
-        let mut product = rest(fast, self.after) * slow_gain;
+    fn covariance(&self, (fast, fast_gain): (UnitClock, f64), (slow, slow_gain): (UnitClock, f64)) -> f64 {
+        let start = slow.at(self.after);
+        let [fast_first, slow_first] = [fast, slow].map(|clock| clock.decay(self.after));
+        let mut product = fast.rest(self.after) * slow_gain;
         for Node { elapsed, decay, both, weight, survives } in self.nodes(fast) {
-            let now = slow_left * (-slow * elapsed).exp();
-            let gained = 1.0 / (1.0 + now) - 0.5 - start;
-            let slope = slow * now / ((1.0 + now) * (1.0 + now));
-            product += weight * survives * fast_left / (decay * both) * (gained * fast / decay - slope);
+            let now = slow_first * (-slow.rate * elapsed).exp();
+            let gained = slow.gained(now, start);
+            let slope = slow.rate * now / ((1.0 + now) * (1.0 + now));
+            let beyond = 1.0 + decay;
+            product +=
+                weight * survives * fast_first / (beyond * both) * (gained * fast.rate / beyond - slope);
         }
         product - fast_gain * slow_gain
     }
 
     /// The rule's nodes for integrands that fall as a clock's slope times `S`.
-    fn nodes(self, gamma2: f64) -> impl Iterator<Item = Node> {
+    fn nodes(self, clock: UnitClock) -> impl Iterator<Item = Node> {
         let Self { rate, after, span } = self;
         let own = -(-rate * span).exp_m1();
-        let both = rate + gamma2;
+        let both = rate + clock.rate;
         let last = (-both * span).exp();
         GAUSS.into_iter().map(move |(z, weight)| {
             let q = last + (1.0 - last) * z * z * z;
             let elapsed = -q.ln() / both;
-            let decay = 1.0 + (-gamma2 * (after + elapsed)).exp();
+            let decay = clock.decay(after + elapsed);
             let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
             Node { elapsed, decay, both, weight: weight * 3.0 * z * z * (1.0 - last), survives }
         })
@@ -264,7 +368,7 @@ impl TruncatedExponential {
 struct Node {
     /// The time since the start.
     elapsed: f64,
-    /// `1 + e^(-gamma_2 t)`.
+    /// `e^(-gamma_2 (t - t_0))`.
     decay: f64,
     /// `h + gamma_2`.
     both: f64,

@@ -150,11 +150,12 @@ mod tests {
             gamma1: 2.0,
             gamma2: 0.8,
             noise_variance: 0.05,
+            delay: 0.0,
             coarse: CoarsePrior::NONE,
         };
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         for tree in &storage.trees {
-            let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2);
+            let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2, 0.0);
             let preorder = tree.arena.preorder();
             let messages = Messages::upward(tree, &preorder, &hyper, &clocks);
             let expected = belief_propagation::beliefs(tree, &messages, &hyper, &preorder);

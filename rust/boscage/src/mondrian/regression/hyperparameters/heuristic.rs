@@ -12,5 +12,12 @@ pub(crate) fn heuristic(mean: f64, variance: f64, n_rows: usize, total_weight: f
     let variance = variance.max(f64::EPSILON * f64::EPSILON * mean * mean).max(1e-300);
     let gamma1 = variance / (0.5 + 1.0 / k);
     let gamma2 = total_weight / (20.0 * n.max(2.0).log2());
-    Hyperparameters { mu: mean, gamma1, gamma2, noise_variance: gamma1 / k, coarse: CoarsePrior::NONE }
+    Hyperparameters {
+        mu: mean,
+        gamma1,
+        gamma2,
+        noise_variance: gamma1 / k,
+        delay: 0.0,
+        coarse: CoarsePrior::NONE,
+    }
 }

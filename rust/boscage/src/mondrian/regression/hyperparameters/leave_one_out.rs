@@ -20,6 +20,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
 };
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::hierarchy::subtree_beliefs::SubtreeBeliefs;
+use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, choose, paths, place};
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::joint::row_order::in_order;
@@ -86,8 +87,8 @@ impl Chosen {
 
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
 /// by powers of two, and for each of these the best scale of all variances, which moves no mean. `mu_H` is
-/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share. The whole
-/// variance is `most` at most, unless the noise is fixed or local.
+/// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
+/// What has more variance than `far` away from all data is delayed, and judged so.
 ///
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
@@ -98,7 +99,7 @@ pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
     heuristic: Hyperparameters,
-    most: f64,
+    far: Option<FarPrior>,
     settings: &RegressionSettings,
     run: &Run<'_>,
 ) -> Result<Chosen> {
@@ -122,6 +123,7 @@ pub(crate) fn maximise<S: Scalar>(
     };
     // Many points of the grid share a gamma_2, and so most of the work of clocks.
     let mut clocks: Vec<(f64, Vec<Clocks>)> = Vec::new();
+    let mut best = f64::NEG_INFINITY;
     let evaluate = |[share, gamma2, spread, prior]: [i32; 4]| {
         let hyper = at(&heuristic, share, gamma2);
         let prior = PRIOR * f64::from(prior).exp2();
@@ -129,23 +131,33 @@ pub(crate) fn maximise<S: Scalar>(
             Some(known) => clocks[..=known].rotate_right(1),
             None => {
                 clocks.truncate(REMEMBERED - 1);
-                clocks.insert(0, (hyper.gamma2, trial.clocks(hyper.gamma2)?));
+                clocks.insert(0, (hyper.gamma2, trial.clocks(hyper.gamma2, 0.0)?));
             }
         }
-        let mut left_out = trial.left_out(&hyper, &clocks[0].1, prior)?;
-        let together = joint.as_ref().map(|(model, errors)| {
-            let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
-            Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
-        });
-        let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
-        let rows = by_row(&left_out);
-        if fixed {
-            return Ok((score(&rows, 1.0), alone));
-        }
-        let most = most / (hyper.clock(forest.settings.lifetime) + hyper.noise_variance);
-        let (score, scale, tails) = trial.likeliest(&rows, most);
-        let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
-        Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
+        let judge = |hyper: Hyperparameters, clocks: &[Clocks], most: f64| -> Result<(f64, Chosen)> {
+            let mut left_out = trial.left_out(&hyper, clocks, prior)?;
+            let together = joint.as_ref().map(|(model, errors)| {
+                let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
+                Together { model: *model, share: recentre(&mut left_out, errors, spread), spread }
+            });
+            let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
+            let rows = by_row(&left_out);
+            if fixed {
+                return Ok((score(&rows, 1.0), alone));
+            }
+            let (score, scale, tails) = trial.likeliest(&rows, most);
+            let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
+            Ok((score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone }))
+        };
+        let (score, chosen) = judge(hyper, &clocks[0].1, f64::INFINITY)?;
+        // Variances that are too great far away are judged as they will be, unless the point is no better without that.
+        let delayed = far.and_then(|far| far.delayed(&chosen.hyper)).filter(|_| score > best);
+        let (score, chosen) = match delayed {
+            Some(hyper) => judge(hyper, &trial.clocks(hyper.gamma2, hyper.delay)?, 1.0)?,
+            None => (score, chosen),
+        };
+        best = best.max(score);
+        Ok((score, chosen))
     };
     let mut directions = vec![[0, 1, 0, 0], [0, -1, 0, 0], [-1, 0, 0, 0], [1, 0, 0, 0]];
     if joint.is_some() {
@@ -161,7 +173,7 @@ pub(crate) fn maximise<S: Scalar>(
     if !usable {
         return Ok(Chosen { together: found.together, ..Chosen::alone(heuristic) });
     }
-    let known = clocks.into_iter().find(|known| known.0 == found.hyper.gamma2);
+    let known = clocks.into_iter().find(|known| known.0 == found.hyper.gamma2 && found.hyper.delay == 0.0);
     let clocks = known.into_iter().flat_map(|known| known.1).map(|clocks| clocks.nodes).collect();
     Ok(Chosen { clocks, ..found })
 }
@@ -330,11 +342,12 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// The clocks of the mixture's trees.
-    fn clocks(&self, gamma2: f64) -> Result<Vec<Clocks>> {
+    fn clocks(&self, gamma2: f64, delay: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
         self.run.map(self.subtree_beliefs.len(), |i| {
-            let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2);
-            let branch = |place: &LeftOutRow| branch_time::likely_branch(place.branch.as_ref()?, gamma2);
+            let nodes = UnitClocks::new(&self.trees[i], lifetime, gamma2, delay);
+            let branch =
+                |place: &LeftOutRow| branch_time::likely_branch(place.branch.as_ref()?, gamma2, delay);
             Ok(Clocks { nodes, branches: self.places[i].iter().map(branch).collect() })
         })
     }
@@ -407,9 +420,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Sizes::of(tree, order, &above, hyper.noise_variance, rows)
     }
 
-    /// The mean log density of the rows, and the factor on all variances and the tails that make it so. Without tails the
-    /// factor is `most` at most. With tails it is free: it is the mean of two factors, of which the greater may be that of
-    /// a few rows, and a bound would narrow the others' noise.
+    /// The mean log density of the rows, and the factor on all variances, of `most` at most, and the tails that make it so.
     fn likeliest(&self, rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64, Option<NoiseTails>) {
         match self.noise {
             Noise::Global => {
@@ -419,7 +430,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             Noise::Local => {
                 let (_, scale) = best_scale(rows, f64::INFINITY);
                 let (tails, scale, score) = NoiseTails::fit(rows, scale);
-                (score, scale, Some(tails))
+                (score, scale.min(most), Some(tails))
             }
         }
     }
@@ -457,6 +468,7 @@ mod tests {
             gamma1: 2.0,
             gamma2: 0.8,
             noise_variance: 0.05,
+            delay: 0.0,
             coarse: CoarsePrior::NONE,
         };
         let (prior, run) = (4.0, Run::default());
@@ -465,7 +477,7 @@ mod tests {
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
         let trial = Trial::new(&forest, storage, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
-        let clocks = trial.clocks(hyper.gamma2).unwrap();
+        let clocks = trial.clocks(hyper.gamma2, 0.0).unwrap();
         for part in 0..PARTS {
             let is_left_out = |row: &RowId| trial.is_left_out(*row, (part, PARTS));
             let rows: Vec<RowId> = (0..ROWS as RowId).filter(is_left_out).collect();
@@ -479,7 +491,7 @@ mod tests {
                 .trees
                 .iter()
                 .map(|tree| {
-                    let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2);
+                    let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2, 0.0);
                     Messages::upward(tree, &tree.arena.preorder(), &hyper, &clocks)
                 })
                 .collect();

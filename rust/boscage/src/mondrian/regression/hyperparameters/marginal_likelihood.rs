@@ -69,7 +69,14 @@ pub(crate) fn maximise<S: Scalar>(
     let gamma1 = theta[0].exp();
     // Targets that agree exactly where rows coincide would have it that there is no noise at all.
     let noise_variance = if fixed_noise { start.noise_variance } else { theta[2].exp().max(1e-9 * gamma1) };
-    Ok(Hyperparameters { mu, gamma1, gamma2: theta[1].exp(), noise_variance, coarse: CoarsePrior::NONE })
+    Ok(Hyperparameters {
+        mu,
+        gamma1,
+        gamma2: theta[1].exp(),
+        noise_variance,
+        delay: 0.0,
+        coarse: CoarsePrior::NONE,
+    })
 }
 
 /// Value, gradient and the best `mu_H` at one point.
@@ -101,6 +108,7 @@ impl<S: Scalar> Objective<'_, S> {
             gamma1: exp(0),
             gamma2: exp(1),
             noise_variance,
+            delay: 0.0,
             coarse: CoarsePrior::NONE,
         };
         let terms = self.run.map(self.trees.len(), |i| {

@@ -54,6 +54,7 @@ impl Standard {
                 mu: 0.0,
                 gamma1: 1.0,
                 noise_variance,
+                delay: 0.0,
                 coarse: CoarsePrior::NONE,
                 ..*hyper
             },

@@ -8,8 +8,14 @@ use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
 const N: usize = 40;
-const HYPER: Hyperparameters =
-    Hyperparameters { mu: 0.4, gamma1: 1.5, gamma2: 0.3, noise_variance: 0.05, coarse: CoarsePrior::NONE };
+const HYPER: Hyperparameters = Hyperparameters {
+    mu: 0.4,
+    gamma1: 1.5,
+    gamma2: 0.3,
+    noise_variance: 0.05,
+    delay: 0.0,
+    coarse: CoarsePrior::NONE,
+};
 
 /// Rows and targets, some of them twice, some with the same target, in an order by `seed`.
 fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
