@@ -135,6 +135,7 @@ def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
         ({"hyperparameters": GIVEN | {"coarse_variance": -1.0}}, "coarse_variance"),
         ({"hyperparameters": GIVEN | {"coarse_rate": 0.0}}, "coarse_rate"),
         ({"hyperparameters": GIVEN | {"delay": -1.0}}, "delay"),
+        ({"hyperparameters": GIVEN | {"delay": 1.0, "coarse_variance": 1.0}}, "coarse part"),
         ({"hyperparameters": GIVEN, "noise_variance": 1.0}, "noise_variance cannot be given"),
         ({"prior_scale": 0.5}, "prior_scale must be at least 1"),
         ({"prior_scale": np.inf}, "prior_scale must be finite"),

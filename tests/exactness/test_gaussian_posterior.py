@@ -36,9 +36,8 @@ PRIORS = {
     "fast coarse": replace(HYPER, coarse_variance=2.0, coarse_rate=15.0),
     "nearly all coarse": replace(HYPER, gamma1=0.05, coarse_variance=3.0),
     "late": replace(HYPER, delay=1.5),
-    "very late": replace(HYPER, delay=12.0),
+    "very late": replace(HYPER, delay=8.0),
     "sudden": replace(HYPER, gamma2=9.0, delay=0.8),
-    "late and coarse": replace(HYPER, delay=3.0, coarse_variance=1.0, coarse_rate=0.2),
 }
 N_TREES = 3
 

@@ -166,7 +166,11 @@ def test_hyperparameters_without_a_coarse_part_are_the_thesis() -> None:
     x, y = data("sine", 1)
     given = {"mu": 0.5, "gamma1": 2.0, "gamma2": 1.0, "noise_variance": 0.1}
     model = MondrianForestRegressor(10, hyperparameters=given, random_state=0).fit(x, y)
-    assert model.hyperparameters_ == given | {"delay": 0.0, "coarse_variance": 0.0, "coarse_rate": 1.0}
+    assert model.hyperparameters_ == given | {
+        "delay": 0.0,
+        "coarse_variance": 0.0,
+        "coarse_rate": 1.0,
+    }
     far = model.predict([[1e9]], return_std=True)[1][0]
     assert far**2 == pytest.approx(1.1, rel=1e-4)
     wide = given | {"coarse_variance": 4.0, "coarse_rate": 2.0}

@@ -48,9 +48,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
         judges all trees together, as they predict, and is the most accurate. A dict, such as
         another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
-        ``gamma2``, ``noise_variance``, and optionally ``delay``,
-        ``coarse_variance`` and ``coarse_rate`` (without these the prior of the thesis). With ``posterior="exact"`` and ``noise="global"``
-        a forest's own hyperparameters give its predictions again.
+        ``gamma2``, ``noise_variance``, and optionally ``delay``, or ``coarse_variance`` and
+        ``coarse_rate`` (without these the prior of the thesis). With ``posterior="exact"`` and
+        ``noise="global"`` a forest's own hyperparameters give its predictions again.
     noise : {"global", "local"}, default="global"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
         the tree like the means. "local" scales the whole variance of a node and does not change

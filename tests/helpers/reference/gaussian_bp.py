@@ -2,9 +2,9 @@
 
 mu_j is a random walk down the tree whose variance between times s and t is
 gamma_1 (sigma(gamma_2 (t - t_0)) - sigma(gamma_2 (s - t_0))), with a delay t_0 that is 0 in the
-thesis, and with a coarse part of the prior beside it 2 B (sigma(delta t) - sigma(delta s)). So Cov(mu_i, mu_j) is the walk's variance at the
-time of the lowest common ancestor of i and j, and all else follows by conditioning a joint normal.
-No message is ever passed.
+thesis, and with a coarse part of the prior beside it 2 B (sigma(delta t) - sigma(delta s)). So
+Cov(mu_i, mu_j) is the walk's variance at the time of the lowest common ancestor of i and j, and
+all else follows by conditioning a joint normal. No message is ever passed.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def predict(
     hyper: Hyperparameters,
     rates: Array,
     lifetime: float = inf,
-    n_nodes: int = 201,
+    n_nodes: int | None = None,
     bridge: Bridge | None = None,
 ) -> Mixture:
     """Compute the predictive of y at ``x`` from one tree, integrating over the branch time.
@@ -172,6 +172,9 @@ def predict(
     the rate is low. The last component is "never branches off" (footnote 4 of section 6.3.4).
     """
     bridge = Bridge(tree, points, y, hyper, lifetime) if bridge is None else bridge
+    if n_nodes is None:
+        # A late walk moves within a short time.
+        n_nodes = 3201 if hyper.gamma2 * hyper.delay > 30.0 else 801 if hyper.delay else 201
     z = np.linspace(-3.6, 3.6, n_nodes)
     u, one_less_u = expit(np.pi * np.sinh(z)), expit(-np.pi * np.sinh(z))
     du = u * one_less_u * np.cosh(z)

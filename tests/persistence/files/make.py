@@ -51,7 +51,6 @@ GIVEN = {
     "gamma1": 1.0,
     "gamma2": 2.0,
     "noise_variance": 0.05,
-    "delay": 0.25,
     "coarse_variance": 0.75,
     "coarse_rate": 3.0,
 }

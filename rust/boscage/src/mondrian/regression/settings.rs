@@ -76,7 +76,7 @@ const MOST_DELAY: f64 = 300.0;
 impl RegressionSettings {
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
-    /// delay that is negative or too long, or a `prior_scale` below 1.
+    /// delay that is negative or too long or beside a coarse part, or a `prior_scale` below 1.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -101,6 +101,10 @@ impl RegressionSettings {
             positive("noise_variance", hyper.noise_variance)?;
             if !(0.0..=MOST_DELAY / hyper.gamma2).contains(&hyper.delay) {
                 let (expected, found) = ("from 0 to 300 / gamma2", hyper.delay.to_string());
+                return Err(Error::InvalidSetting { name: "delay", expected, found });
+            }
+            if hyper.delay > 0.0 && hyper.coarse.variance > 0.0 {
+                let (expected, found) = ("0 where the prior has a coarse part", hyper.delay.to_string());
                 return Err(Error::InvalidSetting { name: "delay", expected, found });
             }
             if !hyper.mu.is_finite() {

@@ -200,14 +200,6 @@ struct Gains {
     covariance: f64,
 }
 
-impl Gains {
-    /// From means, means of squares, and that of the product.
-    fn new(means: [f64; 2], squares: [f64; 2], product: f64) -> Self {
-        let variances = std::array::from_fn(|k| (squares[k] - means[k] * means[k]).max(0.0));
-        Self { means, variances, covariance: product - means[0] * means[1] }
-    }
-}
-
 /// An exponential time `T` of rate `h` after `a`, truncated at `b`.
 ///
 /// By parts, `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
@@ -224,12 +216,14 @@ impl TruncatedExponential {
     /// The mean of what a clock gains until the time, and the variance.
     fn gain(&self, clock: UnitClock) -> (f64, f64) {
         if clock.delay <= self.after {
-            return self.smooth_gain(clock);
+            return self.falling_gain(clock);
         }
         let start = clock.at(self.after);
         let (mut mean, mut square) = (0.0, 0.0);
         for (probability, panel) in self.panels(clock) {
-            let (gain, variance) = panel.smooth_gain(clock);
+            let is_rising = panel.after + 0.5 * panel.span < clock.delay;
+            let (gain, variance) =
+                if is_rising { panel.rising_gain(clock) } else { panel.falling_gain(clock) };
             let gain = clock.at(panel.after) - start + gain;
             mean += probability * gain;
             square += probability * (variance + gain * gain);
@@ -237,12 +231,12 @@ impl TruncatedExponential {
         (mean, (square - mean * mean).max(0.0))
     }
 
-    /// The same in a time in which the clock is not delayed, or only little faster at the end than at the start.
-    fn smooth_gain(&self, clock: UnitClock) -> (f64, f64) {
+    /// The same in a time after the clock's delay, in which its slope falls.
+    fn falling_gain(&self, clock: UnitClock) -> (f64, f64) {
         let start = clock.at(self.after);
         let (mut gain, mut square) = (0.0, 0.0);
         let first = clock.decay(self.after);
-        for Node { decay, both, weight, survives, .. } in self.nodes(clock) {
+        for Node { decay, both, weight, survives, .. } in self.nodes(clock, self.rate + clock.rate) {
             let slope = clock.rate * first / ((1.0 + decay) * (1.0 + decay) * both);
             let part = weight * slope * survives;
             gain += part;
@@ -251,31 +245,29 @@ impl TruncatedExponential {
         (gain, (square - gain * gain).max(0.0))
     }
 
-    /// The gains of two clocks, of which the second is not delayed.
-    fn gains(&self, clocks: [UnitClock; 2]) -> Gains {
-        if clocks[0].delay <= self.after {
-            return self.smooth_gains(clocks);
+    /// The same in a time before the clock's delay, in which its slope grows little. Times are such that the slope times the
+    /// time's density is smooth in `q`.
+    fn rising_gain(&self, clock: UnitClock) -> (f64, f64) {
+        /// Nodes are all but equally spaced, where the density falls less than the slope grows.
+        const EQUAL: f64 = 1e-3;
+        let (start, falling) = (clock.at(self.after), (self.rate - clock.rate).max(EQUAL / self.span));
+        let (mut gain, mut square) = (0.0, 0.0);
+        for Node { decay, elapsed, weight, survives, .. } in self.nodes(clock, falling) {
+            let time = weight * (falling * elapsed).exp() / falling;
+            let slope = clock.rate * decay / ((1.0 + decay) * (1.0 + decay));
+            let part = time * slope * survives * (-self.rate * elapsed).exp();
+            gain += part;
+            square += part * 2.0 * clock.gained(decay, start);
         }
-        let starts = clocks.map(|clock| clock.at(self.after));
-        let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
-        for (probability, panel) in self.panels(clocks[0]) {
-            let Gains { means: within, variances, covariance } = panel.smooth_gains(clocks);
-            let gains: [f64; 2] = std::array::from_fn(|k| clocks[k].at(panel.after) - starts[k] + within[k]);
-            for k in 0..2 {
-                means[k] += probability * gains[k];
-                squares[k] += probability * (variances[k] + gains[k] * gains[k]);
-            }
-            product += probability * (covariance + gains[0] * gains[1]);
-        }
-        Gains::new(means, squares, product)
+        (gain, (square - gain * gain).max(0.0))
     }
 
-    /// The same in a time in which the first is not delayed, or only little faster at the end than at the start.
-    fn smooth_gains(&self, clocks: [UnitClock; 2]) -> Gains {
+    /// The gains of two clocks that are not delayed.
+    fn gains(&self, clocks: [UnitClock; 2]) -> Gains {
         if (self.rate + clocks[0].rate.max(clocks[1].rate)) * self.span <= SHORT {
             return self.gains_at_once(clocks);
         }
-        let [(a, of_a), (b, of_b)] = clocks.map(|clock| self.smooth_gain(clock));
+        let [(a, of_a), (b, of_b)] = clocks.map(|clock| self.gain(clock));
         let [first, second] = [(clocks[0], a), (clocks[1], b)];
         let first_is_slower = first.0.rate < second.0.rate;
         let covariance =
@@ -313,7 +305,7 @@ impl TruncatedExponential {
         let fast = if clocks[0].rate < clocks[1].rate { clocks[1] } else { clocks[0] };
         let starts = clocks.map(|clock| clock.at(self.after));
         let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
-        for Node { elapsed, both, weight, survives, .. } in self.nodes(fast) {
+        for Node { elapsed, both, weight, survives, .. } in self.nodes(fast, self.rate + fast.rate) {
             // `S dt`.
             let part = weight * survives * (fast.rate * elapsed).exp() / both;
             let (mut gained, mut slopes) = ([0.0; 2], [0.0; 2]);
@@ -326,7 +318,8 @@ impl TruncatedExponential {
             }
             product += gained[0] * slopes[1] + gained[1] * slopes[0];
         }
-        Gains::new(means, squares, product)
+        let variance = |k: usize| (squares[k] - means[k] * means[k]).max(0.0);
+        Gains { means, variances: [variance(0), variance(1)], covariance: product - means[0] * means[1] }
     }
 
     /// The covariance of two clocks' gains, each given with its mean gain, the faster one first.
@@ -337,7 +330,7 @@ impl TruncatedExponential {
         let start = slow.at(self.after);
         let [fast_first, slow_first] = [fast, slow].map(|clock| clock.decay(self.after));
         let mut product = fast.rest(self.after) * slow_gain;
-        for Node { elapsed, decay, both, weight, survives } in self.nodes(fast) {
+        for Node { elapsed, decay, both, weight, survives } in self.nodes(fast, self.rate + fast.rate) {
             let now = slow_first * (-slow.rate * elapsed).exp();
             let gained = slow.gained(now, start);
             let slope = slow.rate * now / ((1.0 + now) * (1.0 + now));
@@ -348,11 +341,10 @@ impl TruncatedExponential {
         product - fast_gain * slow_gain
     }
 
-    /// The rule's nodes for integrands that fall as a clock's slope times `S`.
-    fn nodes(self, clock: UnitClock) -> impl Iterator<Item = Node> {
+    /// The rule's nodes for integrands that fall at a rate, `both`: for a clock's slope times `S`, that of both.
+    fn nodes(self, clock: UnitClock, both: f64) -> impl Iterator<Item = Node> {
         let Self { rate, after, span } = self;
         let own = -(-rate * span).exp_m1();
-        let both = rate + clock.rate;
         let last = (-both * span).exp();
         GAUSS.into_iter().map(move |(z, weight)| {
             let q = last + (1.0 - last) * z * z * z;
@@ -370,7 +362,7 @@ struct Node {
     elapsed: f64,
     /// `e^(-gamma_2 (t - t_0))`.
     decay: f64,
-    /// `h + gamma_2`.
+    /// The integrand's rate.
     both: f64,
     /// The weight in `q`.
     weight: f64,
