@@ -1,11 +1,13 @@
 //! Hyperparameters by the leave-one-out predictive of the forest.
 //!
-//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees
-//! miss less than each alone, so that a mixture of such trees is too smooth, and far too wide. Here the
-//! forest is judged as it predicts: by a row's density under the mixture of all trees, each without the
-//! row. In one tree that is the belief about the row's leaf without the row's own message. It is exact for
-//! the given trees, in which the cut that separates the row from all others is known. In a leaf that holds
-//! other rows, the row branches off as a test row would.
+//! The marginal likelihood judges each tree alone, and attributes to noise what one tree cannot explain. The trees
+//! together explain more, so a mixture of trees with such hyperparameters is too smooth and much too wide. This rule
+//! judges the forest's own predictions: the density of each row's target under the mixture of all trees, each without
+//! the row.
+//!
+//! In one tree, a row is left out by taking its own message away from the belief about its leaf. This is exact for the
+//! given trees, in which the cut that separates the row from all others is known. In a leaf that holds other rows too,
+//! the row branches off as a test row would.
 
 use crate::control::Run;
 use crate::data::RowId;
