@@ -50,8 +50,8 @@ const FEW_TREES: usize = 16;
 /// Accuracy of its weights.
 const TOLERANCE: f64 = 1e-2;
 
-/// Targets are rounded to this, in the joint model's units, where hyperparameters are sought: equations that
-/// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
+/// While hyperparameters are sought, targets are rounded to this, in the joint model's units. Equations that are
+/// solved to a hundredth amplify the last bits of targets, which differ where targets are shifted and scaled.
 const GRID: f64 = 1.0 / 65536.0;
 
 /// The joint model's part in a forest's predictions.
@@ -75,7 +75,7 @@ pub(crate) struct Chosen {
     pub(crate) together: Option<Together>,
     /// For local noise.
     pub(crate) tails: Option<NoiseTails>,
-    /// For local noise: rows that a parent's factor counts for.
+    /// For local noise: how many rows a parent's factor counts as.
     pub(crate) prior: f64,
 }
 
@@ -93,8 +93,9 @@ impl Chosen {
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
 ///
-/// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
-/// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
+/// For local noise, its tails are chosen, and how many rows a parent's factor counts as. Here rows are left out in
+/// parts. A row that lies far off increases the errors of its neighbours, so errors that it contributed to would
+/// predict its own.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
@@ -370,17 +371,17 @@ impl<'a, S: Scalar> Trial<'a, S> {
         })
     }
 
-    /// Parts of the chosen rows that are left out together, where leaving out one by one takes too long.
+    /// Number of parts of the chosen rows. Each part is left out as a whole where leaving out row by row takes too long.
     fn n_parts(&self) -> usize {
         (self.targets.len() * PARTS).div_ceil(self.order.len()).max(1)
     }
 
-    /// Whether a row is one of a part, of so many.
+    /// Whether a row belongs to part `part` of the chosen rows.
     fn is_left_out(&self, row: RowId, (part, n_parts): (usize, usize)) -> bool {
         self.numbers[row as usize].is_some_and(|number| number as usize % n_parts == part)
     }
 
-    /// How far a tree without a part of the chosen rows misses its other rows.
+    /// The errors of a tree that does not hold a part of the chosen rows.
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
         /// The weight of an empty leaf: negligible, but positive, since precisions are divided by.
         const NOTHING: f64 = 1e-12;
