@@ -44,6 +44,9 @@ autodoc_member_order = "alphabetical"
 autodoc_typehints = "none"  # the docstrings have them
 numpydoc_show_class_members = False  # the page's template lists them
 numpydoc_xref_param_type = False
+toc_object_entries_show_parents = (
+    "hide"  # "fit()" has room in the margin, with its class it has not
+)
 
 # The gallery: scripts under examples/ that are run while the site is built.
 sphinx_gallery_conf = {
@@ -60,6 +63,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1,
     "remove_config_comments": True,
+    "capture_repr": (),  # only what is printed, not the last value of each block
     "image_srcset": ["2x"],
     "backreferences_dir": "api/backreferences",
     "doc_module": ("boscage",),
@@ -75,12 +79,15 @@ html_theme_options: dict[str, Any] = {
     "navbar_align": "left",
     "show_nav_level": 2,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    # The table of the thesis map needs the whole width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "thesis-map": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": False,
     "show_prev_next": True,
 }
+# Pages without pages below them have nothing to show beside them.
+html_sidebars: dict[str, list[str]] = {"getting-started": [], "choosing": []}
 html_show_sourcelink = False
 
 

@@ -22,7 +22,8 @@ STATIC = Path(__file__).with_name("_static")
 def main() -> None:
     """Draw three panels: a stream, uncertainty away from the data, an effect with its band."""
     plt.style.use(STATIC / "figures.mplstyle")
-    figure, panels = plt.subplots(1, 3, figsize=(12.0, 3.7))
+    figure, panels = plt.subplots(1, 3, figsize=(12.6, 3.7), width_ratios=(1.2, 1.0, 1.0))
+    figure.get_layout_engine().set(wspace=0.06)  # between a scale and the next panel's label
     draw_stream(panels[0])
     draw_uncertainty(panels[1])
     draw_effect(panels[2])
@@ -53,9 +54,9 @@ def draw_stream(axes: Axes) -> None:
     for k, colour in enumerate(("#a9cdf2", "#f9b9a8")):
         axes.scatter(*X[y == k].T, s=10, color=colour, ec="black", lw=0.3)
     axes.set_title("Row by row is the same as all at once")
-    axes.set_xlabel(f"first feature (digest of both: {forest.digest()[:10]}…)")
+    axes.set_xlabel("first feature")
     axes.set_ylabel("second feature")
-    axes.figure.colorbar(mesh, ax=axes, pad=0.01, label="probability of a class", ticks=[0, 0.5, 1])
+    axes.figure.colorbar(mesh, ax=axes, pad=0.01, label="probability of a class", ticks=[0, 1])
 
 
 def draw_uncertainty(axes: Axes) -> None:

@@ -19,10 +19,10 @@ __all__ = [
     "SmcSettings",
     "__version__",
     "bart_kernels",
-    "learn_axes",
+    "candidate_rates",
+    "extra_trees_rates",
     "model_kind",
     "model_kinds",
-    "pilot_rates",
 ]
 
 __version__: str
@@ -373,7 +373,7 @@ class MondrianRegressor(_MondrianForest):
     @property
     def maps(self) -> _Maps | None: ...
 
-def learn_axes(
+def candidate_rates(
     X: _Rows,
     y: NDArray[np.float64],
     low: NDArray[np.float64],
@@ -386,7 +386,7 @@ def learn_axes(
 def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...
 def model_kinds() -> dict[str, tuple[str, type[Any]]]: ...
-def pilot_rates(
+def extra_trees_rates(
     X: _Rows,
     y: NDArray[np.float64],
     *,

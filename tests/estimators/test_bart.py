@@ -194,7 +194,7 @@ def test_permuting_columns_permutes_importances() -> None:
     np.testing.assert_allclose(moved, plain[order], atol=0.05)
 
 
-def test_known_noise_stays() -> None:
+def test_given_noise_is_not_sampled() -> None:
     model = BARTRegressor(**SHORT, sigma=0.25).fit(X, N)
     np.testing.assert_allclose(model.sigma_, 0.25)
     assert "sigma" not in model.summary()
@@ -230,7 +230,7 @@ def test_settings_are_checked_and_a_refused_fit_changes_nothing(bad: dict[str, A
 
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_nothing_is_fitted_before_fit(kind: Any, y: Any) -> None:
+def test_use_before_fit_raises_not_fitted_error(kind: Any, y: Any) -> None:
     model = kind()
     for call in (
         lambda: model.predict(X),
@@ -244,13 +244,13 @@ def test_nothing_is_fitted_before_fit(kind: Any, y: Any) -> None:
     assert not hasattr(model, "feature_importances_")
 
 
-def test_partial_dependence_is_scikit_learns() -> None:
+def test_partial_dependence_equals_that_of_scikit_learn() -> None:
     model = BARTRegressor(**SHORT).fit(X, N)
     average = partial_dependence(model, X, [0], grid_resolution=5)["average"][0]
     assert (np.diff(average) > 0).all()
 
 
-def test_one_value_says_nothing_of_noise() -> None:
+def test_equal_targets_give_a_warning_about_the_noise() -> None:
     constant = np.full(150, 2.5)
     with pytest.warns(UserWarning, match=r"no other value than 2\.5.*sigma_estimate") as found:
         BARTRegressor(**SHORT).fit(X, constant)
@@ -259,7 +259,7 @@ def test_one_value_says_nothing_of_noise() -> None:
     assert (high - low > 1.0).all()
 
 
-def test_mixing_is_that_of_arviz() -> None:
+def test_r_hat_and_effective_size_equal_those_of_arviz() -> None:
     array = pytest.importorskip("arviz_stats.base").array_stats
     rng = np.random.default_rng(4)
     walk = np.cumsum(rng.normal(size=(4, 501)), axis=1) * 0.05 + rng.normal(size=(4, 501))
@@ -273,7 +273,7 @@ def test_mixing_is_that_of_arviz() -> None:
         np.testing.assert_allclose(r_hat(draws), expected, rtol=1e-6)
 
 
-def test_a_fit_goes_on_with_the_same_features_and_classes_only() -> None:
+def test_warm_start_refuses_other_features_and_classes() -> None:
     named = pd.DataFrame(X, columns=["a", "b", "c"])
     model = BARTClassifier(**SHORT, warm_start=True).fit(named, Y)
     before = model.predict_proba(named[:5])
@@ -289,7 +289,7 @@ def test_a_fit_goes_on_with_the_same_features_and_classes_only() -> None:
     assert model.fit(named, Y).trace_["n_leaves"].shape == (2, 40)
 
 
-def test_what_cannot_be_called_or_counted_is_said_by_name() -> None:
+def test_bad_arguments_and_targets_are_refused_by_name() -> None:
     model = BARTRegressor(**SHORT)
     with pytest.raises(TypeError, match="callback must be callable, found 5"):
         model.fit(X, N, callback=5)  # type: ignore[arg-type]
@@ -334,7 +334,7 @@ def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
     assert spectral_size(np.arange(100.0)[None]) == 0.0
 
 
-def test_spectral_size_is_that_of_r() -> None:
+def test_spectral_size_equals_that_of_r() -> None:
     """Uses R's data set ``lh``; the manual of R's ``ar`` prints its autoregression."""
     tenths = (
         "24 24 24 22 21 15 23 23 25 20 19 17 22 18 32 32 27 22 22 19 19 18 27 30 "
@@ -347,7 +347,7 @@ def test_spectral_size_is_that_of_r() -> None:
     )
 
 
-def test_chains_that_do_not_move_disagree() -> None:
+def test_r_hat_of_constant_chains() -> None:
     apart = np.repeat([[0.1], [0.3], [0.3]], 101, axis=1)
     assert r_hat(apart) == np.inf
     assert np.isnan(r_hat(apart[1:]))
@@ -437,7 +437,7 @@ def test_concentrations_are_checked(sparse: float) -> None:
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 @pytest.mark.parametrize("more", [{}, {"sparse": 0.5, "thin": 2}])
-def test_chains_go_on_as_if_they_had_not_stopped(
+def test_warm_start_equals_one_longer_fit(
     kind: Any, y: Any, more: dict[str, Any], tmp_path: Path
 ) -> None:
     params = SHORT | more | {"random_state": None}
@@ -481,7 +481,7 @@ def test_learnt_shrinkage_does_not_depend_on_units() -> None:
     np.testing.assert_allclose(two.trace_["k"], one.trace_["k"], rtol=1e-9)
 
 
-def test_shrinkage_of_many_classes_is_a_number() -> None:
+def test_learned_shrinkage_of_many_classes_is_refused() -> None:
     with pytest.raises(ValueError, match="k must be a number if there are more than two"):
         BARTClassifier(**SHORT, k="learned").fit(X, THREE)
     with pytest.raises(ValueError, match="k must be a positive number or 'learned', found 'big'"):
@@ -489,7 +489,7 @@ def test_shrinkage_of_many_classes_is_a_number() -> None:
 
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_every_sweep_is_told(kind: Any, y: Any) -> None:
+def test_callback_is_called_after_every_sweep(kind: Any, y: Any) -> None:
     told: list[dict[str, Any]] = []
     model = kind(**SHORT, n_jobs=2).fit(X, y, callback=lambda **sweep: told.append(sweep))
     for chain in range(2):
@@ -540,14 +540,14 @@ def test_effects_are_predictions_of_changed_rows(kind: Any, y: Any) -> None:
     ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_settings_beyond_all_bounds_are_named(
+def test_settings_too_large_are_refused_by_name(
     kind: Any, y: Any, params: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         kind(**params).fit(X, y)
 
 
-def test_targets_whose_squares_are_too_large_are_refused() -> None:
+def test_targets_whose_squares_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match="at most 1e140"):
         BARTRegressor(**SHORT).fit(X, 1e154 * N)
 
@@ -565,7 +565,7 @@ def test_targets_whose_squares_are_too_large_are_refused() -> None:
         ({"sigma_estimate": 1e-160}, "sigma_estimate must be from"),
     ],
 )
-def test_settings_that_would_say_nothing_are_named(params: dict[str, Any], message: str) -> None:
+def test_settings_without_effect_are_refused_by_name(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BARTRegressor(**params).fit(X, N)
 

@@ -118,12 +118,12 @@ def test_default_particles_are_resampled() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [2**31, 2**64])
-def test_more_threads_than_any_machine_has(n_jobs: int) -> None:
+def test_thread_counts_may_be_huge(n_jobs: int) -> None:
     one, many = (BayesianTreeClassifier(random_state=0, n_jobs=n).fit(X, Y) for n in (1, n_jobs))
     np.testing.assert_array_equal(many.predict_proba(X), one.predict_proba(X))
 
 
-def test_islands_do_not_see_each_other() -> None:
+def test_an_island_does_not_depend_on_the_others() -> None:
     alone, among = (
         BayesianTreeClassifier(
             SMC(n_particles=5, n_islands=n, ess_threshold=1.0, resampling="multinomial"),
@@ -136,7 +136,7 @@ def test_islands_do_not_see_each_other() -> None:
     assert alone.island_log_marginal_likelihood_[0] == among.island_log_marginal_likelihood_[0]
 
 
-def test_results_of_smc() -> None:
+def test_smc_attributes_agree_with_its_islands() -> None:
     sampler = SMC(n_particles=8, n_islands=3, ess_threshold=0.9)
     model = BayesianTreeClassifier(sampler, random_state=0).fit(X, Y)
     assert model.weights_.sum() == pytest.approx(1.0)
@@ -161,7 +161,7 @@ def test_results_of_smc() -> None:
         _ = model.trace_
 
 
-def test_results_of_mcmc() -> None:
+def test_mcmc_attributes_agree_with_its_trees() -> None:
     model = BayesianTreeRegressor(MCMC(n_chains=3, n_draws=40), random_state=0)
     model.fit(X, N)
     assert np.ptp(model.weights_) == 0.0
@@ -192,7 +192,7 @@ def test_the_best_tree_is_the_most_probable_in_any_units(kind: Any, y: Any, samp
     assert other.best_tree_.n_rows.tolist() == model.best_tree_.n_rows.tolist()
 
 
-def test_arviz() -> None:
+def test_traces_go_to_arviz() -> None:
     pytest.importorskip("arviz_base")
     model = BayesianTreeRegressor(MCMC(n_chains=2, n_draws=10), random_state=0)
     tree = model.fit(X, N).to_arviz()
@@ -258,7 +258,7 @@ def test_parameters_of_a_wrong_type_are_named_and_shown(
         kind().set_params(**params).fit(X, y)
 
 
-def test_moves_of_any_kind_come_back_from_files(tmp_path: Path) -> None:
+def test_files_keep_moves_given_as_list_or_array(tmp_path: Path) -> None:
     for moves in (np.array([0.5, 0.5, 0.0, 0.0]), [0.5, 0.5, 0.0, 0.0]):
         sampler = MCMC(n_draws=3, n_burn=10, moves=moves)
         model = BayesianTreeRegressor(sampler, kappa=np.float64(0.3))
@@ -289,7 +289,7 @@ def test_moves_of_any_kind_come_back_from_files(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_settings_beyond_all_bounds_are_named(
+def test_settings_too_large_are_refused_by_name(
     kind: Any, y: Any, sampler: Any, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -297,7 +297,7 @@ def test_settings_beyond_all_bounds_are_named(
 
 
 @pytest.mark.parametrize("params", [{}, {"prior_mean": 0.0, "scale": 1.0}])
-def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float]) -> None:
+def test_targets_whose_squares_overflow_are_refused(params: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="at most 1e140"):
         BayesianTreeRegressor(random_state=0, **params).fit(X, 1e154 * N)
     model = BayesianTreeRegressor(random_state=0).fit(X, 1e139 * np.sign(N))
@@ -316,7 +316,7 @@ def test_targets_whose_squares_are_too_large_are_refused(params: dict[str, float
     ],
 )
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
-def test_priors_beyond_arithmetic_are_named(
+def test_priors_too_extreme_for_arithmetic_are_refused_by_name(
     kind: Any, y: Any, name: str, ends: tuple[str, str], sampler: str
 ) -> None:
     own = MCMC(n_draws=5, n_burn=100) if sampler == "mcmc" else sampler
@@ -341,7 +341,7 @@ def test_priors_beyond_arithmetic_are_named(
             kind(**params, **{name: value}).fit(X, y)
 
 
-def test_the_ends_of_priors_are_known_models() -> None:
+def test_evidence_under_extreme_priors_has_its_limit() -> None:
     """With a single leaf and an extreme prior, the evidence has a simple limit."""
     same, n = np.ones_like(X), len(X)
     ones = np.ones((n, n))
@@ -370,7 +370,7 @@ def test_the_ends_of_priors_are_known_models() -> None:
 
 @pytest.mark.parametrize("beta_s", [1e3, 1e6, 1e300])
 @pytest.mark.parametrize("alpha_s", [5e-324, 1.0 - 2.0**-53])
-def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> None:
+def test_split_probabilities_may_underflow(alpha_s: float, beta_s: float) -> None:
     """A probability that underflows still counts through its logarithm."""
     x = np.arange(20_000.0)[:, None]
     # Three steps need more than one layer of cuts.
@@ -386,7 +386,7 @@ def test_splits_may_be_as_good_as_impossible(alpha_s: float, beta_s: float) -> N
             assert np.isfinite(model.log_marginal_likelihood_)
 
 
-def test_targets_whose_squares_are_lost_are_refused() -> None:
+def test_targets_whose_squares_underflow_are_refused() -> None:
     for params in ({}, {"prior_mean": 0.0, "scale": 1.0}):
         with pytest.raises(
             ValueError, match=r"y must be at least 1e-140 .*found .*e-160 at the most"
@@ -396,7 +396,7 @@ def test_targets_whose_squares_are_lost_are_refused() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-130, 1e-9, 1e9, 1e130])
-def test_the_unit_of_targets_is_the_unit_of_results(unit: float) -> None:
+def test_results_scale_with_the_unit_of_the_targets(unit: float) -> None:
     one = BayesianTreeRegressor(random_state=0).fit(X, N)
     other = BayesianTreeRegressor(random_state=0).fit(X, unit * N)
     expected = one.log_marginal_likelihood_ - len(N) * np.log(unit)
@@ -454,7 +454,7 @@ def test_files_do_not_claim_more_features_than_they_hold(kind: Any, y: Any) -> N
 
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_a_model_whose_prior_only_rust_knows_is_read(kind: Any, y: Any) -> None:
+def test_files_with_a_prior_defined_in_rust_load(kind: Any, y: Any) -> None:
     content = kind(SMC(n_particles=3), random_state=0).fit(X, y)._model.to_bytes()[:-32]
     numbers = (2).to_bytes(8, "little") + np.array([0.95, 0.5]).tobytes()
     assert content.count(numbers) == 1
@@ -474,7 +474,7 @@ def test_ancestry_is_that_of_the_fitted_model() -> None:
         assert len({id(steps) for steps in ancestry}) == 1
 
 
-def test_compared_models_have_seeds_of_their_own() -> None:
+def test_compared_models_have_different_seeds() -> None:
     model = BayesianTreeClassifier(SMC(n_particles=5), random_state=7)
     table = compare_features(model, X, Y, {"one": [0, 1], "same": [0, 1]})
     assert table.log_evidence[0] != table.log_evidence[1]
@@ -495,7 +495,7 @@ def test_features_are_compared_by_number_or_by_name() -> None:
             compare_features(model, table, Y, {"good": [0], "bad": columns})  # type: ignore[dict-item]
 
 
-def test_rows_that_cannot_be_split() -> None:
+def test_equal_rows_and_constant_targets_give_a_single_leaf() -> None:
     same = np.ones((6, 2))
     model = BayesianTreeClassifier(random_state=0).fit(same, [0, 1, 0, 1, 1, 1])
     assert [tree.n_nodes for tree in model.trees_] == [1] * 5
@@ -581,7 +581,7 @@ def test_rules_send_rows_where_the_tree_does(dtype: Any) -> None:
         model.best_tree_.rules(feature_names=[])
 
 
-def test_nodes_tell_the_moments_of_their_rows() -> None:
+def test_nodes_hold_number_mean_and_variance_of_their_targets() -> None:
     model = BayesianTreeRegressor(SMC(n_particles=2, n_islands=2), random_state=0).fit(X, N)
     for tree in model.trees_:
         leaf = tree.apply(X)
@@ -639,7 +639,7 @@ def test_rules_and_plots() -> None:
     plt.close("all")
 
 
-def test_root_cuts_of_many_trees_do_not_hide_their_disagreement() -> None:
+def test_root_cuts_of_many_trees_are_drawn_transparent() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

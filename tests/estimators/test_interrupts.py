@@ -103,7 +103,7 @@ def test_interrupted_regression_fit() -> None:
         assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
 
 
-def test_interrupted_fits_and_predictions_of_trees_together() -> None:
+def test_interrupted_joint_posterior_ends_soon() -> None:
     """While trees grow, hyperparameters are fitted and equations solved; and after an update."""
     x, _ = data(20_000, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
@@ -123,7 +123,7 @@ def test_interrupted_fits_and_predictions_of_trees_together() -> None:
     assert np.isfinite(model.predict(x[:1])).all()
 
 
-def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there() -> None:
+def test_an_interrupted_flush_continues_from_where_it_stopped() -> None:
     """No row is lost and none comes back: the result equals one fit."""
     x, y = data(22_000, 3)
     settings: dict[str, Any] = {"feature_range": (0.0, 1.0), "random_state": 0}
@@ -145,7 +145,7 @@ def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there()
     assert model.digest() == never.digest()
 
 
-def test_interrupted_predictions() -> None:
+def test_interrupted_predictions_end_soon() -> None:
     x, y = data(3_000, 8)
     model = MondrianForestClassifier(100, random_state=0).fit(x, y)
     at = np.random.default_rng(2).uniform(size=(60_000, 8))
@@ -169,7 +169,9 @@ def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> N
 @pytest.mark.parametrize(
     ("sampler", "n_rows"), [(SMC(n_particles=100), 1_000_000), (MCMC(), 300_000)]
 )
-def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> None:
+def test_interrupted_bayesian_fit_ends_soon_and_changes_nothing(
+    sampler: Any, n_rows: int, after: float
+) -> None:
     """While columns are sorted, while nodes are opened, and while they are weighed."""
     x, y = data(n_rows, 10)
     model = BayesianTreeClassifier(sampler, random_state=0).fit(x[:50], y[:50])
@@ -178,14 +180,14 @@ def test_interrupted_bayesian_trees(sampler: Any, n_rows: int, after: float) -> 
     assert model._model.to_bytes() == before
 
 
-def test_interrupted_sums_of_trees_with_many_particles() -> None:
+def test_interrupted_bart_with_many_particles_ends_soon() -> None:
     x, _ = data(50_000, 5)
     model = BARTRegressor(10, kernels=Kernels("pg", n_particles=30_000), random_state=0)
     assert interrupted(lambda: model.fit(x, x[:, 0]), after=1.5) < WITHIN
 
 
 @pytest.mark.parametrize("kernels", ["cgm", "pg"])
-def test_interrupted_sums_of_trees(kernels: str) -> None:
+def test_interrupted_bart_ends_soon(kernels: str) -> None:
     """Within a sweep, and within the draw of a chain's starting trees: both take seconds."""
     x, _ = data(10_000, 1000)
     for after in (1.5, 3.0):
@@ -193,7 +195,7 @@ def test_interrupted_sums_of_trees(kernels: str) -> None:
         assert interrupted(lambda model=model: model.fit(x, x[:, 0]), after=after) < WITHIN
 
 
-def test_interrupted_sums_of_trees_leave_the_estimator_as_it_was() -> None:
+def test_interrupted_bart_leaves_the_estimator_as_it_was() -> None:
     x, _ = data(150, 3)
     model = BARTRegressor(20, n_chains=2, n_burn=50, n_draws=30, random_state=0)
     model.fit(x, x[:, 0])

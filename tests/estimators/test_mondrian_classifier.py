@@ -115,7 +115,7 @@ def test_a_refit_may_have_other_labels() -> None:
         make().fit(X[:2], np.array([1, "a"], dtype=object))
 
 
-def test_one_class_is_certain() -> None:
+def test_a_single_class_has_probability_one() -> None:
     model = make().fit(X, np.full(120, 7))
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((120, 1)))
     np.testing.assert_array_equal(model.predict(X), np.full(120, 7))
@@ -171,7 +171,7 @@ def test_bad_classes_are_refused(classes: Any, error: Any, message: str) -> None
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_probabilities(predictive: Any) -> None:
+def test_probabilities_sum_to_one_and_agree_with_predict(predictive: Any) -> None:
     model = make(predictive=predictive).fit(X[::2], Y[::2])
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
@@ -235,7 +235,7 @@ def test_the_discount_is_chosen_from_the_first_call_of_partial_fit() -> None:
     assert model.discount_ == make(discount="loo").fit(X[:60], Y[:60]).discount_
 
 
-def test_the_discount_may_change_on_the_way() -> None:
+def test_the_discount_can_change_between_updates() -> None:
     model = make().fit(X[:60], Y[:60]).set_params(discount=2.0).partial_fit(X[60:], Y[60:])
     assert model.discount_ == 2.0
     assert model.digest() == make(discount=2.0).fit(X, Y).digest()

@@ -51,7 +51,7 @@ def test_feature_names_are_handled_as_in_scikit_learn(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tags(kind: Any) -> None:
+def test_scikit_learn_tags(kind: Any) -> None:
     assert is_classifier(kind()) == (kind is MondrianForestClassifier)
     assert is_regressor(kind()) == (kind is MondrianForestRegressor)
     tags = kind().__sklearn_tags__()
@@ -82,7 +82,7 @@ def test_parameters_but_the_first_are_keyword_only(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_fitted_before_fit(kind: Any) -> None:
+def test_use_before_fit_raises_not_fitted_error(kind: Any) -> None:
     model = kind()
     calls = [
         lambda: model.predict(X),

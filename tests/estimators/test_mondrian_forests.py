@@ -19,7 +19,7 @@ from small_forests import X, Y, both, copies, make, predict
 
 
 @both
-def test_rows_wait_until_the_trees_are_asked_for(kind: Any, tmp_path: Path) -> None:
+def test_rows_stay_pending_until_trees_are_read(kind: Any, tmp_path: Path) -> None:
     once = make(kind).fit(X, Y)
     model = make(kind).fit(X[:60], Y[:60])
     model.partial_fit(X[60:70], Y[60:70]).merge(make(kind).fit(X[70:], Y[70:], ids=range(70, 90)))
@@ -35,7 +35,7 @@ def test_rows_wait_until_the_trees_are_asked_for(kind: Any, tmp_path: Path) -> N
 
 
 @both
-def test_rows_that_wait_are_judged_and_forgotten_at_once(kind: Any) -> None:
+def test_pending_rows_are_checked_and_forgotten_at_once(kind: Any) -> None:
     model = make(kind).fit(X[:60], Y[:60]).partial_fit(X[60:80], Y[60:80])
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((1, 3), np.nan), Y[:1])
@@ -49,7 +49,7 @@ def test_rows_that_wait_are_judged_and_forgotten_at_once(kind: Any) -> None:
     assert model.digest() == make(kind).fit(X[rest], Y[rest]).digest()
 
 
-def test_a_far_row_that_came_and_went_unseen_leaves_no_trace() -> None:
+def test_a_far_row_forgotten_before_a_flush_leaves_no_trace() -> None:
     model = make(MondrianForestClassifier).fit(X, Y)
     model.partial_fit(np.full((1, 3), 1e6), [0], ids=[1000]).forget(1000)
     assert model._model.is_flushed, "the trees stay as they are"
@@ -57,7 +57,7 @@ def test_a_far_row_that_came_and_went_unseen_leaves_no_trace() -> None:
 
 
 @both
-def test_numbers_that_have_come_to_their_end_are_an_error(kind: Any) -> None:
+def test_running_out_of_row_ids_is_an_error(kind: Any) -> None:
     model = make(kind).fit(X[:2], Y[:2], ids=np.array([0, 2**64 - 1], dtype=np.uint64))
     with pytest.raises(ValueError, match="ids must be given"):
         model.partial_fit(X[2:4], Y[2:4])
@@ -65,7 +65,7 @@ def test_numbers_that_have_come_to_their_end_are_an_error(kind: Any) -> None:
     assert model.partial_fit(X[2:4], Y[2:4], ids=[1, 2]).n_rows_ == 4
 
 
-def test_python_goes_on_while_another_thread_waits_for_trees() -> None:
+def test_the_gil_is_released_while_another_thread_flushes() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.uniform(size=(20_000, 4)), rng.integers(0, 3, size=20_000)
     model = make(MondrianForestClassifier, n_estimators=100).fit(x[:100], y[:100])
@@ -84,7 +84,7 @@ def test_python_goes_on_while_another_thread_waits_for_trees() -> None:
 
 
 @both
-def test_threads_may_ask_at_the_same_time(kind: Any) -> None:
+def test_threads_can_predict_at_the_same_time(kind: Any) -> None:
     once = predict(make(kind, n_jobs=2).fit(X, Y))
     for _ in range(5):
         model = make(kind, n_jobs=2).fit(X[:60], Y[:60]).partial_fit(X[60:], Y[60:])
@@ -139,7 +139,7 @@ def test_bad_parameters_are_refused_at_fit(
 
 
 @both
-def test_a_seed_is_a_seed(kind: Any) -> None:
+def test_random_state_is_what_it_is_in_scikit_learn(kind: Any) -> None:
     fits = [make(kind, random_state=seed).fit(X, Y).digest() for seed in (1, 1, np.int32(1), 2)]
     assert fits[0] == fits[1] == fits[2] != fits[3]
     assert len({make(kind, random_state=None).fit(X, Y).digest() for _ in range(2)}) == 2
@@ -153,7 +153,7 @@ def test_a_seed_is_a_seed(kind: Any) -> None:
 
 
 @both
-def test_ranges_and_weights(kind: Any) -> None:
+def test_feature_range_and_feature_weights_are_used_as_given(kind: Any) -> None:
     model = make(kind, feature_range=None).fit(X, Y)
     np.testing.assert_array_equal(model.feature_range_[0], X.min(axis=0))
     np.testing.assert_array_equal(model.feature_range_[1], X.max(axis=0))
@@ -181,7 +181,7 @@ def test_the_first_call_of_partial_fit_fixes_the_ranges(kind: Any) -> None:
 
 
 @both
-def test_parameters_that_shape_trees_cannot_change_on_the_way(kind: Any) -> None:
+def test_parameters_of_trees_cannot_change_between_updates(kind: Any) -> None:
     model = make(kind).fit(X[:50], Y[:50])
     before = model.digest()
     for change in (
@@ -205,7 +205,7 @@ def test_parameters_that_shape_trees_cannot_change_on_the_way(kind: Any) -> None
 
 
 @both
-def test_the_predictive_can_change_on_the_way(kind: Any) -> None:
+def test_predictive_can_change_between_updates(kind: Any) -> None:
     model = make(kind).fit(X[:50], Y[:50])
     model.set_params(predictive="realised").partial_fit(X[50:], Y[50:])
     assert model.digest() == make(kind, predictive="realised").fit(X, Y).digest()
@@ -257,7 +257,7 @@ def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
 
 
 @both
-def test_learned_weights_of_hopeless_data_are_equal(kind: Any) -> None:
+def test_learned_weights_of_data_without_information_are_equal(kind: Any) -> None:
     model = make(kind, feature_weights="learned").fit(np.ones((5, 3)), np.ones(5, dtype=int))
     np.testing.assert_allclose(model.feature_weights_, np.ones(3))
     model = make(kind, feature_weights="learned").fit(X[:1], Y[:1])
@@ -311,7 +311,7 @@ def test_progress_shows_on_a_terminal(kind: Any, monkeypatch: Any, capsys: Any) 
 
 
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
-def test_a_query_immeasurably_far_away_has_a_prediction(kind: Any) -> None:
+def test_predictions_are_finite_where_the_branch_rate_overflows(kind: Any) -> None:
     """The branch rate overflows."""
     x = np.linspace(1.0, 2.0, 20)[:, None] * 1e-200
     y = np.arange(20) % 2
@@ -335,7 +335,7 @@ def test_a_range_too_narrow_for_a_rate_is_a_single_value(kind: Any) -> None:
     assert model.digest() == kind(2, random_state=0).fit(x[::-1], y[::-1]).digest()
 
 
-def test_a_branch_next_to_a_row_has_a_prediction() -> None:
+def test_predictions_are_finite_where_the_branch_time_overflows() -> None:
     """The rate is so small that the time of the branch overflows."""
     y = np.array([100 + 1e-10, 100 - 1e-10, 100, 100 + 2e-10])
     for rule in ("loo", "ml", "heuristic"):
@@ -373,7 +373,7 @@ def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
 
 
 @both
-def test_a_row_of_more_digits_that_left_leaves_files_as_they_were(kind: Any) -> None:
+def test_a_forgotten_float64_row_does_not_widen_the_file(kind: Any) -> None:
     narrow = X.astype(np.float32)
     model = make(kind).fit(narrow, Y)
     kept = model.copy()
@@ -385,7 +385,7 @@ def test_a_row_of_more_digits_that_left_leaves_files_as_they_were(kind: Any) -> 
     assert len(wide) > len(kept._model.to_bytes()) + 4 * X.size
 
 
-def test_a_change_of_parameters_that_was_interrupted_is_made_up_for(monkeypatch: Any) -> None:
+def test_an_interrupted_change_of_parameters_is_applied_by_the_next_call(monkeypatch: Any) -> None:
     model = MondrianForestClassifier(
         5, predictive="realised", feature_range=(0.0, 1.0), random_state=0
     ).fit(X, Y)

@@ -65,7 +65,7 @@ def test_uncertainty_is_of_the_right_size() -> None:
     assert model.predict([[5.0, 5.0]], return_std=True)[1][0] > np.median(dist.std)
 
 
-def test_local_noise_is_where_the_noise_is() -> None:
+def test_local_noise_is_larger_where_the_targets_scatter_more() -> None:
     rng = np.random.default_rng(1)
     rows = rng.uniform(size=(400, 2))
     target = (0.05 + rows[:, 1]) * rng.normal(size=400)
@@ -235,7 +235,7 @@ def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     assert nlpd(y_test, dist) < nlpd(y_test, gaussian) - 0.05
 
 
-def test_tails_are_those_of_rows_left_out_alone() -> None:
+def test_noise_has_no_heavy_tails_without_leave_one_out() -> None:
     """Hyperparameters that are given, or found by another rule, come with Gaussian noise."""
     for params in ({"noise_variance": 0.1}, {"hyperparameters": "ml"}):
         one, local = (make(noise=noise, **params).fit(X, Y) for noise in ("global", "local"))
@@ -247,7 +247,7 @@ def test_tails_are_those_of_rows_left_out_alone() -> None:
 # -- all trees together ---------------------------------------------------------------------------
 
 
-def test_trees_fitted_together_are_more_accurate() -> None:
+def test_joint_posterior_is_more_accurate() -> None:
     """On a smooth target a mixture of trees is too smooth, and their sum is not."""
     test = np.random.default_rng(6).uniform(size=(400, 2))
     truth = np.sin(6.0 * test[:, 0])
@@ -260,7 +260,7 @@ def test_trees_fitted_together_are_more_accurate() -> None:
     assert error["joint"] < 0.9 * error["exact"]
 
 
-def test_together_is_a_function_of_the_rows(tmp_path: Path) -> None:
+def test_joint_posterior_is_a_function_of_the_rows(tmp_path: Path) -> None:
     whole = make(posterior="joint", noise="local").fit(X, Y)
     parts = make(posterior="joint", noise="local")
     for part in np.array_split(RNG.permutation(200), 4):
@@ -281,7 +281,7 @@ def test_together_is_a_function_of_the_rows(tmp_path: Path) -> None:
             np.testing.assert_array_equal(own, expected)
 
 
-def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
+def test_joint_leave_one_out_does_not_depend_on_the_order_of_rows() -> None:
     """Leaves have several rows, whose weights may be summed in any order."""
     rows = np.round(5.0 * X) / 5.0
     whole = make(posterior="joint").fit(rows, Y)
@@ -303,7 +303,7 @@ def test_leaving_out_of_trees_together_does_not_depend_on_order() -> None:
         (np.round(8.0 * X) / 8.0, {"noise": "local"}),
     ],
 )
-def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -> None:
+def test_joint_predictions_shift_and_scale_with_the_targets(rows: Any, params: Any) -> None:
     """The choice is the same although equations are solved only to a relative 0.01."""
     test = RNG.uniform(size=(30, 2))
     whole = make(posterior="joint", **params).fit(rows, Y)
@@ -320,7 +320,7 @@ def test_together_moves_and_stretches_with_the_targets(rows: Any, params: Any) -
 
 
 @pytest.mark.parametrize("noise_variance", [1e-12, 1e-30, 1e-300])
-def test_together_with_next_to_no_noise(noise_variance: float) -> None:
+def test_joint_posterior_with_tiny_noise_is_finite(noise_variance: float) -> None:
     """Equal rows with different targets: the prediction is between them, and all is finite."""
     rows, targets = np.repeat(X[:40], 2, axis=0), np.repeat(Y[:40], 2) + np.tile([0.1, -0.1], 40)
     model = make(posterior="joint", noise_variance=noise_variance).fit(rows, targets)
@@ -329,7 +329,7 @@ def test_together_with_next_to_no_noise(noise_variance: float) -> None:
     assert np.abs(mean).max() < np.abs(targets).max()
 
 
-def test_together_returns_to_the_prior_far_away() -> None:
+def test_joint_predictions_return_to_the_prior_far_away() -> None:
     model = make(posterior="joint").fit(X, Y)
     prior = model.hyperparameters_
     mean, std = model.predict([[1e6, 1e6]], return_std=True)
@@ -342,7 +342,7 @@ def test_together_returns_to_the_prior_far_away() -> None:
 # -- learned maps ---------------------------------------------------------------------------------
 
 
-def test_learned_maps_say_where_to_cut(tmp_path: Path) -> None:
+def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
     """Labels that vary only at the low end of one feature: most of its cuts are there."""
     rng = np.random.default_rng(4)
     rows = rng.uniform(size=(900, 3))
@@ -401,6 +401,6 @@ def test_shards_share_frozen_maps() -> None:
         ({"feature_maps": [([0.0, 0.5], [0.0, 1.0])] * 2}, "feature_maps"),
     ],
 )
-def test_wrong_maps(params: Any, message: str) -> None:
+def test_bad_feature_maps_are_refused(params: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**params).fit(X, Y)

@@ -7,8 +7,9 @@ import inspect
 import io
 import json
 import pickle
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from boscage import (
     _core,
     evidence,
 )
+from boscage.bart.kernels import KernelName
 from boscage.persistence import MODEL_KINDS
 
 RNG = np.random.default_rng(0)
@@ -70,6 +72,21 @@ def test_a_name_stands_for_the_sampler_with_its_defaults() -> None:
         for kernels in ("pg", Kernels({"pg": 3.0}))
     )
     assert one._model.to_bytes() == two._model.to_bytes()
+
+
+def test_every_list_of_kernels_is_that_of_the_compiled_table() -> None:
+    table = list(_core.bart_kernels(1))
+    assert list(get_args(KernelName)) == ["auto", *table]
+    for model in (BARTRegressor, BARTClassifier):
+        assert "KernelName" in str(inspect.signature(model).parameters["kernels"].annotation)
+    documented = inspect.getdoc(Kernels) or ""
+    assert re.findall(r"^ *- ``\"(\w+)\"``", documented, re.MULTILINE) == table
+    mixed = [name for name, share in _core.bart_kernels(10).items() if share > 0.0]
+    in_words = ", ".join(f'``"{name}"``' for name in mixed[:-1]) + f' and ``"{mixed[-1]}"``'
+    assert f'``"auto"`` mixes {in_words}' in documented
+    guide = Path(__file__).parents[2] / "docs/guides/bart.md"
+    rows = guide.read_text(encoding="utf-8").split("| kernel | step | cost |")[1].split("\n\n")[0]
+    assert re.findall(r'^\| `"(\w+)"`', rows, re.MULTILINE) == table
 
 
 def test_nested_parameters() -> None:

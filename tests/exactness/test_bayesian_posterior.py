@@ -100,7 +100,7 @@ def test_mcmc_finds_the_exact_posterior() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
-def test_numbers(sampler: Any) -> None:
+def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
     X, _ = classes(14, 2)
     y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))
     samplers = {
@@ -163,7 +163,7 @@ def test_student_predictives() -> None:
     ids=["mcmc", "smc"],
 )
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
-def test_trees_weigh_what_their_probabilities_say(kind: Any, sampler: Any) -> None:
+def test_weights_of_trees_are_their_posterior_probabilities(kind: Any, sampler: Any) -> None:
     """With the exact evidence, the probabilities of all trees sum to one."""
     X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [2.5, 1e9]])
     if kind is BayesianTreeClassifier:

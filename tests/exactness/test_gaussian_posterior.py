@@ -126,7 +126,7 @@ def integrals(
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("prior", PRIORS)
-def test_node_posteriors_and_evidence_are_the_dense_ones(name: str, d: int, prior: str) -> None:
+def test_node_posteriors_and_evidence_equal_those_of_dense_algebra(name: str, d: int, prior: str) -> None:
     x, y = data(d, d=d)
     hyper = PRIORS[prior]
     model = fit(x, y, hyper, **SETTINGS[name])
@@ -353,7 +353,9 @@ def test_predictions_are_equivariant(
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100, 1e135])
 @pytest.mark.parametrize("hyperparameters", ["ml", "heuristic"])
-def test_labels_of_any_magnitude(scale: float, hyperparameters: str) -> None:
+def test_predictions_scale_with_targets_of_any_magnitude(
+    scale: float, hyperparameters: str
+) -> None:
     """Equivariance far from one: no overflow, no variance that is zero, negative or not finite."""
     x, y = data(7)
     at = queries(7, x)

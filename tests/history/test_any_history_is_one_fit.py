@@ -41,7 +41,7 @@ FAR = [1e3, -1e3, 1e9, -4.5e15, 9e18]
 values = st.one_of(
     st.sampled_from(GRID),
     st.sampled_from(GRID + NASTY + FAR),
-    # numbers next to zero are tested in test_tiny_differences
+    # numbers next to zero are tested in test_tiny_differences_cost_bounded_time_and_memory
     st.floats(0.0, 1.0).map(lambda v: round(v, 15)),
     st.floats(-2.0, 3.0).map(lambda v: round(v, 15)),
 )
@@ -246,7 +246,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
 
 @pytest.mark.parametrize("posterior", ["exact", "joint"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_any_history_on_learned_maps(predictive: str, posterior: str) -> None:
+def test_any_history_with_learned_maps_is_one_fit(predictive: str, posterior: str) -> None:
     """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them."""
     rng = np.random.default_rng(5)
     x = np.round(rng.uniform(size=(160, 3)), 2)
@@ -315,13 +315,13 @@ def labels_of(x: Array) -> Array:
     return (np.abs(x).sum(axis=1) * 1e6).astype(int) % 3
 
 
-def test_ties_with_cuts_in_classification() -> None:
+def test_rows_that_lie_on_cuts_in_classification() -> None:
     ties_with_cuts(
         lambda: MondrianForestClassifier(4, feature_range=(0.0, 1.0), random_state=1), labels_of
     )
 
 
-def test_ties_with_cuts_in_regression() -> None:
+def test_rows_that_lie_on_cuts_in_regression() -> None:
     ties_with_cuts(
         lambda: MondrianForestRegressor(
             4, feature_range=(0.0, 1.0), min_samples_split=3, random_state=1
@@ -373,7 +373,7 @@ def test_a_row_too_far_away_is_refused_and_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
-def test_a_table_beyond_the_cache_is_fitted_as_it_is_learned_in_parts(kind: Any) -> None:
+def test_a_table_larger_than_the_cache_equals_its_parts(kind: Any) -> None:
     # Subtrees of such a table grow on copies of their rows; those of added rows do not.
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40_000, 16)).astype(np.float32)
@@ -474,7 +474,7 @@ def test_coinciding_rows_are_one_leaf_however_they_came_to_be_alone(
         assert_equal_models(models[1], models[0], at)
 
 
-def test_tiny_differences() -> None:
+def test_tiny_differences_cost_bounded_time_and_memory() -> None:
     """Rows that differ by less than other features can resolve: no endless cutting of the others.
 
     Runs in a separate process, limited to 1 GiB of memory and 60 seconds.

@@ -44,7 +44,7 @@ def test_the_digest_tells_models_apart() -> None:
     assert len({same, *others}) == len(others) + 1
 
 
-def test_what_cannot_be_done_changes_nothing() -> None:
+def test_refused_updates_and_merges_change_nothing() -> None:
     """Unknown and repeated ids, foreign seeds, ranges and settings, ids in both models."""
     rng = np.random.default_rng(8)
     x, y = rng.uniform(size=(20, 2)), rng.integers(0, 2, size=20)

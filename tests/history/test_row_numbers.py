@@ -28,7 +28,7 @@ def test_rows_are_numbered_in_order_of_arrival(kind: Any) -> None:
 
 
 @both
-def test_rows_can_be_named(kind: Any) -> None:
+def test_rows_can_be_given_ids(kind: Any) -> None:
     names = np.arange(40, dtype=np.uint64)[::-1] * 1000 + 2**63
     model = make(kind).fit(X[:40], Y[:40], ids=names)
     np.testing.assert_array_equal(model.ids_, names)
@@ -108,7 +108,7 @@ def test_a_window_keeps_the_newest_rows(kind: Any) -> None:
 
 
 @both
-def test_rows_that_fit_leaves_out_leave_no_trace(kind: Any) -> None:
+def test_rows_before_the_window_of_fit_leave_no_trace(kind: Any) -> None:
     """Including the reference ranges and learned rates."""
     params = {"feature_range": None, "feature_weights": "learned", "window_size": 30}
     far = np.vstack((X[:60] * 100.0, X[60:]))
@@ -119,7 +119,7 @@ def test_rows_that_fit_leaves_out_leave_no_trace(kind: Any) -> None:
 
 
 @both
-def test_the_window_may_change_on_the_way(kind: Any) -> None:
+def test_the_window_can_change_between_updates(kind: Any) -> None:
     model = make(kind, window_size=30).fit(X, Y)
     model.set_params(window_size=None).partial_fit(X[:5], Y[:5])
     assert model.n_rows_ == 35
@@ -167,7 +167,7 @@ def test_unlike_forests_do_not_merge(kind: Any, params: Any) -> None:
     assert (model.digest(), other.digest()) == before
 
 
-def test_what_is_no_forest_does_not_merge() -> None:
+def test_only_forests_of_one_kind_and_other_rows_merge() -> None:
     labels = make(MondrianForestClassifier).fit(X, Y)
     numbers = make(MondrianForestRegressor).fit(X, Y)
     with pytest.raises(TypeError, match="expected another MondrianForestClassifier"):

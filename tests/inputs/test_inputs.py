@@ -171,7 +171,7 @@ def test_columns_must_be_those_of_the_fit(kind: Any) -> None:
         ("pyarrow", lambda m, y: m.chunked_array([y[:10], y[10:]])),
     ],
 )
-def test_columns_as_targets(module: str, build: Any) -> None:
+def test_targets_may_be_columns_of_tables(module: str, build: Any) -> None:
     library = pytest.importorskip(module)
     for kind in KINDS:
         expected = make(kind).fit(X, Y).digest()
@@ -190,7 +190,7 @@ def test_columns_as_targets(module: str, build: Any) -> None:
         ("pyarrow", lambda m, y: m.array(y).dictionary_encode()),
     ],
 )
-def test_columns_of_text_as_labels(module: str, build: Any) -> None:
+def test_labels_may_be_columns_of_text(module: str, build: Any) -> None:
     library = pytest.importorskip(module)
     labels = np.where(Y > 0, "yes", "no").tolist()
     model = make(MondrianForestClassifier).fit(X, build(library, labels))
@@ -271,7 +271,9 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
         (None, ValueError, "Expected 2D array"),
     ],
 )
-def test_what_are_no_rows_is_refused(kind: Any, rows: Any, error: Any, message: str) -> None:
+def test_what_is_not_a_table_of_numbers_is_refused(
+    kind: Any, rows: Any, error: Any, message: str
+) -> None:
     model = make(kind)
     with pytest.raises(error, match=message):
         model.fit(rows, [0, 1])
@@ -287,7 +289,7 @@ def test_text_in_a_table_is_refused_with_its_column() -> None:
             make(KINDS[0]).fit(table, [0, 1])
 
 
-def test_what_is_optional_is_not_imported_unasked() -> None:
+def test_optional_libraries_are_not_imported() -> None:
     """Importing boscage does not import libraries for tables, plots and progress bars."""
     code = (
         "import sys, sklearn.base; before = set(sys.modules); import boscage;"

@@ -215,7 +215,7 @@ def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> None:
+def test_forged_chains_continue_or_are_refused(n_classes: int, sparse: bool) -> None:
     """No file of BART causes a crash, neither on loading nor when its chains are continued."""
     x, y = rows(0)
     sizes: dict[str, Any] = {"n_trees": 3, "n_chains": 2, "n_burn": 2, "seed": 1, "sparse": sparse}
@@ -242,7 +242,7 @@ def test_forged_chains_go_on_or_are_refused(n_classes: int, sparse: bool) -> Non
     assert gone_on > 100, "else this test tests nothing"
 
 
-def test_noise_is_refused() -> None:
+def test_random_bytes_are_refused() -> None:
     rng = np.random.default_rng(2)
     blob = models()[MODELS[0]].to_bytes()
     for _ in range(500):
@@ -277,7 +277,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_bounded_memory(name: str, tmp_path: Path) -> None:
+def test_mutated_files_load_in_bounded_memory(name: str, tmp_path: Path) -> None:
     """Mutated files, in a process that may not have more than 1 GiB beyond what it starts with."""
     done = in_a_small_process("mutate", name, tmp_path, models()[name].to_bytes())
     assert done.stdout.startswith("ok "), done.stderr[-2000:]

@@ -267,7 +267,7 @@ def test_bad_arguments_are_refused(dist: PredictiveDistribution) -> None:
             dist.sample(n)  # type: ignore[arg-type]
 
 
-def test_what_is_missing_in_a_distribution_is_named() -> None:
+def test_a_distribution_must_define_the_abstract_methods() -> None:
     class Half(PredictiveDistribution):
         def __len__(self) -> int:
             return 1
@@ -334,7 +334,7 @@ def test_scores_of_values_that_are_not_finite_are_not_finite(y: float) -> None:
         ([0.5, 0.5], 0.0, np.inf),
     ],
 )
-def test_what_is_no_student_mixture_is_refused(
+def test_bad_parameters_of_student_mixtures_are_refused(
     weights: list[float], location: float, scale: float
 ) -> None:
     with pytest.raises(ValueError, match="must"):

@@ -143,7 +143,9 @@ def test_quantile_at_the_ends_and_outside() -> None:
     st.floats(0.0, 1e6),
     st.floats(1e-12, 1.0 - 1e-12),
 )
-def test_quantile_property(seed: int, counts: list[int], spread: float, q: float) -> None:
+def test_quantile_inverts_the_distribution_function_of_any_mixture(
+    seed: int, counts: list[int], spread: float, q: float
+) -> None:
     dist = ragged(seed, counts, spread)
     x = dist.quantile(q)
     # A bracket of a few units in the last place around x holds the root.
@@ -177,7 +179,7 @@ def test_sample_follows_the_distribution() -> None:
         DIST.sample(-1)
 
 
-def test_many_rows_take_several_blocks() -> None:
+def test_results_do_not_depend_on_blocks_of_rows() -> None:
     """Results do not depend on how rows are grouped into blocks."""
     one = ragged(3, [1000, 1, 77])
     copies = 300
@@ -189,7 +191,7 @@ def test_many_rows_take_several_blocks() -> None:
     assert np.abs(centred.mean(axis=(0, 1))).max() < 5 / np.sqrt(5 * copies)
 
 
-def test_rows_can_be_taken() -> None:
+def test_indexing_selects_rows() -> None:
     part = DIST[[4, 0, 4]]
     assert len(part) == 3
     np.testing.assert_array_equal(part.mean, DIST.mean[[4, 0, 4]])
@@ -282,7 +284,7 @@ def test_crps_of_a_big_mixture_with_very_unequal_scales() -> None:
     )
 
 
-def test_scale_and_shift_carry_over() -> None:
+def test_results_shift_and_scale_with_the_mixture() -> None:
     moved = GaussianMixture(
         DIST.offsets, DIST.weights, 1e5 - 3.0 * DIST.means, 9.0 * DIST.variances
     )

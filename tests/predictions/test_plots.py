@@ -160,7 +160,7 @@ def test_plot_partition_of_more_features_is_a_section() -> None:
         plot_partition(forest, at=[0.0])
 
 
-def test_plots_say_what_they_need(monkeypatch: Any) -> None:
+def test_plots_without_matplotlib_say_how_to_install_it(monkeypatch: Any) -> None:
     real = builtins.__import__
 
     def without(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -81,7 +81,7 @@ def test_algorithm_6_4_as_printed_breaks_the_law() -> None:
         law.uniforms(rng, ours, POINTS, LABELS, rates=RATES, pausing=pausing)
 
 
-def test_the_law_is_noticed_to_be_broken() -> None:
+def test_the_checks_detect_a_wrong_rate() -> None:
     """The tests detect a rate that is wrong by a fifth in one dimension."""
     rng = np.random.default_rng(14)
     trees = [batch(rng, NEVER, inf) for _ in range(N_TREES)]

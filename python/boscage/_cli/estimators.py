@@ -29,6 +29,7 @@ from boscage import (
 )
 from boscage._cli import readers
 from boscage._cli.errors import UserError
+from boscage.bart.kernels import KERNELS
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 Parameters = dict[str, Any]
@@ -161,7 +162,7 @@ def _chain(step: str, only: str | None = None) -> tuple[Option, ...]:
 _COUNT, _COUNT_OR_0 = readers.whole(1), readers.whole(0)
 _POSITIVE = readers.number(above=0.0)
 _PROBABILITY = readers.number(above=0.0, below=1.0)
-_KERNELS: tuple[Any, ...] = ("auto", "local", "growprune", "cgm", "pg", "regrow", "edit")
+_KERNELS: tuple[Any, ...] = ("auto", *KERNELS)
 _TREE_PRIOR = (
     Option("alpha_s", "P", "prior probability that the root splits", _PROBABILITY),
     Option(

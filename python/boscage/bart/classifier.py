@@ -11,7 +11,7 @@ from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
-from boscage.bart.kernels import Kernels
+from boscage.bart.kernels import KernelName, Kernels
 
 
 @persistence.register(_core.BartClassifier)
@@ -30,10 +30,10 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         Number of trees in the sum; with more than two classes, in the sum of each class.
     kernels : str, dict or Kernels, default="auto"
         How a chain changes a tree given the others: ``"auto"`` for a mixture that suits the number
-        of trees; one kernel's name (``"local"``, ``"growprune"``, ``"cgm"``, ``"pg"``, ``"regrow"``
-        or ``"edit"``); a mixture such as ``{"local": 0.9, "pg": 0.1}``; or a `Kernels` object,
-        which also holds the settings of the kernels that use particles. Nested parameters such as
-        ``kernels__n_particles`` work with ``set_params`` and in grid searches.
+        of trees; the name of one kernel; a mixture such as ``{"local": 0.9, "pg": 0.1}``; or a
+        `Kernels` object, which also holds the settings of the kernels that use particles. `Kernels`
+        describes all of them. Nested parameters such as ``kernels__n_particles`` work with
+        ``set_params`` and in grid searches.
     n_chains : int, default=4
         Number of independent chains. The first starts from trees without splits, each other one
         from a draw of the prior.
@@ -121,9 +121,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self,
         n_trees: int = 200,
         *,
-        kernels: Literal["auto", "local", "growprune", "cgm", "pg", "regrow", "edit"]
-        | Mapping[str, float]
-        | Kernels = "auto",
+        kernels: KernelName | Mapping[str, float] | Kernels = "auto",
         n_chains: int = 4,
         n_burn: int = 500,
         n_draws: int = 500,

@@ -12,6 +12,8 @@ __all__ = ["Kernels"]
 
 KERNELS = tuple(_core.bart_kernels(1))
 """The kernels' names, from the compiled module's table."""
+KernelName = Literal["auto", "local", "growprune", "cgm", "pg", "regrow", "edit"]
+"""The same names for type checkers, which cannot read them from the compiled module."""
 
 
 class Kernels(Settings):
@@ -56,8 +58,7 @@ class Kernels(Settings):
 
     def __init__(
         self,
-        shares: Literal["auto", "local", "growprune", "cgm", "pg", "regrow", "edit"]
-        | Mapping[str, float] = "auto",
+        shares: KernelName | Mapping[str, float] = "auto",
         *,
         n_particles: int = 10,
         proposal: Literal["prior", "empirical", "optimal"] = "prior",

@@ -2,7 +2,6 @@
 //! contain no algorithm.
 
 mod arrays;
-mod axes;
 mod bart_classifier;
 mod bart_regressor;
 mod bart_settings;
@@ -11,9 +10,10 @@ mod bayes_regressor;
 mod bayes_settings;
 mod classifier;
 mod errors;
+mod extra_trees;
+mod feature_rates;
 mod gate;
 mod methods;
-mod pilot;
 mod regressor;
 mod settings;
 mod trees;
@@ -55,8 +55,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bart_settings::BartSettings>()?;
     module.add_class::<bayes_settings::SmcSettings>()?;
     module.add_class::<bayes_settings::McmcSettings>()?;
-    module.add_function(wrap_pyfunction!(pilot::pilot_rates, module)?)?;
-    module.add_function(wrap_pyfunction!(axes::learn_axes, module)?)?;
+    module.add_function(wrap_pyfunction!(extra_trees::extra_trees_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(feature_rates::candidate_rates, module)?)?;
     module.add_function(wrap_pyfunction!(bart_settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     module.add_function(wrap_pyfunction!(model_kinds, module)?)?;

@@ -10,7 +10,7 @@ use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::settings::{self, domain, predictive};
-use crate::{axes, gate, trees};
+use crate::{feature_rates, gate, trees};
 
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 
@@ -47,9 +47,9 @@ impl MondrianRegressor {
 }
 
 /// Mixtures with different numbers of components, as four arrays: offsets, weights, means, variances.
-type Mixture<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
+type MixtureArrays<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
 
-fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) -> Mixture<'_> {
+fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) -> MixtureArrays<'_> {
     let numbers = |number: fn(&Component) -> f64| vector(py, components.iter().map(number).collect());
     (
         vector(py, offsets.into_iter().map(|offset| offset as i64).collect()),
@@ -141,7 +141,7 @@ impl MondrianRegressor {
         let rows = X.rows()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
-        let domain = axes::mapped(domain(rows, low, high, weights)?, maps)?;
+        let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let (settings, regression) = (self.settings.clone(), self.regression.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)
@@ -180,7 +180,12 @@ impl MondrianRegressor {
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
-    fn predict_dist<'py>(&self, py: Python<'py>, X: Matrix<'py>, n_threads: usize) -> PyResult<Mixture<'py>> {
+    fn predict_dist<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<MixtureArrays<'py>> {
         let rows = X.rows()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run);
@@ -194,7 +199,7 @@ impl MondrianRegressor {
         ids: Option<PyReadonlyArray1<'py, u64>>,
         n_threads: usize,
         progress: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Mixture<'py>> {
+    ) -> PyResult<MixtureArrays<'py>> {
         let model = self.model()?;
         let ids = match optional("ids", ids.as_ref())? {
             Some(ids) => ids.to_vec(),
@@ -265,7 +270,7 @@ impl MondrianRegressor {
 
     /// Knots and shares of every feature, if the features have maps.
     #[getter]
-    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<axes::Pair<'py>>>> {
-        Ok(self.model()?.domain().maps().map(|maps| axes::pairs(py, maps)))
+    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<feature_rates::MapArrays<'py>>>> {
+        Ok(self.model()?.domain().maps().map(|maps| feature_rates::map_arrays(py, maps)))
     }
 }

@@ -8,15 +8,15 @@ import numpy as np
 
 from boscage._types import FloatArray, Maps
 
-PILOT_TREES = 30
-"""Number of trees of a pilot forest."""
+N_EXTRA_TREES = 30
+"""Number of extremely randomised trees from which rates are learned."""
 TRIAL_TREES = 20
 """Number of trees of a trial forest."""
 TRIAL_ROWS = 2000
 """The greatest number of rows of a trial forest."""
 
-# Pilots and trials must not share random numbers with the forest's own trees.
-PILOT_STREAM = 0x9E3779B97F4A7C15
+# Extremely randomised trees and trials must not share random numbers with the forest's own trees.
+EXTRA_TREES_STREAM = 0x9E3779B97F4A7C15
 TRIAL_STREAM = 0xD1B54A32D192ED03
 
 

@@ -1,8 +1,8 @@
 """Feature rates learned from classes.
 
-A pilot forest, whose cuts depend on the labels, gives two candidates: the importance of each
-feature, and the rates under which a Mondrian process would most probably have made the pilot's
-cuts. Each is tried with several powers, and so are equal rates.
+Extremely randomised trees, whose cuts depend on the labels, give two candidates: the importance of
+each feature, and the rates under which a Mondrian process would most probably have made the cuts of
+these trees. Each is tried with several powers, and so are equal rates.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from boscage import _core
 from boscage._types import AnyArray, FloatArray, Label, Rows
 from boscage.mondrian.feature_rates._shared import (
-    PILOT_STREAM,
-    PILOT_TREES,
+    EXTRA_TREES_STREAM,
+    N_EXTRA_TREES,
     TRIAL_ROWS,
     TRIAL_STREAM,
     TRIAL_TREES,
@@ -40,12 +40,12 @@ def learn_rates(
     n_threads: int,
 ) -> LearnedRates:
     """Rates of the features of ``X``; ``y`` holds class codes."""
-    importances, rates = _core.pilot_rates(
+    importances, rates = _core.extra_trees_rates(
         X,
         np.ascontiguousarray(y, dtype=np.float64),
         classification=True,
-        n_estimators=PILOT_TREES,
-        seed=seed ^ PILOT_STREAM,
+        n_estimators=N_EXTRA_TREES,
+        seed=seed ^ EXTRA_TREES_STREAM,
         n_threads=n_threads,
     )
     rng = np.random.Generator(np.random.PCG64(seed ^ TRIAL_STREAM))

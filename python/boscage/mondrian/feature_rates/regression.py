@@ -1,7 +1,7 @@
 """Feature rates and feature maps learned from numbers.
 
-The compiled module proposes candidates: rates and maps of pilot forests, whose cuts depend on the
-targets, and a metric in which rows with similar targets are close. Each is tried with several
+The compiled module proposes candidates: rates and maps from trees whose cuts depend on the targets,
+and a metric in which rows with similar targets are close. Each is tried with several
 powers, and so are equal rates. The trial forests predict rows that no candidate was learned from.
 """
 
@@ -13,8 +13,8 @@ from boscage import _core
 from boscage._types import FloatArray, IntArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._shared import (
-    PILOT_STREAM,
-    PILOT_TREES,
+    EXTRA_TREES_STREAM,
+    N_EXTRA_TREES,
     TRIAL_ROWS,
     TRIAL_STREAM,
     TRIAL_TREES,
@@ -27,8 +27,8 @@ HELD_OUT = 600
 LEARN_AGAIN = 4000
 """With fewer rows than this, the chosen candidate is learned again from all rows."""
 CANDIDATES = (
-    *((kind, power) for kind in ("importances", "rates") for power in (0.5, 1.0, 1.5)),
-    ("likeliest", 1.0),
+    *((kind, power) for kind in ("importances", "extra_tree_cuts") for power in (0.5, 1.0, 1.5)),
+    ("best_split_cuts", 1.0),
     *(("metric", power) for power in (0.7, 1.0, 1.4)),
 )
 """Which of the compiled module's proposals, and its power."""
@@ -54,13 +54,13 @@ def learn_rates_and_maps(
     n_held = min(HELD_OUT, len(X) // 2)
 
     def proposals(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
-        return _core.learn_axes(
+        return _core.candidate_rates(
             X[rows],
             y[rows],
             low,
             high,
-            n_estimators=PILOT_TREES,
-            seed=seed ^ PILOT_STREAM,
+            n_estimators=N_EXTRA_TREES,
+            seed=seed ^ EXTRA_TREES_STREAM,
             n_threads=n_threads,
         )
 

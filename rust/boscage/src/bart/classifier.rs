@@ -1,6 +1,6 @@
 //! BART for classes: probit for two classes, one sum of trees for each class if there are more.
 
-use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
@@ -230,11 +230,11 @@ fn sample_classes(
             log_phi: vec![0.0; codes.len()],
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();
-        let forest = |(class, &centre): (&OneClass, &f64)| {
-            GeneralForest::start(number, (&table, settings, &odds), class, centre, stream, run.control)
+        let backfitter = |(class, &centre): (&OneClass, &f64)| {
+            GeneralBackfitter::start(number, (&table, settings, &odds), class, centre, stream, run.control)
         };
-        let forests = classes.iter().zip(&chains.centres).map(forest).collect::<Result<_>>()?;
-        Ok(Multinomial { forests, classes })
+        let backfitters = classes.iter().zip(&chains.centres).map(backfitter).collect::<Result<_>>()?;
+        Ok(Multinomial { backfitters, classes })
     };
     chains.run(&table, sampler, run)
 }

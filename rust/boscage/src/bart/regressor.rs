@@ -1,6 +1,6 @@
 //! BART with normal noise.
 
-use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
@@ -162,11 +162,11 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     let start = (problem.sigma, problem.sigma_mu);
     let sampler = |number: usize, stream: &mut Stream| {
         let setting = (&table, chains.settings, &odds);
-        let forest = match number {
-            0 => NormalForest::from_stumps(setting, &problem.targets, start),
-            _ => NormalForest::from_prior(setting, &problem.targets, start, stream, run.control)?,
+        let backfitter = match number {
+            0 => NormalBackfitter::from_stumps(setting, &problem.targets, start),
+            _ => NormalBackfitter::from_prior(setting, &problem.targets, start, stream, run.control)?,
         };
-        Ok(NormalChainState::new(forest, problem))
+        Ok(NormalChainState::new(backfitter, problem))
     };
     chains.run(&table, sampler, run)
 }

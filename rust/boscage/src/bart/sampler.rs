@@ -1,7 +1,7 @@
 //! The state of a chain: sums of trees and all other unknowns.
 
-use crate::bart::backfitting::general::GeneralForest;
-use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
+use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
@@ -56,30 +56,30 @@ pub(crate) trait ChainState {
 /// Normal leaves, in the units of the chain.
 #[derive(Debug)]
 pub(crate) struct NormalChainState<'a, R> {
-    pub(crate) forest: NormalForest<'a>,
+    pub(crate) backfitter: NormalBackfitter<'a>,
     pub(crate) response: R,
     pub(crate) scale: f64,
 }
 
 impl<'a, R: Response + Clone> NormalChainState<'a, R> {
-    pub(crate) fn new(forest: NormalForest<'a>, problem: &ScaledProblem<R>) -> Self {
-        Self { forest, response: problem.response.clone(), scale: problem.scale }
+    pub(crate) fn new(backfitter: NormalBackfitter<'a>, problem: &ScaledProblem<R>) -> Self {
+        Self { backfitter, response: problem.response.clone(), scale: problem.scale }
     }
 }
 
 impl<R: Response> ChainState for NormalChainState<'_, R> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
-        let forest = &mut self.forest;
-        forest.sigma = self.response.draw(&mut forest.residuals, forest.sigma, stream);
-        forest.sweep(stream, control)
+        let backfitter = &mut self.backfitter;
+        backfitter.sigma = self.response.draw(&mut backfitter.residuals, backfitter.sigma, stream);
+        backfitter.sweep(stream, control)
     }
 
     fn trees(&self) -> Vec<&TreeState> {
-        self.forest.trees.iter().collect()
+        self.backfitter.trees.iter().collect()
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        Odds::set_log_weights(&mut self.forest.odds, log_weights);
+        Odds::set_log_weights(&mut self.backfitter.odds, log_weights);
     }
 
     fn scale(&self) -> f64 {
@@ -87,45 +87,45 @@ impl<R: Response> ChainState for NormalChainState<'_, R> {
     }
 
     fn sigma(&self) -> f64 {
-        self.scale * self.forest.sigma
+        self.scale * self.backfitter.sigma
     }
 
     fn k(&self) -> Option<f64> {
-        self.forest.learnt_k()
+        self.backfitter.learnt_k()
     }
 
     fn log_likelihood(&self) -> f64 {
-        let residuals = &self.forest.residuals;
-        let log_likelihood = self.response.log_likelihood(residuals, self.forest.sigma);
+        let residuals = &self.backfitter.residuals;
+        let log_likelihood = self.response.log_likelihood(residuals, self.backfitter.sigma);
         log_likelihood - residuals.len() as f64 * libm::log(self.scale)
     }
 
     fn acceptance(&self) -> StepCounts {
-        self.forest.acceptance
+        self.backfitter.acceptance
     }
 
     fn numbers(&self) -> Vec<f64> {
-        let mut numbers = vec![self.forest.sigma];
-        numbers.extend(&self.forest.residuals);
+        let mut numbers = vec![self.backfitter.sigma];
+        numbers.extend(&self.backfitter.residuals);
         numbers.extend(self.response.latent());
-        numbers.extend(self.forest.learnt_sigma_mu());
+        numbers.extend(self.backfitter.learnt_sigma_mu());
         numbers
     }
 
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
-        let n = self.forest.residuals.len();
+        let n = self.backfitter.residuals.len();
         let latent = n + 1..n + 1 + self.response.latent().len();
-        let (spread, end) = match self.forest.learnt_sigma_mu() {
+        let (spread, end) = match self.backfitter.learnt_sigma_mu() {
             Some(_) => (numbers.get(latent.end).copied(), latent.end + 1),
-            None => (Some(self.forest.sigma_mu), latent.end),
+            None => (Some(self.backfitter.sigma_mu), latent.end),
         };
         let Some(sigma_mu) = spread.filter(|spread| *spread > 0.0) else { return false };
-        if trees.len() != self.forest.trees.len() || numbers.len() != end || numbers[0] <= 0.0 {
+        if trees.len() != self.backfitter.trees.len() || numbers.len() != end || numbers[0] <= 0.0 {
             return false;
         }
-        (self.forest.trees, self.forest.acceptance) = (trees, acceptance);
-        (self.forest.sigma, self.forest.sigma_mu) = (numbers[0], sigma_mu);
-        self.forest.residuals.copy_from_slice(&numbers[1..=n]);
+        (self.backfitter.trees, self.backfitter.acceptance) = (trees, acceptance);
+        (self.backfitter.sigma, self.backfitter.sigma_mu) = (numbers[0], sigma_mu);
+        self.backfitter.residuals.copy_from_slice(&numbers[1..=n]);
         self.response.set_latent(&numbers[latent]);
         true
     }
@@ -134,41 +134,41 @@ impl<R: Response> ChainState for NormalChainState<'_, R> {
 /// A single sum of trees with leaves of any kind.
 #[derive(Debug)]
 pub(crate) struct GeneralChainState<'a, M: LeafModel> {
-    pub(crate) forest: GeneralForest<'a, M>,
+    pub(crate) backfitter: GeneralBackfitter<'a, M>,
     pub(crate) model: M,
 }
 
 impl<M: LeafModel> ChainState for GeneralChainState<'_, M> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
-        self.model.update(&self.forest.sums, stream);
-        self.forest.sweep(&self.model, stream, control)
+        self.model.update(&self.backfitter.sums, stream);
+        self.backfitter.sweep(&self.model, stream, control)
     }
 
     fn trees(&self) -> Vec<&TreeState> {
-        self.forest.trees.iter().collect()
+        self.backfitter.trees.iter().collect()
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        Odds::set_log_weights(&mut self.forest.odds, log_weights);
+        Odds::set_log_weights(&mut self.backfitter.odds, log_weights);
     }
 
     fn log_likelihood(&self) -> f64 {
-        self.model.log_likelihood(&self.forest.sums)
+        self.model.log_likelihood(&self.backfitter.sums)
     }
 
     fn acceptance(&self) -> StepCounts {
-        self.forest.acceptance
+        self.backfitter.acceptance
     }
 
     fn numbers(&self) -> Vec<f64> {
-        self.forest.sums.clone()
+        self.backfitter.sums.clone()
     }
 
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
-        let fits = trees.len() == self.forest.trees.len() && numbers.len() == self.forest.sums.len();
+        let fits = trees.len() == self.backfitter.trees.len() && numbers.len() == self.backfitter.sums.len();
         if fits {
-            (self.forest.trees, self.forest.acceptance) = (trees, acceptance);
-            self.forest.sums.copy_from_slice(numbers);
+            (self.backfitter.trees, self.backfitter.acceptance) = (trees, acceptance);
+            self.backfitter.sums.copy_from_slice(numbers);
         }
         fits
     }

@@ -1,6 +1,6 @@
 //! Sums of trees with a leaf model of the user's.
 
-use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
@@ -52,8 +52,8 @@ impl SumOfTrees {
         let chains = Chains { settings, centres: vec![0.0], fingerprint: [0; 32], from: None, watch };
         let sampler = |number: usize, stream: &mut Stream| {
             let setting = (&table, settings, &odds);
-            let forest = GeneralForest::start(number, setting, model, 0.0, stream, run.control)?;
-            Ok(GeneralChainState { forest, model: model.clone() })
+            let backfitter = GeneralBackfitter::start(number, setting, model, 0.0, stream, run.control)?;
+            Ok(GeneralChainState { backfitter, model: model.clone() })
         };
         Ok(Self { posterior: chains.run(&table, sampler, run)? })
     }

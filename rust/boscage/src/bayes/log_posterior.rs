@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
@@ -17,7 +17,7 @@ type Same = Vec<(usize, usize)>;
 
 /// All trees, traversed together, and the rows in an order in which those of a node are contiguous.
 struct SharedWalk<'a, L: ConjugateLeaf> {
-    target: &'a Target<'a, L>,
+    target: &'a TargetPosterior<'a, L>,
     trees: &'a [PreorderTree<L::Stats>],
     rows: Vec<u32>,
     /// Log posterior so far, by tree.
@@ -42,7 +42,7 @@ struct Part {
 /// # Errors
 /// An interrupt.
 pub(crate) fn log_posteriors<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     trees: &[PreorderTree<L::Stats>],
     control: &Control,
 ) -> Result<Vec<f64>> {
@@ -175,7 +175,7 @@ mod tests {
         let even = ChipmanPrior::new(0.8, 0.7).unwrap();
         let uneven = Uneven([-1.0, 0.5, 3.0, 0.0]);
         for prior in [&even as &dyn TreePrior, &uneven] {
-            let target = Target { table: &table, prior, leaf };
+            let target = TargetPosterior { table: &table, prior, leaf };
             let mut trees = Vec::new();
             for proposal in [Proposal::Prior, Proposal::Empirical, Proposal::Optimal] {
                 let settings = SmcSettings { n_particles: 300, proposal, ..SmcSettings::default() };

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::{ChipmanPrior, TreePrior, check_prior};
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::bayes::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, export};
 use crate::control::{Run, Threads};
@@ -57,7 +57,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let threads = Threads::new(run.n_threads);
         let ensemble = threads.install(|| {
             let table = SortedColumns::new(rows, &threads, run.control)?;
-            let target = Target { table: &table, prior, leaf: model };
+            let target = TargetPosterior { table: &table, prior, leaf: model };
             Ensemble::sample(&target, sampler, &threads, run.control)
         })?;
         Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
@@ -193,7 +193,7 @@ mod tests {
         let control = Control::new();
         let table = SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &control).unwrap();
         let leaf = Dirichlet::new(&CODES, 2, 0.9).unwrap();
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
         let mut exact = Exact::new(&target);
         let all = exact.all_rows();
         let z = exact.evidence(all, 0);

@@ -25,13 +25,13 @@ impl SubtreeRoot {
 /// Training rows, the prior of trees given their features (eq. 3.4), and the leaf model with their targets
 /// (eq. 3.1).
 #[derive(Debug)]
-pub(crate) struct Target<'a, L> {
+pub(crate) struct TargetPosterior<'a, L> {
     pub(crate) table: &'a SortedColumns,
     pub(crate) prior: &'a dyn TreePrior,
     pub(crate) leaf: &'a L,
 }
 
-impl<L: ConjugateLeaf> Target<'_, L> {
+impl<L: ConjugateLeaf> TargetPosterior<'_, L> {
     /// `log P(split)` and `log P(stop)` of a node whose rows can be split.
     pub(crate) fn log_split_stop(&self, depth: u32) -> (f64, f64) {
         self.prior.log_split_stop(depth)

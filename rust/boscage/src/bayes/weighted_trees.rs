@@ -7,7 +7,7 @@ use crate::bayes::mcmc::{Acceptance, Draw, McmcSettings};
 use crate::bayes::smc;
 use crate::bayes::smc::island::Stage;
 use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Run, Threads, try_for_each_mut};
 use crate::data::Rows;
@@ -126,7 +126,7 @@ pub(crate) struct Ensemble<S> {
 impl<S: Clone + Send + Sync> Ensemble<S> {
     /// Samples trees.
     pub(crate) fn sample<L: ConjugateLeaf<Stats = S>>(
-        target: &Target<'_, L>,
+        target: &TargetPosterior<'_, L>,
         sampler: &Sampler,
         threads: &Threads,
         control: &Control,

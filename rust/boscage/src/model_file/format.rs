@@ -91,7 +91,7 @@ impl Place {
 
 /// A group or list that is being read, and the index of its current item.
 #[derive(Debug)]
-struct Level {
+struct OpenGroup {
     name: &'static str,
     index: Option<u64>,
 }
@@ -102,7 +102,7 @@ struct Level {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
-    levels: Vec<Level>,
+    levels: Vec<OpenGroup>,
     last: Place,
     /// Version of the file; fields of later versions are not read.
     pub(crate) version: u32,
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         mut read: impl FnMut(&mut Self) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut items = Vec::new();
-        self.levels.push(Level { name: place.name, index: None });
+        self.levels.push(OpenGroup { name: place.name, index: None });
         for i in 0..n {
             self.levels[place.depth].index = Some(i);
             items.push(read(self)?);
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let place = self.place(name);
-        self.levels.push(Level { name, index: None });
+        self.levels.push(OpenGroup { name, index: None });
         let value = read(self)?;
         self.levels.pop();
         self.last = place;

@@ -16,8 +16,8 @@ pub(crate) mod regression;
 pub(crate) mod tree;
 
 pub use classification::classifier::MondrianClassifier;
-pub use feature_rates::extra_trees::{Pilot, PilotTask, pilot};
-pub use feature_rates::learn::{LearnedAxes, Rates, learn_axes};
+pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
+pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::settings::{MondrianSettings, Predictive};

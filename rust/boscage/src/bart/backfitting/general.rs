@@ -22,7 +22,7 @@ const NO_LEAF: LeafPosterior = LeafPosterior { noise: 1.0, spread: 1.0 };
 
 /// The trees of a sum, and the value of the sum at every row.
 #[derive(Debug)]
-pub(crate) struct GeneralForest<'a, M: LeafModel> {
+pub(crate) struct GeneralBackfitter<'a, M: LeafModel> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
@@ -35,7 +35,7 @@ pub(crate) struct GeneralForest<'a, M: LeafModel> {
     by_node: Vec<M::Stats>,
 }
 
-impl<'a, M: LeafModel> GeneralForest<'a, M> {
+impl<'a, M: LeafModel> GeneralBackfitter<'a, M> {
     /// Trees with leaf values, drawn from the prior, whose sum is added to `centre`.
     ///
     /// # Errors
@@ -47,17 +47,17 @@ impl<'a, M: LeafModel> GeneralForest<'a, M> {
         stream: &mut Stream,
         control: &Control,
     ) -> Result<Self> {
-        let mut forest = Self::from_stumps((table, settings, odds), centre);
-        let nothing = RowStats::new(model, &forest.stats);
+        let mut backfitter = Self::from_stumps((table, settings, odds), centre);
+        let nothing = RowStats::new(model, &backfitter.stats);
         let context = Context::new((table, odds), NO_LEAF, control);
-        for tree in &mut forest.trees {
+        for tree in &mut backfitter.trees {
             prior_particles::start_from_prior(tree, &nothing, &context, stream)?;
             for node in tree.nodes.iter_mut().filter(|node| node.is_leaf()) {
                 node.mu = model.draw(M::Stats::default(), stream);
             }
-            add_values(tree, &mut forest.sums);
+            add_values(tree, &mut backfitter.sums);
         }
-        Ok(forest)
+        Ok(backfitter)
     }
 
     /// The starting trees of a chain: without cuts for the first chain, draws of the prior for the others.

@@ -19,9 +19,9 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// A sum of trees, and the residuals of the targets.
+/// A sum of trees with normal leaves, and the residuals of the targets.
 #[derive(Debug)]
-pub(crate) struct NormalForest<'a> {
+pub(crate) struct NormalBackfitter<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
@@ -41,7 +41,7 @@ pub(crate) struct NormalForest<'a> {
     changes: Vec<f64>,
 }
 
-impl<'a> NormalForest<'a> {
+impl<'a> NormalBackfitter<'a> {
     /// Trees with leaf values, drawn from the prior; so is `sigma_mu` if it is sampled.
     ///
     /// # Errors
@@ -53,23 +53,23 @@ impl<'a> NormalForest<'a> {
         stream: &mut Stream,
         control: &Control,
     ) -> Result<Self> {
-        let mut forest = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
-        if let Some(prior) = &forest.spread {
-            forest.sigma_mu = prior.draw(0, 0.0, stream);
+        let mut backfitter = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
+        if let Some(prior) = &backfitter.spread {
+            backfitter.sigma_mu = prior.draw(0, 0.0, stream);
         }
-        let leaf = LeafPosterior::new(sigma, forest.sigma_mu);
+        let leaf = LeafPosterior::new(sigma, backfitter.sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let context = Context::new((table, odds), leaf, control);
-        for tree in &mut forest.trees {
+        for tree in &mut backfitter.trees {
             prior_particles::start_from_prior(tree, &no_residuals, &context, stream)?;
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
                 tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
             }
             let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
-            carry(&mut forest.residuals, &tree.labels, &values);
+            carry(&mut backfitter.residuals, &tree.labels, &values);
         }
-        Ok(forest)
+        Ok(backfitter)
     }
 
     /// Trees without cuts, with value zero.

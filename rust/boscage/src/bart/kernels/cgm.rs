@@ -8,7 +8,7 @@ use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::mcmc::moves::{Move, step};
 use crate::bayes::mcmc::state::TreeWithRows;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::random::keyed::Stream;
 
@@ -22,7 +22,7 @@ pub(crate) fn cgm<L: ConjugateLeaf>(
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> (BartStep, Option<PreorderTree<L::Stats>>) {
-    let target = Target { table: context.table, prior: context.odds, leaf };
+    let target = TargetPosterior { table: context.table, prior: context.odds, leaf };
     let old = without_statistics(tree, leaf);
     let mut state = TreeWithRows::from_tree(&target, &old).expect("a chain's tree splits its rows");
     let (which, made) = step(&mut state, &MOVES, stream);

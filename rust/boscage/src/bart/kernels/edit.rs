@@ -12,7 +12,7 @@ use crate::bart::state::subtree::{fits, without_statistics};
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::mcmc::state::TreeWithRows;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::error::Result;
 use crate::random::keyed::Stream;
@@ -31,7 +31,7 @@ pub(crate) fn edit<L: ConjugateLeaf>(
     context: &Context<'_>,
     stream: &mut Stream,
 ) -> Result<Option<PreorderTree<L::Stats>>> {
-    let target = Target { table: context.table, prior: context.odds, leaf };
+    let target = TargetPosterior { table: context.table, prior: context.odds, leaf };
     let mut tree = without_statistics(tree, leaf);
     let mut made = false;
     for _ in 0..TOPS.min(context.table.n_rows()) {
@@ -46,7 +46,7 @@ pub(crate) fn edit<L: ConjugateLeaf>(
 
 /// Does one Metropolis-Hastings step on the subtree of a node, which is drawn uniformly from all nodes.
 fn edit_below<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     (tree, top): (&PreorderTree<L::Stats>, usize),
     stream: &mut Stream,
 ) -> Option<PreorderTree<L::Stats>> {

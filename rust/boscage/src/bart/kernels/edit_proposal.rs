@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
     use crate::bart::tests::posterior::{SIGMA, SIGMA_MU, TARGETS, prior, table};
-    use crate::bayes::target::Target;
+    use crate::bayes::target::TargetPosterior;
     use crate::bayes::testing::enumerate::name_of;
     use crate::control::Control;
 
@@ -302,7 +302,7 @@ mod tests {
     fn proposals_are_as_probable_as_all_ways_together() {
         let (table, prior) = (table(), prior());
         let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
         for seed in 0..12 {
             let mut stream = Stream::new(seed, 0);
             let old = TreeWithRows::from_prior(&target, &mut stream, &Control::new()).unwrap();

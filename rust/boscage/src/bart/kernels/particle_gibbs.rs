@@ -11,7 +11,7 @@ use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::resampling::Resampling;
 use crate::bayes::smc::sample_conditionally;
 use crate::bayes::smc::settings::{Expansion, SmcSettings};
-use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::target::{SubtreeRoot, TargetPosterior};
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub(crate) fn particle_gibbs<L: ConjugateLeaf>(
     if settings.proposal == Proposal::Prior {
         return Ok(prior_particles::draw(tree, leaf, context, settings.n_particles, stream)?.filter(fits));
     }
-    let target = Target { table: context.table, prior: context.odds, leaf };
+    let target = TargetPosterior { table: context.table, prior: context.odds, leaf };
     let smc = SmcSettings {
         n_particles: settings.n_particles,
         proposal: settings.proposal,
@@ -51,7 +51,7 @@ pub(crate) fn particle_gibbs<L: ConjugateLeaf>(
 
 /// The only island of a conditional SMC run.
 pub(crate) fn one_island<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     settings: &SmcSettings,
     retained: (SubtreeRoot, &PreorderTree<L::Stats>),
     control: &Control,

@@ -13,7 +13,7 @@ use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::settings::{Expansion, SmcSettings};
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::control::Control;
 use crate::error::Result;
@@ -37,7 +37,7 @@ pub(crate) fn regrow<L: ConjugateLeaf>(
     settings: &BartSettings,
     stream: &mut Stream,
 ) -> Result<Option<PreorderTree<L::Stats>>> {
-    let target = Target { table: context.table, prior: context.odds, leaf };
+    let target = TargetPosterior { table: context.table, prior: context.odds, leaf };
     let old = without_statistics(tree, leaf);
     let mut new = old.clone();
     for _ in 0..NODES {
@@ -51,7 +51,7 @@ pub(crate) fn regrow<L: ConjugateLeaf>(
 
 /// The tree with the subtree of a node redrawn.
 fn below<L: ConjugateLeaf>(
-    (target, control): (&Target<'_, L>, &Control),
+    (target, control): (&TargetPosterior<'_, L>, &Control),
     (tree, top): (&PreorderTree<L::Stats>, usize),
     n_particles: usize,
     stream: &mut Stream,

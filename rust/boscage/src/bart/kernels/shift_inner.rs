@@ -191,13 +191,13 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::bart::backfitting::normal::NormalForest;
+    use crate::bart::backfitting::normal::NormalBackfitter;
     use crate::bart::kernels::context::Odds;
     use crate::bart::kernels::shift::shift;
     use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
     use crate::bart::leaves::statistics::NormalLeaves;
     use crate::bart::tests::posterior::{LOCAL, SIGMA, SIGMA_MU, posterior, settings, tree_name};
-    use crate::bayes::target::Target;
+    use crate::bayes::target::TargetPosterior;
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::{Control, Threads};
     use crate::data::Rows;
@@ -237,9 +237,9 @@ mod tests {
         let mut stream = Stream::new(5, 0);
         let mut draw = || {
             let setting = (table, &settings, odds);
-            let forest =
-                NormalForest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, &control);
-            forest.unwrap().trees.remove(0)
+            let backfitter =
+                NormalBackfitter::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, &control);
+            backfitter.unwrap().trees.remove(0)
         };
         let mut tree = draw();
         while shape(&tree_name(&tree, table)) != wanted {
@@ -274,7 +274,7 @@ mod tests {
             let mut odds = Odds::new(settings(LOCAL, 1).prior);
             odds.log_weights = log_weights;
             let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-            let all = posterior(&Target { table: &table, prior: &odds, leaf: &leaf });
+            let all = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &leaf });
             for wanted in [
                 "(0< (1< * *) *)",
                 "(0< (1< * *) (1< * *))",

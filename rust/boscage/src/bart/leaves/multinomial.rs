@@ -5,7 +5,7 @@
 //! `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`. Given `phi`, the sums of the classes are therefore
 //! independent, and each has the likelihood of counts `[y = c]` with means `phi exp(f_c)`.
 
-use crate::bart::backfitting::general::GeneralForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
@@ -56,13 +56,13 @@ impl LeafModel for OneClass {
 #[derive(Debug)]
 pub(crate) struct Multinomial<'a> {
     /// The sums and their leaf models, by class.
-    pub(crate) forests: Vec<GeneralForest<'a, OneClass>>,
+    pub(crate) backfitters: Vec<GeneralBackfitter<'a, OneClass>>,
     pub(crate) classes: Vec<OneClass>,
 }
 
 impl Multinomial<'_> {
     fn row(&self, row: usize) -> Vec<f64> {
-        self.forests.iter().map(|forest| forest.sums[row]).collect()
+        self.backfitters.iter().map(|backfitter| backfitter.sums[row]).collect()
     }
 
     fn n_rows(&self) -> usize {
@@ -78,19 +78,19 @@ impl ChainState for Multinomial<'_> {
                 class.log_phi[row] = log_phi;
             }
         }
-        self.forests
+        self.backfitters
             .iter_mut()
             .zip(&self.classes)
-            .try_for_each(|(forest, class)| forest.sweep(class, stream, control))
+            .try_for_each(|(backfitter, class)| backfitter.sweep(class, stream, control))
     }
 
     fn trees(&self) -> Vec<&TreeState> {
-        self.forests.iter().flat_map(|forest| &forest.trees).collect()
+        self.backfitters.iter().flat_map(|backfitter| &backfitter.trees).collect()
     }
 
     fn set_log_weights(&mut self, log_weights: &[f64]) {
-        for forest in &mut self.forests {
-            Odds::set_log_weights(&mut forest.odds, log_weights);
+        for backfitter in &mut self.backfitters {
+            Odds::set_log_weights(&mut backfitter.odds, log_weights);
         }
     }
 
@@ -105,27 +105,29 @@ impl ChainState for Multinomial<'_> {
 
     fn acceptance(&self) -> StepCounts {
         let mut all = StepCounts::default();
-        self.forests.iter().for_each(|forest| all.add(&forest.acceptance));
+        self.backfitters.iter().for_each(|backfitter| all.add(&backfitter.acceptance));
         all
     }
 
     fn numbers(&self) -> Vec<f64> {
-        self.forests.iter().flat_map(|forest| &forest.sums).copied().collect()
+        self.backfitters.iter().flat_map(|backfitter| &backfitter.sums).copied().collect()
     }
 
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
-        let n_trees: usize = self.forests.iter().map(|forest| forest.trees.len()).sum();
-        if trees.len() != n_trees || numbers.len() != self.forests.len() * self.n_rows() {
+        let n_trees: usize = self.backfitters.iter().map(|backfitter| backfitter.trees.len()).sum();
+        if trees.len() != n_trees || numbers.len() != self.backfitters.len() * self.n_rows() {
             return false;
         }
         let mut trees = trees.into_iter();
-        for (forest, numbers) in self.forests.iter_mut().zip(numbers.chunks_exact(self.classes[0].n_rows())) {
-            forest.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
-            forest.sums.copy_from_slice(numbers);
+        for (backfitter, numbers) in
+            self.backfitters.iter_mut().zip(numbers.chunks_exact(self.classes[0].n_rows()))
+        {
+            backfitter.trees.iter_mut().zip(&mut trees).for_each(|(old, new)| *old = new);
+            backfitter.sums.copy_from_slice(numbers);
             // The first sum holds the step counts of all sums.
-            forest.acceptance = StepCounts::default();
+            backfitter.acceptance = StepCounts::default();
         }
-        self.forests[0].acceptance = acceptance;
+        self.backfitters[0].acceptance = acceptance;
         true
     }
 }

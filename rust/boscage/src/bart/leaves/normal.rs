@@ -80,29 +80,29 @@ pub(crate) struct ResidualLeaf<'a> {
 
 /// Number and sum of residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Sum {
+pub(crate) struct ResidualSum {
     n: u32,
     sum: f64,
 }
 
 impl ConjugateLeaf for ResidualLeaf<'_> {
-    type Stats = Sum;
+    type Stats = ResidualSum;
     type MovingCut<'a>
-        = SumSweep<'a>
+        = ResidualSumSweep<'a>
     where
         Self: 'a;
 
-    fn empty(&self) -> Sum {
-        Sum::default()
+    fn empty(&self) -> ResidualSum {
+        ResidualSum::default()
     }
 
-    fn add(&self, stats: &mut Sum, row: u32) {
+    fn add(&self, stats: &mut ResidualSum, row: u32) {
         stats.n += 1;
         stats.sum += self.residuals[row as usize];
     }
 
     /// Summed in several lanes, so that additions do not depend on each other.
-    fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Sum {
+    fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> ResidualSum {
         let mut rows = rows.into_iter();
         let (mut n, mut lanes) = (0, [0.0; LANES]);
         'all: loop {
@@ -112,31 +112,31 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
                 n += 1;
             }
         }
-        Sum { n, sum: total(&lanes) }
+        ResidualSum { n, sum: total(&lanes) }
     }
 
-    fn rest(&self, all: &Sum, part: &Sum) -> Sum {
-        Sum { n: all.n - part.n, sum: all.sum - part.sum }
+    fn rest(&self, all: &ResidualSum, part: &ResidualSum) -> ResidualSum {
+        ResidualSum { n: all.n - part.n, sum: all.sum - part.sum }
     }
 
-    fn log_likelihood(&self, stats: &Sum) -> f64 {
+    fn log_likelihood(&self, stats: &ResidualSum) -> f64 {
         self.posterior.log_likelihood(stats.n, stats.sum)
     }
 
-    fn moving_cut<'a>(&'a self, all: &Sum) -> SumSweep<'a> {
-        SumSweep { model: self, all: *all, left: Sum::default() }
+    fn moving_cut<'a>(&'a self, all: &ResidualSum) -> ResidualSumSweep<'a> {
+        ResidualSumSweep { model: self, all: *all, left: ResidualSum::default() }
     }
 }
 
 /// Statistics on both sides of a moving cut.
 #[derive(Debug)]
-pub(crate) struct SumSweep<'a> {
+pub(crate) struct ResidualSumSweep<'a> {
     model: &'a ResidualLeaf<'a>,
-    all: Sum,
-    left: Sum,
+    all: ResidualSum,
+    left: ResidualSum,
 }
 
-impl MovingCut for SumSweep<'_> {
+impl MovingCut for ResidualSumSweep<'_> {
     fn shift(&mut self, row: u32) {
         self.model.add(&mut self.left, row);
     }

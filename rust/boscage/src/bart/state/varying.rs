@@ -145,7 +145,7 @@ pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: NodeLabel, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bart::backfitting::normal::NormalForest;
+    use crate::bart::backfitting::normal::NormalBackfitter;
     use crate::bart::kernels::context::Odds;
     use crate::bart::settings::BartSettings;
     use crate::bayes::prior::ChipmanPrior;
@@ -201,10 +201,15 @@ mod tests {
             let rows = Rows::from_f64(&x, P).unwrap();
             let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
             let setting = (&table, &settings, &Odds::new(prior));
-            let forest =
-                NormalForest::from_prior(setting, &vec![0.0; n], (1.0, 1.0), &mut stream, &Control::new())
-                    .unwrap();
-            for tree in &forest.trees {
+            let backfitter = NormalBackfitter::from_prior(
+                setting,
+                &vec![0.0; n],
+                (1.0, 1.0),
+                &mut stream,
+                &Control::new(),
+            )
+            .unwrap();
+            for tree in &backfitter.trees {
                 let nodes = inner_nodes(tree, &table);
                 let ids = tree.select(|node| matches!(node.kind, NodeKind::Inner(..)));
                 assert!(ids.eq(nodes.iter().map(|node| node.id)), "in the order of their numbers");

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::ops::{Add, Sub};
 
-use crate::bart::backfitting::general::GeneralForest;
-use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
+use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::classifier::BartClassifier;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
@@ -21,7 +21,7 @@ use crate::bart::tests::posterior::{
     tree_name,
 };
 use crate::bayes::smc::proposals::Proposal;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Run, Threads};
@@ -50,17 +50,20 @@ fn visits<M: LeafModel>(
     const BATCH: u32 = 250;
     let (table, odds) = (table(), Odds::new(settings.prior));
     let mut stream = Stream::new(11, 0);
-    let mut forest =
-        GeneralForest::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new())
+    let mut backfitter =
+        GeneralBackfitter::from_prior((&table, settings, &odds), model, 0.0, &mut stream, &Control::new())
             .unwrap();
     let mut visits = Visits::new(n_sweeps);
     let mut means: Vec<Mean> = (0..5).map(|_| Mean::new()).collect();
     for _ in 0..n_sweeps / BATCH {
         let mut batch = [0.0; 5];
         for _ in 0..BATCH {
-            forest.sweep(model, &mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&forest.trees[0], &table));
-            batch.iter_mut().zip(&forest.sums).for_each(|(mean, &sum)| *mean += f(sum) / f64::from(BATCH));
+            backfitter.sweep(model, &mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&backfitter.trees[0], &table));
+            batch
+                .iter_mut()
+                .zip(&backfitter.sums)
+                .for_each(|(mean, &sum)| *mean += f(sum) / f64::from(BATCH));
         }
         means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
     }
@@ -71,7 +74,7 @@ fn log_evidence<M: LeafModel>(model: &M) -> f64 {
     let (table, prior) = (table(), prior());
     let stats: Vec<M::Stats> = (0..5).map(|row| model.stats(row, 0.0)).collect();
     let leaf = RowStats::new(model, &stats);
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     exact.evidence(all, 0).ln()
@@ -86,7 +89,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
         let model = poisson(&COUNTS, &EXPOSURE, &settings);
         let stats: Vec<_> = (0..5).map(|row| model.stats(row, 0.0)).collect();
         let leaf = RowStats::new(&model, &stats);
-        let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+        let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &leaf });
         let n = 60_000;
         let (visits, rates) = visits(&settings, &model, n, f64::exp);
         visits.check(name, &expected);
@@ -103,7 +106,7 @@ fn trees_of_counts_are_visited_as_the_posterior_does() {
 #[test]
 fn counts_without_exposure_give_back_the_prior() {
     let (table, prior) = (table(), prior());
-    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &Flat });
+    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &Flat });
     for (name, settings) in samplers(1) {
         let model = poisson(&[0.0; 5], &[1e-300; 5], &settings);
         let n = 50_000;
@@ -164,7 +167,7 @@ fn normal_leaves_of_a_user_have_the_posterior_of_ours() {
     let (table, prior) = (table(), prior());
     let ours = LeafPosterior::new(SIGMA, SIGMA_MU);
     let leaf = ResidualLeaf { posterior: ours, residuals: &TARGETS };
-    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &leaf });
     for kernels in [GROWPRUNE, MIXED] {
         let n = 60_000;
         let (visits, _) = visits(&settings(kernels, 1), &UsersNormal(ours), n, |f| f);
@@ -188,11 +191,11 @@ fn weights_of_features_are_those_of_the_posterior() {
     let mut odds = Odds::new(prior());
     odds.log_weights = Some(vec![0.15f64.ln(), 0.85f64.ln()]);
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-    let expected = posterior(&Target { table: &table, prior: &odds, leaf: &leaf });
+    let expected = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &leaf });
     for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
         let mut stream = Stream::new(seed as u64, 7);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -203,8 +206,8 @@ fn weights_of_features_are_those_of_the_posterior() {
         let n = 60_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
-            forest.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&forest.trees[0], &table));
+            backfitter.sweep(&mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&backfitter.trees[0], &table));
         }
         visits.check(name, &expected);
     }
@@ -231,7 +234,7 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
         let settings = settings(kernels, 2);
         let (mut stream, odds) = (Stream::new(5, 0), Odds::new(settings.prior));
         let start = (1e6, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &[0.0; 8],
             start,
@@ -244,9 +247,9 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
         for _ in 0..200 {
             let mut batch = [0.0; 3];
             for _ in 0..600 {
-                forest.sweep(&mut stream, &Control::new()).unwrap();
-                weights.draw(forest.trees.iter(), &table, &mut stream);
-                Odds::set_log_weights(&mut forest.odds, &weights.log_s);
+                backfitter.sweep(&mut stream, &Control::new()).unwrap();
+                weights.draw(backfitter.trees.iter(), &table, &mut stream);
+                Odds::set_log_weights(&mut backfitter.odds, &weights.log_s);
                 batch.iter_mut().zip(functions).for_each(|(sum, f)| *sum += f(weights.alpha) / 600.0);
             }
             found.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
@@ -271,7 +274,7 @@ fn learnt_split_probabilities_have_their_posterior() {
         let density = (s * (1.0 - s)).powf(0.5 * ALPHA - 0.5);
         let mut odds = Odds::new(prior());
         odds.log_weights = Some(vec![s.ln(), (1.0 - s).ln()]);
-        let target = Target { table: &table, prior: &odds, leaf: &leaf };
+        let target = TargetPosterior { table: &table, prior: &odds, leaf: &leaf };
         let exact = Exact::new(&target);
         let all = exact.all_rows();
         for (name, weight) in exact.trees(all, 0) {
@@ -287,7 +290,7 @@ fn learnt_split_probabilities_have_their_posterior() {
         let mut stream = Stream::new(31, 0);
         let odds = Odds::new(settings.prior);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -302,10 +305,10 @@ fn learnt_split_probabilities_have_their_posterior() {
         for _ in 0..n / 400 {
             let mut batch = 0.0;
             for _ in 0..400 {
-                forest.sweep(&mut stream, &Control::new()).unwrap();
-                weights.draw(forest.trees.iter(), &table, &mut stream);
-                Odds::set_log_weights(&mut forest.odds, &weights.log_s);
-                visits.note(tree_name(&forest.trees[0], &table));
+                backfitter.sweep(&mut stream, &Control::new()).unwrap();
+                weights.draw(backfitter.trees.iter(), &table, &mut stream);
+                Odds::set_log_weights(&mut backfitter.odds, &weights.log_s);
+                visits.note(tree_name(&backfitter.trees[0], &table));
                 batch += weights.log_s[0].exp() / 400.0;
             }
             found.add(batch);
@@ -370,7 +373,7 @@ fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
 #[test]
 fn two_trees_have_their_posterior() {
     let (table, prior) = (table(), prior());
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let exact = Exact::new(&target);
     let exact = exact.trees(exact.all_rows(), 0);
     let trees: Vec<(String, f64, [usize; 5])> =
@@ -395,7 +398,7 @@ fn two_trees_have_their_posterior() {
     for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
         let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -409,10 +412,10 @@ fn two_trees_have_their_posterior() {
         for _ in 0..n / 300 {
             let mut batch = [0.0; 5];
             for _ in 0..300 {
-                forest.sweep(&mut stream, &Control::new()).unwrap();
-                visits.note(tree_name(&forest.trees[0], &table));
+                backfitter.sweep(&mut stream, &Control::new()).unwrap();
+                visits.note(tree_name(&backfitter.trees[0], &table));
                 for (i, f) in batch.iter_mut().enumerate() {
-                    *f += (TARGETS[i] - forest.residuals[i]) / 300.0;
+                    *f += (TARGETS[i] - backfitter.residuals[i]) / 300.0;
                 }
             }
             means.iter_mut().zip(batch).for_each(|(mean, f)| mean.add(f));

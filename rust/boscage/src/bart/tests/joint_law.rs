@@ -1,8 +1,8 @@
 //! Tests of the joint distribution of parameters and data (Geweke 2004; Talts et al. 2018): for numbers,
 //! signs, counts, several classes, and sampled split probabilities.
 
-use crate::bart::backfitting::general::GeneralForest;
-use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
+use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::Kernels;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
@@ -98,20 +98,20 @@ fn ranks_are_uniform<S, const K: usize>(
     }
 }
 
-fn statistics(forest: &NormalForest<'_>) -> [f64; 8] {
-    let f = sums(forest);
-    let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
-    let first = forest.trees[0].n_leaves() as f64;
-    let squares: f64 = forest.residuals.iter().map(|r| r * r).sum();
+fn statistics(backfitter: &NormalBackfitter<'_>) -> [f64; 8] {
+    let f = sums(backfitter);
+    let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
+    let first = backfitter.trees[0].n_leaves() as f64;
+    let squares: f64 = backfitter.residuals.iter().map(|r| r * r).sum();
     [
         leaves as f64,
         first * first,
-        forest.sigma,
+        backfitter.sigma,
         squares,
         f[0],
         f[0] * f[0],
         f[0] * f[2],
-        (f[0] + forest.residuals[0]).powi(2),
+        (f[0] + backfitter.residuals[0]).powi(2),
     ]
 }
 
@@ -120,14 +120,14 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
     settings: &BartSettings,
     response: &R,
     sigma: impl Fn(&mut Stream) -> f64,
-    redraw: impl Fn(&mut NormalForest<'_>, &mut R, &mut Stream),
+    redraw: impl Fn(&mut NormalBackfitter<'_>, &mut R, &mut Stream),
 ) {
     let (table, odds) = (table(), Odds::new(settings.prior));
     getting_it_right(
         |stream| {
             let start = (sigma(stream), SIGMA_MU);
             (
-                NormalForest::from_prior(
+                NormalBackfitter::from_prior(
                     (&table, settings, &odds),
                     &[0.0; 5],
                     start,
@@ -138,12 +138,12 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
                 response.clone(),
             )
         },
-        |(forest, response), stream| redraw(forest, response, stream),
-        |(forest, response), stream| {
-            forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
-            forest.sweep(stream, &Control::new()).unwrap();
+        |(backfitter, response), stream| redraw(backfitter, response, stream),
+        |(backfitter, response), stream| {
+            backfitter.sigma = response.draw(&mut backfitter.residuals, backfitter.sigma, stream);
+            backfitter.sweep(stream, &Control::new()).unwrap();
         },
-        |(forest, _)| statistics(forest),
+        |(backfitter, _)| statistics(backfitter),
     );
 }
 
@@ -162,9 +162,9 @@ fn numbers_get_it_right(kernels: &[Kernels]) {
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
     for &kernels in kernels {
         let response = NormalResponse { prior: Some(prior) };
-        normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |forest, _, stream| {
-            let sigma = forest.sigma;
-            forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+        normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |backfitter, _, stream| {
+            let sigma = backfitter.sigma;
+            backfitter.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
         });
     }
 }
@@ -179,7 +179,7 @@ fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
         getting_it_right(
             |stream| {
                 let start = (prior.draw(0, 0.0, stream), SIGMA_MU);
-                NormalForest::from_prior(
+                NormalBackfitter::from_prior(
                     (&table, &settings, &odds),
                     &[0.0; 5],
                     start,
@@ -188,20 +188,20 @@ fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
                 )
                 .unwrap()
             },
-            |forest, stream| {
-                let sigma = forest.sigma;
-                forest.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+            |backfitter, stream| {
+                let sigma = backfitter.sigma;
+                backfitter.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
             },
-            |forest, stream| {
+            |backfitter, stream| {
                 let response = &mut NormalResponse { prior: Some(prior) };
-                forest.sigma = response.draw(&mut forest.residuals, forest.sigma, stream);
-                forest.sweep(stream, &Control::new()).unwrap();
+                backfitter.sigma = response.draw(&mut backfitter.residuals, backfitter.sigma, stream);
+                backfitter.sweep(stream, &Control::new()).unwrap();
             },
-            |forest| {
-                let f: Vec<f64> = sums(forest).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
-                let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
-                let log_k = forest.learnt_k().unwrap().ln();
-                [leaves as f64, forest.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
+            |backfitter| {
+                let f: Vec<f64> = sums(backfitter).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
+                let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
+                let log_k = backfitter.learnt_k().unwrap().ln();
+                [leaves as f64, backfitter.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
             },
         );
     }
@@ -214,11 +214,11 @@ fn sweeps_over_signs_get_it_right() {
         &settings(GROWPRUNE, 2),
         &response,
         |_| 1.0,
-        |forest, response, stream| {
-            let f = sums(forest);
+        |backfitter, response, stream| {
+            let f = sums(backfitter);
             for (i, f) in f.into_iter().enumerate() {
                 let e = normal(stream);
-                forest.residuals[i] = e;
+                backfitter.residuals[i] = e;
                 response.latent[i] = f + e;
                 response.positive[i] = response.offset + f + e > 0.0;
             }
@@ -248,7 +248,7 @@ fn sweeps_over_counts_get_it_right() {
         getting_it_right(
             |stream| {
                 let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
-                let forest = GeneralForest::from_prior(
+                let backfitter = GeneralBackfitter::from_prior(
                     (&table, &settings, &odds),
                     &model,
                     0.0,
@@ -256,19 +256,19 @@ fn sweeps_over_counts_get_it_right() {
                     &Control::new(),
                 )
                 .unwrap();
-                (forest, [0.0; 5])
+                (backfitter, [0.0; 5])
             },
-            |(forest, counts), stream| {
+            |(backfitter, counts), stream| {
                 for (i, count) in counts.iter_mut().enumerate() {
-                    *count = poisson_draw(EXPOSURE[i] * forest.sums[i].exp(), stream);
+                    *count = poisson_draw(EXPOSURE[i] * backfitter.sums[i].exp(), stream);
                 }
             },
-            |(forest, counts), stream| {
-                forest.sweep(&poisson(counts, &EXPOSURE, &settings), stream, &Control::new()).unwrap();
+            |(backfitter, counts), stream| {
+                backfitter.sweep(&poisson(counts, &EXPOSURE, &settings), stream, &Control::new()).unwrap();
             },
-            |(forest, counts)| {
-                let leaves = |tree: usize| forest.trees[tree].n_leaves() as f64;
-                let f = &forest.sums;
+            |(backfitter, counts)| {
+                let leaves = |tree: usize| backfitter.trees[tree].n_leaves() as f64;
+                let f = &backfitter.sums;
                 [
                     leaves(0) + leaves(1),
                     leaves(0).powi(2),
@@ -289,15 +289,17 @@ fn three_classes<'a>(
     stream: &mut Stream,
 ) -> Multinomial<'a> {
     let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
-    let forests = [0.0, 0.5, -0.5]
-        .map(|centre| GeneralForest::from_prior(setting, &class, centre, stream, &Control::new()).unwrap());
-    Multinomial { forests: forests.into(), classes: vec![class; 3] }
+    let backfitters = [0.0, 0.5, -0.5].map(|centre| {
+        GeneralBackfitter::from_prior(setting, &class, centre, stream, &Control::new()).unwrap()
+    });
+    Multinomial { backfitters: backfitters.into(), classes: vec![class; 3] }
 }
 
 /// Draws the class of every row.
 fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
     for row in 0..5 {
-        let weights: Vec<f64> = state.forests.iter().map(|forest| forest.sums[row].exp()).collect();
+        let weights: Vec<f64> =
+            state.backfitters.iter().map(|backfitter| backfitter.sums[row].exp()).collect();
         let mut rest = stream.unit() * weights.iter().sum::<f64>();
         let drawn = weights.iter().position(|weight| {
             rest -= weight;
@@ -320,7 +322,7 @@ fn sweeps_over_several_classes_get_it_right() {
             redraw_classes,
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |state| {
-                let f = |class: usize, row: usize| state.forests[class].sums[row];
+                let f = |class: usize, row: usize| state.backfitters[class].sums[row];
                 let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
                 let leaves: usize = state.trees().iter().map(|tree| tree.n_leaves()).sum();
                 [
@@ -361,7 +363,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
             weights.draw(std::iter::empty(), &table, stream);
             let mut own = odds.clone();
             own.log_weights = Some(weights.log_s.clone());
-            let forest = NormalForest::from_prior(
+            let backfitter = NormalBackfitter::from_prior(
                 (&table, &settings, &own),
                 &[0.0; 5],
                 (SIGMA, SIGMA_MU),
@@ -369,19 +371,19 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
                 &Control::new(),
             )
             .unwrap();
-            (forest, weights)
+            (backfitter, weights)
         },
-        |(forest, _), stream| forest.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
-        |(forest, weights), stream| {
-            forest.sweep(stream, &Control::new()).unwrap();
-            weights.draw(forest.trees.iter(), &table, stream);
-            Odds::set_log_weights(&mut forest.odds, &weights.log_s);
+        |(backfitter, _), stream| backfitter.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
+        |(backfitter, weights), stream| {
+            backfitter.sweep(stream, &Control::new()).unwrap();
+            weights.draw(backfitter.trees.iter(), &table, stream);
+            Odds::set_log_weights(&mut backfitter.odds, &weights.log_s);
         },
-        |(forest, weights)| {
+        |(backfitter, weights)| {
             let s = weights.log_s[0].exp();
             let share = weights.alpha / (weights.alpha + 2.0);
-            let leaves: usize = forest.trees.iter().map(TreeState::n_leaves).sum();
-            let root = forest.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
+            let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
+            let root = backfitter.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
             let first = f64::from(u8::from(root.is_some_and(|split| split.feature == 0)));
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
         },
@@ -396,8 +398,8 @@ fn ranks_of_numbers_are_uniform() {
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
-        let forest = |sigma, targets: &[f64], stream: &mut Stream| {
-            NormalForest::from_prior(
+        let backfitter = |sigma, targets: &[f64], stream: &mut Stream| {
+            NormalBackfitter::from_prior(
                 (&table, &settings, &odds),
                 targets,
                 (sigma, SIGMA_MU),
@@ -410,17 +412,17 @@ fn ranks_of_numbers_are_uniform() {
         ranks_are_uniform(
             |stream| {
                 let sigma = prior.draw(0, 0.0, stream);
-                let truth = sums(&forest(sigma, &[0.0; 5], stream));
+                let truth = sums(&backfitter(sigma, &[0.0; 5], stream));
                 let targets: Vec<f64> = truth.iter().map(|f| f + sigma * normal(stream)).collect();
                 let chain = NormalChainState {
-                    forest: forest(0.4, &targets, stream),
+                    backfitter: backfitter(0.4, &targets, stream),
                     response: NormalResponse { prior: Some(prior) },
                     scale: 1.0,
                 };
                 (chain, summaries(truth[4], sigma, stream))
             },
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
-            |chain, stream| summaries(sums(&chain.forest)[4], chain.forest.sigma, stream),
+            |chain, stream| summaries(sums(&chain.backfitter)[4], chain.backfitter.sigma, stream),
         );
     }
 }
@@ -433,8 +435,8 @@ fn ranks_of_two_classes_are_uniform() {
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
-        let forest = |stream: &mut Stream| {
-            NormalForest::from_prior(
+        let backfitter = |stream: &mut Stream| {
+            NormalBackfitter::from_prior(
                 (&table, &settings, &odds),
                 &[0.0; 5],
                 (1.0, 2.0 * SIGMA_MU),
@@ -446,13 +448,13 @@ fn ranks_of_two_classes_are_uniform() {
         let summaries = |f: &[f64]| [f[0], f[4], f[0] - f[2]];
         ranks_are_uniform(
             |stream| {
-                let truth = sums(&forest(stream));
+                let truth = sums(&backfitter(stream));
                 let positive = truth.iter().map(|f| OFFSET + f + normal(stream) > 0.0).collect();
                 let response = ProbitResponse { positive, offset: OFFSET, latent: vec![0.0; 5] };
-                (NormalChainState { forest: forest(stream), response, scale: 1.0 }, summaries(&truth))
+                (NormalChainState { backfitter: backfitter(stream), response, scale: 1.0 }, summaries(&truth))
             },
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
-            |chain, _| summaries(&sums(&chain.forest)),
+            |chain, _| summaries(&sums(&chain.backfitter)),
         );
     }
 }
@@ -465,7 +467,7 @@ fn ranks_of_several_classes_are_uniform() {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
         let summaries = |state: &Multinomial<'_>| {
-            let f = |class: usize, row: usize| state.forests[class].sums[row];
+            let f = |class: usize, row: usize| state.backfitters[class].sums[row];
             let total: f64 = (0..3).map(|class| f(class, 1).exp()).sum();
             [f(0, 0) - f(1, 0), f(1, 4) - f(2, 4), f(2, 1).exp() / total]
         };

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bart::backfitting::general::GeneralForest;
-use crate::bart::backfitting::normal::NormalForest;
+use crate::bart::backfitting::general::GeneralBackfitter;
+use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{Chains, SumsOfTrees};
 use crate::bart::kernels::context::Odds;
 use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
@@ -19,7 +19,7 @@ use crate::bart::state::tree::{MAX_NODES, TreeState};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::smc::proposals::Proposal;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Run, Threads};
@@ -80,9 +80,9 @@ pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
 }
 
 /// The sum of trees at the training rows, computed from leaf values.
-pub(crate) fn sums(forest: &NormalForest<'_>) -> Vec<f64> {
-    let mut sums = vec![0.0; forest.residuals.len()];
-    for tree in &forest.trees {
+pub(crate) fn sums(backfitter: &NormalBackfitter<'_>) -> Vec<f64> {
+    let mut sums = vec![0.0; backfitter.residuals.len()];
+    for tree in &backfitter.trees {
         let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
         carry(&mut sums, &tree.labels, &values);
     }
@@ -106,7 +106,7 @@ fn run(
 ) -> (Visits, Vec<Mean>) {
     let odds = Odds::new(settings.prior);
     let mut stream = Stream::new(seed, 0);
-    let mut forest = NormalForest::from_prior(
+    let mut backfitter = NormalBackfitter::from_prior(
         (table, settings, &odds),
         targets,
         (sigma, SIGMA_MU),
@@ -119,9 +119,9 @@ fn run(
     for _ in 0..n_sweeps / BATCH {
         let mut batch = vec![0.0; targets.len()];
         for _ in 0..BATCH {
-            forest.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&forest.trees[0], table));
-            let sums = sums(&forest);
+            backfitter.sweep(&mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&backfitter.trees[0], table));
+            let sums = sums(&backfitter);
             batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
         }
         means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
@@ -129,7 +129,7 @@ fn run(
     (visits, means)
 }
 
-pub(crate) fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<String, f64> {
+pub(crate) fn posterior<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>) -> HashMap<String, f64> {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -139,7 +139,7 @@ pub(crate) fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<Str
 fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
     let prior = prior();
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals };
-    let target = Target { table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     exact.evidence(all, 0).ln()
@@ -154,7 +154,7 @@ fn kernels_count_their_steps() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(3, 0);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -162,8 +162,8 @@ fn kernels_count_their_steps() {
             &Control::new(),
         )
         .unwrap();
-        (0..200).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
-        for (step, counts) in forest.acceptance.iter() {
+        (0..200).for_each(|_| backfitter.sweep(&mut stream, &Control::new()).unwrap());
+        for (step, counts) in backfitter.acceptance.iter() {
             assert_eq!(counts.tried > 0, kernel.steps().contains(&step), "{kernel:?}: {step:?}");
             assert!(counts.made <= counts.tried && (counts.tried == 0 || counts.made > 0));
         }
@@ -177,7 +177,7 @@ fn kernels_count_their_steps() {
 fn every_kernel_visits_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &leaf });
+    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &leaf });
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let n = 200_000;
         let (visits, means) = run(&settings, &table, (&TARGETS, SIGMA), n, seed as u64);
@@ -198,12 +198,12 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
-    let expected = posterior(&Target { table: &table, prior: &prior, leaf: &Flat });
+    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &Flat });
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(seed as u64, 1);
         let start = (1e6, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -215,10 +215,10 @@ fn a_flat_likelihood_gives_back_the_prior() {
         let mut visits = Visits::new(n);
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
         for _ in 0..n {
-            forest.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&forest.trees[0], &table));
+            backfitter.sweep(&mut stream, &Control::new()).unwrap();
+            visits.note(tree_name(&backfitter.trees[0], &table));
             // Leaf values are redrawn in every sweep.
-            let f = sums(&forest)[0] / SIGMA_MU;
+            let f = sums(&backfitter)[0] / SIGMA_MU;
             values.add(f);
             squares.add(f * f);
         }
@@ -266,7 +266,7 @@ fn states_stay_true() {
         SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &y,
             (0.2, 0.3),
@@ -275,9 +275,9 @@ fn states_stay_true() {
         )
         .unwrap();
         for _ in 0..40 {
-            forest.sweep(&mut stream, &Control::new()).unwrap();
-            forest.trees.iter().for_each(|tree| tree.check(&table));
-            for ((f, r), y) in sums(&forest).iter().zip(&forest.residuals).zip(&y) {
+            backfitter.sweep(&mut stream, &Control::new()).unwrap();
+            backfitter.trees.iter().for_each(|tree| tree.check(&table));
+            for ((f, r), y) in sums(&backfitter).iter().zip(&backfitter.residuals).zip(&y) {
                 assert!((f + r - y).abs() < 1e-10, "{name}: {f} + {r} for {y}");
             }
         }
@@ -302,7 +302,7 @@ fn a_single_particle_stays() {
     for seed in 0..20 {
         let mut stream = Stream::new(seed, 0);
         let start = (SIGMA, SIGMA_MU);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &TARGETS,
             start,
@@ -310,10 +310,10 @@ fn a_single_particle_stays() {
             &Control::new(),
         )
         .unwrap();
-        let before = tree_name(&forest.trees[0], &table);
-        (0..5).for_each(|_| forest.sweep(&mut stream, &Control::new()).unwrap());
-        assert_eq!(tree_name(&forest.trees[0], &table), before);
-        assert_eq!(forest.acceptance.of(BartStep::ParticleGibbs).made, 0);
+        let before = tree_name(&backfitter.trees[0], &table);
+        (0..5).for_each(|_| backfitter.sweep(&mut stream, &Control::new()).unwrap());
+        assert_eq!(tree_name(&backfitter.trees[0], &table), before);
+        assert_eq!(backfitter.acceptance.of(BartStep::ParticleGibbs).made, 0);
     }
 }
 
@@ -383,7 +383,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
-        let mut forest = NormalForest::from_prior(
+        let mut backfitter = NormalBackfitter::from_prior(
             (&table, &settings, &odds),
             &targets,
             (sigma, SIGMA_MU),
@@ -393,11 +393,11 @@ fn a_free_particle_wins_as_often_as_it_should() {
         .unwrap();
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
-            let has_cut = usize::from(forest.trees[0].n_leaves() == 2);
-            let made = forest.acceptance.of(BartStep::ParticleGibbs).made;
-            forest.sweep(&mut stream, &Control::new()).unwrap();
+            let has_cut = usize::from(backfitter.trees[0].n_leaves() == 2);
+            let made = backfitter.acceptance.of(BartStep::ParticleGibbs).made;
+            backfitter.sweep(&mut stream, &Control::new()).unwrap();
             stays[has_cut]
-                .add(f64::from(u8::from(forest.acceptance.of(BartStep::ParticleGibbs).made == made)));
+                .add(f64::from(u8::from(backfitter.acceptance.of(BartStep::ParticleGibbs).made == made)));
         }
         // A peaked likelihood leaves too few trees of the other kind to count.
         for (stays, expected) in stays.iter().zip(expected).filter(|(stays, _)| stays.n > 1000.0) {
@@ -413,13 +413,13 @@ fn starts_are_draws_of_the_prior() {
     for log_weights in [None, Some(vec![0.15f64.ln(), 0.85f64.ln()])] {
         let mut odds = Odds::new(settings.prior);
         odds.log_weights = log_weights;
-        let expected = posterior(&Target { table: &table, prior: &odds, leaf: &Flat });
+        let expected = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &Flat });
         let mut stream = Stream::new(2, 0);
         let n = 50_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
             let start = (SIGMA, SIGMA_MU);
-            let forest = NormalForest::from_prior(
+            let backfitter = NormalBackfitter::from_prior(
                 (&table, &settings, &odds),
                 &TARGETS,
                 start,
@@ -427,7 +427,7 @@ fn starts_are_draws_of_the_prior() {
                 &Control::new(),
             )
             .unwrap();
-            visits.note(tree_name(&forest.trees[0], &table));
+            visits.note(tree_name(&backfitter.trees[0], &table));
         }
         visits.check("starts", &expected);
     }
@@ -444,13 +444,14 @@ fn starts_have_room() {
     let settings = BartSettings { prior, ..settings(LOCAL, 3) };
     let setting = (&table, &settings, &Odds::new(prior));
     let mut stream = Stream::new(1, 0);
-    let forest =
-        NormalForest::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new())
+    let backfitter =
+        NormalBackfitter::from_prior(setting, &vec![0.0; x.len()], (1.0, 0.1), &mut stream, &Control::new())
             .unwrap();
-    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+    assert!(backfitter.trees.iter().all(|tree| tree.nodes.len() == 1));
     let model = PoissonLeaves::new(&vec![1.0; x.len()], &vec![1.0; x.len()], &settings).unwrap();
-    let forest = GeneralForest::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
-    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+    let backfitter =
+        GeneralBackfitter::from_prior(setting, &model, 0.0, &mut stream, &Control::new()).unwrap();
+    assert!(backfitter.trees.iter().all(|tree| tree.nodes.len() == 1));
 }
 
 /// Chains stop within a sweep, too, since a sweep may take long.
@@ -462,16 +463,21 @@ fn starts_and_sweeps_can_be_stopped() {
     for (name, settings) in samplers(2) {
         let setting = (&table, &settings, &Odds::new(settings.prior));
         let mut stream = Stream::new(1, 0);
-        let mut start =
-            |control| NormalForest::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control);
+        let mut start = |control| {
+            NormalBackfitter::from_prior(setting, &TARGETS, (SIGMA, SIGMA_MU), &mut stream, control)
+        };
         assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
-        let mut forest = start(&running).unwrap();
-        assert_eq!(forest.sweep(&mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut backfitter = start(&running).unwrap();
+        assert_eq!(backfitter.sweep(&mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
         let model = PoissonLeaves::new(&[1.0; 5], &[1.0; 5], &settings).unwrap();
-        let mut start = |control| GeneralForest::from_prior(setting, &model, 0.0, &mut stream, control);
+        let mut start = |control| GeneralBackfitter::from_prior(setting, &model, 0.0, &mut stream, control);
         assert_eq!(start(&stopped).unwrap_err(), Error::Interrupted, "{name}");
-        let mut forest = start(&running).unwrap();
-        assert_eq!(forest.sweep(&model, &mut stream, &stopped).unwrap_err(), Error::Interrupted, "{name}");
+        let mut backfitter = start(&running).unwrap();
+        assert_eq!(
+            backfitter.sweep(&model, &mut stream, &stopped).unwrap_err(),
+            Error::Interrupted,
+            "{name}"
+        );
     }
 }
 
@@ -480,7 +486,7 @@ fn starts_and_sweeps_can_be_stopped() {
 fn the_first_chain_starts_from_stumps() {
     let (table, settings) = (table(), settings(LOCAL, 3));
     let odds = Odds::new(settings.prior);
-    let forest = NormalForest::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
-    assert_eq!(forest.residuals, TARGETS);
-    assert!(forest.trees.iter().all(|tree| tree.nodes.len() == 1));
+    let backfitter = NormalBackfitter::from_stumps((&table, &settings, &odds), &TARGETS, (SIGMA, SIGMA_MU));
+    assert_eq!(backfitter.residuals, TARGETS);
+    assert!(backfitter.trees.iter().all(|tree| tree.nodes.len() == 1));
 }

@@ -21,7 +21,7 @@ pub(crate) mod tests;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::mcmc::moves::step;
 use crate::bayes::mcmc::state::TreeWithRows;
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ pub(crate) struct McmcChain<S> {
 /// # Errors
 /// Settings outside their domain; an interrupt.
 pub(crate) fn sample<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     settings: &McmcSettings,
     threads: &Threads,
     control: &Control,

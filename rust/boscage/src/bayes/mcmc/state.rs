@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bayes::cuts::{Extent, RankCut, Rule, extents};
 use crate::bayes::leaf::model::ConjugateLeaf;
-use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::target::{SubtreeRoot, TargetPosterior};
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Control;
 use crate::error::Result;
@@ -33,7 +33,7 @@ pub(crate) struct NodeWithRows<S> {
 /// A tree over the rows of a target.
 #[derive(Debug)]
 pub(crate) struct TreeWithRows<'a, L: ConjugateLeaf> {
-    pub(crate) target: &'a Target<'a, L>,
+    pub(crate) target: &'a TargetPosterior<'a, L>,
     /// Nodes by number; None at numbers of pruned nodes.
     nodes: Vec<Option<NodeWithRows<L::Stats>>>,
     free: Vec<usize>,
@@ -47,12 +47,12 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     pub(crate) const ROOT: usize = 0;
 
     /// The root alone, with all rows.
-    pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
+    pub(crate) fn new(target: &'a TargetPosterior<'a, L>) -> Self {
         Self::at(target, SubtreeRoot::of_all(target.table))
     }
 
     /// The root alone; it may be an inner node of a larger tree.
-    pub(crate) fn at(target: &'a Target<'a, L>, root: SubtreeRoot) -> Self {
+    pub(crate) fn at(target: &'a TargetPosterior<'a, L>, root: SubtreeRoot) -> Self {
         let mut state = Self { target, nodes: Vec::new(), free: Vec::new() };
         let root = state.node(None, root.depth, root.rows);
         state.nodes.push(Some(root));
@@ -64,7 +64,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// # Errors
     /// An interrupt.
     pub(crate) fn from_prior(
-        target: &'a Target<'a, L>,
+        target: &'a TargetPosterior<'a, L>,
         stream: &mut Stream,
         control: &Control,
     ) -> Result<Self> {
@@ -84,7 +84,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
 
     /// A given tree on the rows of this target, which may differ from the rows that the tree was fitted to;
     /// None if a cut leaves a side without rows.
-    pub(crate) fn from_tree<S>(target: &'a Target<'a, L>, tree: &PreorderTree<S>) -> Option<Self> {
+    pub(crate) fn from_tree<S>(target: &'a TargetPosterior<'a, L>, tree: &PreorderTree<S>) -> Option<Self> {
         Self::new(target).with_cuts(tree)
     }
 

@@ -43,7 +43,7 @@ fn visits<L: ConjugateLeaf>(
     visits
 }
 
-fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<String, f64> {
+fn posterior<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>) -> HashMap<String, f64> {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -54,7 +54,7 @@ fn posterior<L: ConjugateLeaf>(target: &Target<'_, L>) -> HashMap<String, f64> {
 fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let expected = posterior(&target);
     let mixes = [
         [0.5, 0.5, 0.0, 0.0],
@@ -76,7 +76,7 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
     let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let n = 400_000;
     let found = visits(&mut TreeWithRows::new(&target), &ALL, n, 5);
     found.check("numbers", &posterior(&target));
@@ -84,7 +84,7 @@ fn chains_of_numbers_visit_trees_as_the_posterior_does() {
 
 /// A draw from the posterior by the recursion; each threshold is uniform in its gap.
 fn draw_exactly<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     exact: &mut Exact<'_, L>,
     stream: &mut Stream,
 ) -> PreorderTree<()> {
@@ -120,7 +120,7 @@ fn draw_exactly<L: ConjugateLeaf>(
 /// Detailed balance of each move alone. From trees drawn exactly, the move goes from one tree to another as
 /// often as its reverse (for grow, prune) goes back. The test does not need the chain to mix, and an error of
 /// one move cannot be hidden by another.
-fn check_balance<L: ConjugateLeaf>(target: &Target<'_, L>, moves: &[f64; 4], seed: u64) {
+fn check_balance<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>, moves: &[f64; 4], seed: u64) {
     let mut exact = Exact::new(target);
     let mut stream = Stream::new(seed, 7);
     let expected = posterior(target);
@@ -159,8 +159,8 @@ fn each_move_alone_is_in_balance() {
     // Grow with prune, with equal and with unequal probabilities; change; swap.
     let kernels = [[0.5, 0.5, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
     for (seed, moves) in (0..).zip(&kernels) {
-        check_balance(&Target { table: &table, prior: &prior, leaf: &classes }, moves, seed);
-        check_balance(&Target { table: &table, prior: &prior, leaf: &numbers }, moves, seed + 10);
+        check_balance(&TargetPosterior { table: &table, prior: &prior, leaf: &classes }, moves, seed);
+        check_balance(&TargetPosterior { table: &table, prior: &prior, leaf: &numbers }, moves, seed + 10);
     }
 }
 
@@ -169,7 +169,7 @@ fn each_move_alone_is_in_balance() {
 fn change_alone_keeps_the_posterior_of_a_shape() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let posterior = posterior(&target);
     let mut most = 0;
     for seed in 0..12 {
@@ -190,7 +190,7 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
 fn swap_alone_balances_densities() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let mut compared = 0;
     for seed in 0..40 {
         let mut stream = Stream::new(seed, 2);
@@ -220,7 +220,7 @@ fn swap_alone_balances_densities() {
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let n = 300_000;
     let mut state = TreeWithRows::new(&target);
     let found = visits(&mut state, &ALL, n, 8);
@@ -297,7 +297,7 @@ fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) ->
 #[test]
 fn getting_it_right() {
     let (table, prior) = (table(), prior());
-    let flat = Target { table: &table, prior: &prior, leaf: &Flat };
+    let flat = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let mut stream = Stream::new(21, 0);
     let mut independent: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     for _ in 0..40_000 {
@@ -314,7 +314,7 @@ fn getting_it_right() {
             let state = TreeWithRows::from_tree(&flat, &tree).unwrap();
             let classes = draw_classes(&state, 0.9, 2, &mut stream);
             let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
-            let target = Target { table: &table, prior: &prior, leaf: &leaf };
+            let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
             let mut state = TreeWithRows::from_tree(&target, &tree).unwrap();
             for _ in 0..3 {
                 step(&mut state, &ALL, &mut stream);
@@ -338,10 +338,13 @@ fn getting_it_right() {
 /// posterior draws is uniform. With 9 degrees of freedom, 5 standard deviations above the mean is
 /// `9 + 5 sqrt(18) < 30.3`.
 fn check_calibration(
-    trees: impl Fn(&Target<'_, Dirichlet<'_>>, u64) -> Vec<PreorderTree<crate::bayes::leaf::dirichlet::Counts>>,
+    trees: impl Fn(
+        &TargetPosterior<'_, Dirichlet<'_>>,
+        u64,
+    ) -> Vec<PreorderTree<crate::bayes::leaf::dirichlet::Counts>>,
 ) {
     let (table, prior) = (table(), prior());
-    let flat = Target { table: &table, prior: &prior, leaf: &Flat };
+    let flat = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let mut stream = Stream::new(33, 0);
     let mut ranks = [[0.0; 10]; 2];
     let n = 2000;
@@ -349,7 +352,7 @@ fn check_calibration(
         let truth = TreeWithRows::from_prior(&flat, &mut stream, &Control::new()).unwrap();
         let classes = draw_classes(&truth, 0.9, 2, &mut stream);
         let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
         let own = statistics(&truth, &classes);
         let drawn: Vec<[f64; 4]> = trees(&target, i)
             .iter()
@@ -392,7 +395,7 @@ fn smc_is_calibrated() {
 fn chains_repeat_whatever_the_threads() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let settings = McmcSettings { n_draws: 50, thin: 3, n_burn: 10, seed: 2, ..Default::default() };
     let draws = [1, 3].map(|n_threads| {
         let chains = sample(&target, &settings, &Threads::new(n_threads), &Control::new()).unwrap();
@@ -405,7 +408,7 @@ fn chains_repeat_whatever_the_threads() {
 #[test]
 fn a_tree_that_does_not_split_the_rows_is_refused() {
     let (table, prior) = (table(), prior());
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let tree = |threshold: f64| {
         let split = Some(PreorderSplit { feature: 0, threshold, right: 2 });
         let node = |split| PreorderNode { split, stats: Arc::new(()) };

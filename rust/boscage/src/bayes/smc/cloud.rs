@@ -11,7 +11,7 @@ use crate::bayes::smc::particle::{History, Open, Particle};
 use crate::bayes::smc::proposals::{Decision, Plan, Proposal};
 use crate::bayes::smc::settings::{CandidateOrder, Expansion, SmcSettings};
 use crate::bayes::smc::shared_node::SharedNodeId;
-use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::target::{SubtreeRoot, TargetPosterior};
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
@@ -21,7 +21,7 @@ const FEW_GAPS: usize = 1 << 20;
 
 /// The particles of all islands. All islands advance together, so that they share nodes.
 pub(crate) struct Cloud<'a, L: ConjugateLeaf> {
-    target: &'a Target<'a, L>,
+    target: &'a TargetPosterior<'a, L>,
     settings: &'a SmcSettings,
     nodes: SharedNodes<'a, L>,
     history: History<L::Stats>,
@@ -41,7 +41,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
     /// All islands with only the root. If `retained` is given, the first particle of each island follows that
     /// tree.
     pub(crate) fn new(
-        target: &'a Target<'a, L>,
+        target: &'a TargetPosterior<'a, L>,
         settings: &'a SmcSettings,
         (threads, control): (&'a Threads, &'a Control),
         (root, retained): (SubtreeRoot, Option<&'a PreorderTree<L::Stats>>),
@@ -293,7 +293,7 @@ fn decision<L: ConjugateLeaf>(
     tree: &PreorderTree<L::Stats>,
     node_of: &[u32],
     open: Open,
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
 ) -> Decision {
     match tree.nodes[node_of[open.slot as usize] as usize].split {
         None => Decision::Stop,

@@ -30,7 +30,7 @@ use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::cloud::Cloud;
 use crate::bayes::smc::island::Island;
 use crate::bayes::smc::settings::SmcSettings;
-use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::target::{SubtreeRoot, TargetPosterior};
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
@@ -40,7 +40,7 @@ use crate::error::Result;
 /// # Errors
 /// Settings outside their domain; an interrupt.
 pub(crate) fn sample<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     settings: &SmcSettings,
     threads: &Threads,
     control: &Control,
@@ -60,7 +60,7 @@ pub(crate) fn sample<L: ConjugateLeaf>(
 /// # Errors
 /// As [`sample`].
 pub(crate) fn sample_conditionally<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     settings: &SmcSettings,
     (root, retained): (SubtreeRoot, &PreorderTree<L::Stats>),
     threads: &Threads,

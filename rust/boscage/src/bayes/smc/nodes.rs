@@ -11,7 +11,7 @@ use crate::bayes::cuts::{Extent, Gaps, RankCut, Sorter, extents};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::row_set::RowSet;
 use crate::bayes::smc::shared_node::{SharedNode, SharedNodeId, WeightedChoices};
-use crate::bayes::target::{SubtreeRoot, Target};
+use crate::bayes::target::{SubtreeRoot, TargetPosterior};
 use crate::control::{Control, Threads};
 use crate::error::Result;
 
@@ -42,7 +42,7 @@ const LARGE: u32 = 1 << 14;
 /// The nodes that particles may still expand.
 #[derive(Debug)]
 pub(crate) struct SharedNodes<'a, L: ConjugateLeaf> {
-    target: &'a Target<'a, L>,
+    target: &'a TargetPosterior<'a, L>,
     threads: &'a Threads,
     control: &'a Control,
     all: Vec<SharedNode<L::Stats>>,
@@ -59,7 +59,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
 
     /// The root alone.
     pub(crate) fn new(
-        target: &'a Target<'a, L>,
+        target: &'a TargetPosterior<'a, L>,
         threads: &'a Threads,
         control: &'a Control,
         SubtreeRoot { rows, depth }: SubtreeRoot,

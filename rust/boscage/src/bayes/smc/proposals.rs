@@ -4,7 +4,7 @@ use crate::bayes::cuts::RankCut;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::nodes::{SharedNodes, Weighing};
 use crate::bayes::smc::shared_node::{SharedNodeId, WeightedChoices};
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::draw_next;
@@ -95,7 +95,7 @@ impl Proposal {
     /// `retained` cut is always among them.
     pub(crate) fn consider<L: ConjugateLeaf>(
         self,
-        (target, nodes): (&Target<'_, L>, &SharedNodes<'_, L>),
+        (target, nodes): (&TargetPosterior<'_, L>, &SharedNodes<'_, L>),
         id: SharedNodeId,
         retained: Option<Decision>,
         stream: &mut Stream,
@@ -120,7 +120,11 @@ impl Proposal {
     }
 
     /// Whether the considered extents are independent draws from the prior; the node has `n_extents`.
-    fn considers_by_weight<L: ConjugateLeaf>(self, target: &Target<'_, L>, n_extents: usize) -> bool {
+    fn considers_by_weight<L: ConjugateLeaf>(
+        self,
+        target: &TargetPosterior<'_, L>,
+        n_extents: usize,
+    ) -> bool {
         matches!(self, Self::Exploring(n) if n < n_extents) && target.prior.log_weights().is_some()
     }
 
@@ -129,7 +133,7 @@ impl Proposal {
     /// likelihood ratio if `Q` depends on the likelihood ([`Self::log_weight`]).
     pub(crate) fn choose<L: ConjugateLeaf>(
         self,
-        (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
+        (target, nodes, id): (&TargetPosterior<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
         considered: &[usize],
         retained: Option<Decision>,
         stream: &mut Stream,
@@ -199,7 +203,7 @@ impl Proposal {
     /// of [`Self::choose`].
     pub(crate) fn cut<L: ConjugateLeaf>(
         self,
-        (target, nodes, id): (&Target<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
+        (target, nodes, id): (&TargetPosterior<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
         extent: usize,
         retained: Option<Decision>,
         stream: &mut Stream,
@@ -259,7 +263,7 @@ fn by_weight(log_shares: &[f64], n: usize, first: Option<usize>, stream: &mut St
 }
 
 fn draw_prior<L: ConjugateLeaf>(
-    target: &Target<'_, L>,
+    target: &TargetPosterior<'_, L>,
     nodes: &SharedNodes<'_, L>,
     id: SharedNodeId,
     extent: usize,

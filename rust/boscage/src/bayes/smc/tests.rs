@@ -49,7 +49,7 @@ fn prior() -> ChipmanPrior {
     ChipmanPrior::new(0.8, 0.7).unwrap()
 }
 
-fn run<L: ConjugateLeaf>(target: &Target<'_, L>, settings: &SmcSettings) -> Vec<Island<L::Stats>> {
+fn run<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>, settings: &SmcSettings) -> Vec<Island<L::Stats>> {
     sample(target, settings, &Threads::new(1), &Control::new()).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn root_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
     }
 }
 
-fn check_unbiased<L: ConjugateLeaf>(target: &Target<'_, L>, settings: &SmcSettings, what: &str) {
+fn check_unbiased<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>, settings: &SmcSettings, what: &str) {
     let mut exact = Exact::new(target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -98,7 +98,7 @@ fn the_recursion_agrees_with_enumeration() {
                 .unwrap();
         let leaf = Dirichlet::new(&CLASSES[..n], 3, 1.3).unwrap();
         let prior = prior();
-        let target = Target { table: &table, prior: &prior, leaf: &leaf };
+        let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
         let mut exact = Exact::new(&target);
         let all = exact.all_rows();
         let trees = exact.trees(all, 0);
@@ -116,7 +116,7 @@ fn the_recursion_agrees_with_enumeration() {
 fn evidence_is_unbiased_for_every_combination() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let mut seed = 0;
     for proposal in PROPOSALS {
         for expansion in [Expansion::Node, Expansion::Layer] {
@@ -161,7 +161,7 @@ impl TreePrior for Weighted {
 fn evidence_is_unbiased_for_weighted_features() {
     let (table, prior) = (table(), Weighted([0.2, -1.5, 1.0, 3.0]));
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     for (seed, proposal) in (0..).zip(PROPOSALS) {
         for expansion in [Expansion::Node, Expansion::Layer] {
             let (n_particles, n_islands) = (5, 4000);
@@ -177,7 +177,7 @@ fn evidence_is_unbiased_for_numbers() {
     let (table, prior) = (table(), prior());
     let normal = NormalPrior { prior_mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     for proposal in PROPOSALS {
         let settings =
             SmcSettings { n_particles: 6, n_islands: 4000, proposal, seed: 9, ..Default::default() };
@@ -190,7 +190,7 @@ fn evidence_is_unbiased_for_numbers() {
 fn many_particles_find_the_posterior_of_the_root() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let (stop, cuts) = Exact::new(&target).root();
     for proposal in PROPOSALS {
         let settings =
@@ -213,7 +213,7 @@ fn many_particles_find_the_posterior_of_the_root() {
 #[test]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     assert!((exact.evidence(all, 0) - 1.0).abs() < 1e-12);
@@ -265,7 +265,7 @@ fn conditional_smc_leaves_the_posterior_invariant() {
         SortedColumns::new(Rows::from_f64(&x, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap();
     let prior = prior();
     let leaf = Dirichlet::new(&[0, 1, 1, 0], 2, 0.7).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let mut exact = Exact::new(&target);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -317,7 +317,7 @@ fn threads_change_nothing() {
             let threads = Threads::new(n_threads);
             let table =
                 SortedColumns::new(Rows::from_f64(&x, 3).unwrap(), &threads, &Control::new()).unwrap();
-            let target = Target { table: &table, prior: &prior, leaf: &leaf };
+            let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
             let islands = sample(&target, &settings, &threads, &Control::new()).unwrap();
             let bits = islands.iter().flat_map(|island| {
                 island
@@ -341,7 +341,7 @@ fn threads_change_nothing() {
 fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
     let exact = Exact::new(&target);
     let (threads, control) = (Threads::new(1), Control::new());
     let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(&table));
@@ -418,8 +418,8 @@ fn max_stages_gives_the_evidence_of_trees_cut_short() {
     }
     let (table, prior) = (table(), prior());
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = Target { table: &table, prior: &prior, leaf: &leaf };
-    let shallow = Target { table: &table, prior: &Shallow, leaf: &leaf };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let shallow = TargetPosterior { table: &table, prior: &Shallow, leaf: &leaf };
     let mut exact = Exact::new(&shallow);
     let all = exact.all_rows();
     let z = exact.evidence(all, 0);
@@ -449,7 +449,7 @@ fn max_stages_gives_the_evidence_of_trees_cut_short() {
 #[test]
 fn a_flat_likelihood_leaves_the_empirical_proposal_unbiased() {
     let (table, prior) = (table(), prior());
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let proposal = Proposal::Empirical;
     let settings = SmcSettings { n_particles: 5, n_islands: 6000, proposal, seed: 8, ..Default::default() };
     check_unbiased(&target, &settings, "flat");
@@ -462,7 +462,7 @@ fn work_that_is_stopped_ends() {
     let (threads, control) = (Threads::new(2), Control::new());
     let table = SortedColumns::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).unwrap();
     let prior = prior();
-    let target = Target { table: &table, prior: &prior, leaf: &Flat };
+    let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(&table));
     control.stop();
     assert!(SortedColumns::new(Rows::from_f64(&x, 3).unwrap(), &threads, &control).is_err());

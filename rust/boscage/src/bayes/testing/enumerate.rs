@@ -12,12 +12,12 @@ use std::collections::HashMap;
 
 use crate::bayes::cuts::extents;
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
-use crate::bayes::target::Target;
+use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::data::sorted_columns::SortedColumns;
 
 pub(crate) struct Exact<'a, L: ConjugateLeaf> {
-    target: &'a Target<'a, L>,
+    target: &'a TargetPosterior<'a, L>,
     known: HashMap<(u64, u32), f64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct WeightedCut {
 }
 
 impl<'a, L: ConjugateLeaf> Exact<'a, L> {
-    pub(crate) fn new(target: &'a Target<'a, L>) -> Self {
+    pub(crate) fn new(target: &'a TargetPosterior<'a, L>) -> Self {
         Self { target, known: HashMap::new() }
     }
 

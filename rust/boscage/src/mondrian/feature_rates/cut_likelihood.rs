@@ -29,7 +29,7 @@ pub(crate) struct Measure {
 
 /// The measure with the greatest likelihood. If there are many cuts, only those with the greatest gains are
 /// used.
-pub(crate) fn likeliest(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure {
+pub(crate) fn maximum_likelihood(mut choices: Vec<SplitChoice>, axes: &[Axis]) -> Measure {
     choices.retain(|choice| axes[choice.feature].n_bins() > 0);
     choices.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     choices.truncate(if axes.len() < 60 { 6000 } else { 1500 });

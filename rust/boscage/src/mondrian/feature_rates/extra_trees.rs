@@ -1,8 +1,8 @@
-//! A pilot forest of extremely randomised trees, which measures the relevance of features.
+//! A forest of extremely randomised trees, which measures the relevance of features.
 //!
 //! Extremely randomised trees (Geurts et al. 2006) try one random cut along each of some features at every
 //! node, and make the cut that reduces impurity most. The importance of a feature is the total reduction by
-//! its cuts, weighted by rows. The Mondrian forest derives its rates from the pilot, since irrelevant
+//! its cuts, weighted by rows. The Mondrian forest derives its rates from these trees, since irrelevant
 //! features are the weakness that section 6.5.4 of the thesis names. The process itself does not use targets.
 
 use crate::control::{Run, map};
@@ -14,14 +14,14 @@ use crate::validate::check_n_targets;
 
 /// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PilotTask {
+pub enum TargetKind {
     /// Class numbers 0, 1, ...; the impurity is Gini's.
     Classification,
     /// Numbers; the impurity is the variance.
     Regression,
 }
 
-/// Largest number of rows of a tree of the pilot.
+/// Largest number of rows of a tree.
 const MAX_ROWS: usize = 10_000;
 /// Nodes with fewer rows are not split.
 const MIN_SAMPLES_SPLIT: usize = 5;
@@ -30,12 +30,12 @@ const MIN_SAMPLES_SPLIT: usize = 5;
 const MIN_RECORDED: usize = 20;
 const ITERATIONS: usize = 100;
 
-/// The result of a pilot forest.
+/// The relevance of each feature to extremely randomised trees, in two measures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pilot {
+pub struct ExtraTreesRates {
     /// The reduction of impurity by each feature's cuts, normalised to sum to one.
     pub importances: Vec<f64>,
-    /// The rates under which a Mondrian process makes the pilot's cuts with the greatest likelihood, in units
+    /// The rates under which a Mondrian process makes the trees' cuts with the greatest likelihood, in units
     /// of one over a feature's range. Their mean is one.
     pub rates: Vec<f64>,
 }
@@ -43,21 +43,21 @@ pub struct Pilot {
 /// Importances of the features for the targets, and rates for a Mondrian process (all equal if no cut helps).
 ///
 /// A Mondrian process cuts a node along feature `d`, of extent `e_d`, with probability `w_d e_d / sum w e`. A
-/// node of the pilot chooses the best of the features that it tried. Its choices, weighted by the reduction
+/// node of these trees chooses the best of the features that it tried. Its choices, weighted by the reduction
 /// of impurity, have a likelihood as a function of `w` (Luce's choice model), which Hunter's (2004)
 /// minorisation maximises. Unlike importances, rates do not depend on how far outliers stretch the range of a
 /// feature.
 ///
 /// # Errors
 /// Lengths that differ, no rows; an interrupt.
-pub fn pilot(
+pub fn extra_trees_rates(
     rows: Rows<'_>,
     targets: &[f64],
-    task: PilotTask,
+    kind: TargetKind,
     n_estimators: usize,
     seed: u64,
     run: &Run<'_>,
-) -> Result<Pilot> {
+) -> Result<ExtraTreesRates> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
     if n_rows == 0 {
         return Err(Error::Empty { n_rows, n_features });
@@ -65,9 +65,9 @@ pub fn pilot(
     check_n_targets(n_rows, targets.len())?;
     let columns: Vec<Vec<f64>> =
         (0..n_features).map(|d| (0..n_rows).map(|i| rows.at(i, d)).collect()).collect();
-    let n_classes = match task {
-        PilotTask::Classification => targets.iter().fold(0, |k, &y| k.max(y as usize + 1)),
-        PilotTask::Regression => 0,
+    let n_classes = match kind {
+        TargetKind::Classification => targets.iter().fold(0, |k, &y| k.max(y as usize + 1)),
+        TargetKind::Regression => 0,
     };
     let units = columns.iter().map(|column| {
         let (low, high) = range(column.iter().copied());
@@ -88,7 +88,7 @@ pub fn pilot(
     }
     let total: f64 = importances.iter().sum();
     if total <= 0.0 {
-        return Ok(Pilot {
+        return Ok(ExtraTreesRates {
             importances: vec![1.0 / n_features as f64; n_features],
             rates: vec![1.0; n_features],
         });
@@ -96,8 +96,8 @@ pub fn pilot(
     for importance in &mut importances {
         *importance /= total;
     }
-    let rates = likeliest_rates(&choices, n_features);
-    Ok(Pilot { importances, rates })
+    let rates = maximum_likelihood_rates(&choices, n_features);
+    Ok(ExtraTreesRates { importances, rates })
 }
 
 /// The choices at the recorded nodes of a tree.
@@ -109,7 +109,7 @@ struct TreeChoices {
     candidates: Vec<(u32, f32)>,
 }
 
-fn likeliest_rates(choices: &[TreeChoices], n_features: usize) -> Vec<f64> {
+fn maximum_likelihood_rates(choices: &[TreeChoices], n_features: usize) -> Vec<f64> {
     /// Prior gain of each feature, as a share of all gains, so that no rate becomes 0 or infinite.
     const PRIOR: f64 = 1e-3;
     let d = n_features as f64;

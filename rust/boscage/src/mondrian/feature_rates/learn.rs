@@ -5,15 +5,15 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::feature_rates::best_split_trees::BestSplitGrower;
 use crate::mondrian::feature_rates::binned_axis::Axis;
-use crate::mondrian::feature_rates::cut_likelihood::{Measure, likeliest};
-use crate::mondrian::feature_rates::extra_trees::{PilotTask, pilot};
+use crate::mondrian::feature_rates::cut_likelihood::{Measure, maximum_likelihood};
+use crate::mondrian::feature_rates::extra_trees::{TargetKind, extra_trees_rates};
 use crate::mondrian::feature_rates::metric_learning;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
 
-/// Largest number of rows for the axes and the randomised pilot.
+/// Largest number of rows for the axes and the extremely randomised trees.
 const MAX_ROWS: usize = 10_000;
 /// Largest number of rows for trees with best splits.
 const SPLIT_ROWS: usize = 4000;
@@ -32,32 +32,34 @@ pub struct Rates {
     pub maps: Vec<FeatureMap>,
 }
 
-/// Candidate rates from several methods. The caller chooses among them by a trial.
+/// Candidate rates and maps from several methods. The caller chooses among them by a trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LearnedAxes {
-    /// From the pilot's importances, with maps that are half by rank and half linear.
+pub struct CandidateRates {
+    /// The importances of features in extremely randomised trees, with maps that are half by rank and half
+    /// linear.
     pub importances: Rates,
-    /// From the pilot's rates of greatest likelihood, with the same maps.
-    pub rates: Rates,
+    /// The rates under which a process makes the cuts of extremely randomised trees with the greatest
+    /// likelihood, with the same maps.
+    pub extra_tree_cuts: Rates,
     /// The measure under which a process makes the cuts of trees with best splits with the greatest
     /// likelihood.
-    pub likeliest: Rates,
+    pub best_split_cuts: Rates,
     /// The measure whose metric predicts the targets best (metric learning).
     pub metric: Rates,
 }
 
-/// Learns rates and maps for the reference ranges of a domain.
+/// Rates and maps learned from numeric targets by several methods, for the reference ranges of a domain.
 ///
 /// # Errors
 /// Lengths that differ, no rows; an interrupt.
-pub fn learn_axes(
+pub fn candidate_rates(
     rows: Rows<'_>,
     targets: &[f64],
     domain: &Domain,
     n_estimators: usize,
     seed: u64,
     run: &Run<'_>,
-) -> Result<LearnedAxes> {
+) -> Result<CandidateRates> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
     for (what, found, expected, why) in [
         ("y", targets.len(), n_rows, "one a row of X"),
@@ -77,10 +79,10 @@ pub fn learn_axes(
 
     let mapped = domain.clone().with_maps(maps.clone())?;
     let coordinates = mapped.coordinates(rows).unwrap_or_default();
-    let pilot = pilot(
+    let extra_trees = extra_trees_rates(
         Rows::from_f32(&coordinates, n_features)?,
         &targets,
-        PilotTask::Regression,
+        TargetKind::Regression,
         n_estimators,
         seed,
         run,
@@ -92,18 +94,18 @@ pub fn learn_axes(
         Ok(grower.tree(Stream::new(seed, n_estimators + 1 + i)))
     });
     let choices: Vec<_> = choices.into_iter().collect::<Result<_>>()?;
-    let likeliest = likeliest(choices.concat(), &axes);
-    let features = worth_learning(&axes, &likeliest.weights, &pilot.rates);
+    let fitted = maximum_likelihood(choices.concat(), &axes);
+    let features = worth_learning(&axes, &fitted.weights, &extra_trees.rates);
     let stream = Stream::new(seed, n_estimators + 1 + SPLIT_TREES);
-    let learned = metric_learning::learn(&axes, &targets, &likeliest, &features, stream, run)?;
+    let learned = metric_learning::learn(&axes, &targets, &fitted, &features, stream, run)?;
     let with_maps = |Measure { weights, masses }: Measure| -> Result<Rates> {
         let maps = axes.iter().zip(masses).map(|(axis, masses)| axis.map(&masses)).collect::<Result<_>>()?;
         Ok(Rates { weights, maps })
     };
-    Ok(LearnedAxes {
-        importances: Rates { weights: pilot.importances, maps: maps.clone() },
-        rates: Rates { weights: pilot.rates, maps },
-        likeliest: with_maps(likeliest)?,
+    Ok(CandidateRates {
+        importances: Rates { weights: extra_trees.importances, maps: maps.clone() },
+        extra_tree_cuts: Rates { weights: extra_trees.rates, maps },
+        best_split_cuts: with_maps(fitted)?,
         metric: with_maps(learned)?,
     })
 }
@@ -122,14 +124,14 @@ fn some(rows: Rows<'_>, targets: &[f64], mut stream: Stream) -> (Vec<f64>, Vec<f
 }
 
 /// The features to learn: all that have bins, or, if there are many, the most relevant ones by either method.
-fn worth_learning(axes: &[Axis], likeliest: &[f64], rates: &[f64]) -> Vec<usize> {
+fn worth_learning(axes: &[Axis], fitted: &[f64], rates: &[f64]) -> Vec<usize> {
     let mut features: Vec<usize> = (0..axes.len()).filter(|&d| axes[d].n_bins() > 0).collect();
     if axes.len() > ALL_FEATURES {
         let shares = |weights: &[f64]| -> Vec<f64> {
             let all: f64 = weights.iter().sum();
             weights.iter().map(|weight| weight / all).collect()
         };
-        let (a, b) = (shares(likeliest), shares(rates));
+        let (a, b) = (shares(fitted), shares(rates));
         let worth = |d: usize| a[d].max(b[d]);
         features.sort_by(|&d, &e| worth(e).total_cmp(&worth(d)));
         features.truncate(CHOSEN_FEATURES);
@@ -152,8 +154,8 @@ mod tests {
         ] {
             let rows = Rows::from_f64(&values, 2).unwrap();
             let domain = Domain::of_rows(rows, None).unwrap();
-            let found = learn_axes(rows, &y, &domain, 3, 1, &Run::default()).unwrap();
-            for rates in [found.importances, found.rates, found.likeliest, found.metric] {
+            let found = candidate_rates(rows, &y, &domain, 3, 1, &Run::default()).unwrap();
+            for rates in [found.importances, found.extra_tree_cuts, found.best_split_cuts, found.metric] {
                 let weighted =
                     Domain::new(domain.low().to_vec(), domain.high().to_vec(), Some(rates.weights));
                 assert!(weighted.unwrap().with_maps(rates.maps).is_ok());

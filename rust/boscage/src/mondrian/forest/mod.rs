@@ -1,11 +1,15 @@
-//! A forest of Mondrian trees over one table of rows, whatever the posterior at their nodes.
+//! A forest of Mondrian trees over one table of rows. It knows no posterior.
 //!
-//! Every tree is a function of the forest's seed, the domain and the *set* of rows: the same bits for any order and batching
-//! of insertions and removals, where eq. 5.1 promises the same law. So nothing depends on when trees are updated, and updates
-//! are lazy: insertions and removals are pending until trees are read, and one flush (`update`) applies them together. A
-//! stream without predictions costs one batch fit. `row_index` knows the rows by id and by arrival, `storage` holds their
-//! coordinates and the trees, `lazy` holds a value that one thread updates and many read. `digest` hashes all that
-//! predictions depend on, so that anybody can verify a deletion.
+//! Every tree is a function of the forest's seed, the domain and the *set* of rows. By eq. 5.1 a tree that is extended
+//! row by row has the same distribution as one that is drawn at once; here the two are equal, bit for bit, for any
+//! order and any batches of insertions and removals. So it does not matter when trees are updated, and updates are
+//! lazy: insertions and removals are pending until trees are read, and one flush applies them together. A stream
+//! without predictions costs one batch fit.
+//!
+//! - `row_index` finds rows by id and by order of arrival, and `row_values` has their features.
+//! - `storage` holds the rows' coordinates and the trees.
+//! - `lazy` is a value that one thread updates and many read; `update` is the flush.
+//! - `digest` hashes all that predictions depend on, so that anybody can verify a deletion.
 
 pub(crate) mod digest;
 pub(crate) mod export;

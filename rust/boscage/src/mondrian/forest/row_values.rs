@@ -1,4 +1,5 @@
-//! Rows' features: kept beside their coordinates where the domain has maps, and read from model files.
+//! The features of rows as the user gave them: kept beside coordinates where the domain has maps, and read from model
+//! files.
 
 use crate::data::RowId;
 use crate::data::{Rows, Scalar};

@@ -1,8 +1,8 @@
 //! The branch rates `eta_j(x)` of a test row along its path (section 5.5.3).
 //!
-//! A node's box holds those of its children. So a test row lies outside a box only in features in which it
-//! lies outside the child's box, and once it lies inside, it lies inside all boxes further up: from the
-//! leaf up, few boxes are read, and few features of each.
+//! A node's box contains the boxes of its children. So a test row can lie outside a node's box only in features in
+//! which it lies outside the child's box, and once it lies inside one box, it lies inside all boxes above. Rates are
+//! therefore computed from the leaf up, which reads few boxes, and few features of each.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The paths of test rows down one tree: the stops over which every posterior's prediction sums.
+//! The path of test rows down one tree: the stops over which the predictions of every posterior sum.
 
 use crate::data::RowId;
 use crate::data::{Scalar, Table};

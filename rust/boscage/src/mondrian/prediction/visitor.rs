@@ -1,4 +1,4 @@
-//! How a posterior gathers predictions from the stops of rows.
+//! How a posterior collects its prediction from the stops of each row.
 
 use crate::data::Scalar;
 use crate::mondrian::prediction::stop::Stop;

@@ -1,4 +1,4 @@
-//! Takes test rows, and rows that are left out, through all trees of a forest.
+//! Takes test rows, and training rows that are left out, through all trees of a forest.
 
 use crate::control::{Control, Run};
 use crate::data::RowId;

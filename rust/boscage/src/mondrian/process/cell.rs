@@ -22,12 +22,12 @@ struct Level {
     /// The time since which the level has its key.
     since: f64,
     /// Drawn when it is first read; its time is infinite if there is none.
-    pending: Option<Pending>,
+    pending: Option<PendingCut>,
 }
 
 /// A cut whose time is drawn, and its place once it is read.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct PendingCut {
     time: f64,
     place: Option<(u32, f64)>,
 }
@@ -177,20 +177,20 @@ impl<'a> Cell<'a> {
         }
         let (feature, threshold) = pending.place.unwrap_or_else(|| {
             let place = self.draw_place(first);
-            self.levels[first].pending = Some(Pending { time, place: Some(place) });
+            self.levels[first].pending = Some(PendingCut { time, place: Some(place) });
             place
         });
         (first, Cut { time, feature, threshold })
     }
 
     /// The pending cut of a level (Algorithm 5.2, line 3, on a cell instead of a data box).
-    fn pending(&mut self, level: usize) -> Pending {
+    fn pending(&mut self, level: usize) -> PendingCut {
         let Level { key, since, pending } = self.levels[level];
         pending.unwrap_or_else(|| {
             let rate = self.rates[level].total();
             // A cell without extent is never cut.
             let time = if rate > 0.0 { since + key.exponential() / rate } else { f64::INFINITY };
-            let pending = Pending { time, place: None };
+            let pending = PendingCut { time, place: None };
             self.levels[level].pending = Some(pending);
             pending
         })

@@ -1,4 +1,4 @@
-//! What follows from all trees and all targets together: hyperparameters, messages, local noise, the joint solution.
+//! What all trees and all targets determine together: hyperparameters, messages, local noise and the joint solution.
 
 use crate::control::Run;
 use crate::data::Scalar;

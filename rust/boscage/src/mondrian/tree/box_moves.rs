@@ -1,4 +1,4 @@
-//! Bounds of boxes that move: outwards when rows come, inwards when rows that lay on them leave.
+//! Changes of a box's bounds: they move outwards when rows arrive, and inwards when rows that lay on them leave.
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::tree::arena::{Arena, NodeId};

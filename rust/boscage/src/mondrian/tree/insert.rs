@@ -1,9 +1,9 @@
 //! Inserting rows into a tree; a new tree inserts all of its rows.
 //!
-//! This replaces Algorithms 5.5 and 5.6, and 5.10, 6.3 and 6.4, which pause. A row walks down the tree; it
-//! branches off at the first remembered cut, skipped or a split's, that separates it from a node's rows.
-//! Where there is no node yet, and at a paused leaf whose pause ends, rows get a new subtree, for which
-//! further cuts of the cell are drawn (Algorithm 5.9 by cuts of cells).
+//! This replaces Algorithms 5.5 and 5.6, and 5.10, 6.3 and 6.4, in which leaves pause. A row goes down the tree. At a
+//! split it takes its side. Above every node it passes the node's skipped cuts; at the first one that separates it from
+//! the node's rows, it branches off. Rows get a new subtree where there is no node yet, and at a paused leaf whose
+//! pause ends. For this subtree further cuts of the cell are drawn (Algorithm 5.9, with cells in place of data boxes).
 
 use crate::control::Control;
 use crate::data::{RowId, Scalar, Table};

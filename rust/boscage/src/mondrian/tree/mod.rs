@@ -1,13 +1,18 @@
 //! One Mondrian tree: the restriction of the tree's keyed process to a set of rows.
 //!
-//! A tree is drawn by cuts of cells instead of data boxes (Algorithms 5.1, 5.2, 5.9, 6.1 and 6.2): a cut that separates the
-//! rows of a cell makes a split; one that does not is skipped, and remembered. Because every cut is a function of the tree's
-//! key and the cell, the tree is a function of the key and the *set* of rows. To insert rows is to walk down to the first
-//! remembered cut that separates them from the others (in place of Algorithms 5.5, 5.6, 5.10, 6.3 and 6.4); to remove rows
-//! is to turn splits that have one side left back into skipped cuts.
+//! The thesis draws cuts in the data boxes of nodes (Algorithms 5.1, 5.2, 5.9, 6.1 and 6.2). Here they are drawn in the
+//! cells of the process. A cut that separates the rows of its cell becomes a split. One that does not is a *skipped
+//! cut*: it is stored, but is no node. Every cut is a function of the tree's key and of its cell, so the tree is a
+//! function of the key and the *set* of rows.
 //!
-//! `arena` holds the structure (splits, times, skipped cuts, rows of leaves), `statistics` what a posterior keeps at nodes,
-//! `node_boxes` the data boxes that predictions need.
+//! This also replaces Algorithms 5.5, 5.6, 5.10, 6.3 and 6.4. A new row goes down the tree until a skipped cut
+//! separates it from the rows of a node, and turns that cut into a split. Removing rows turns every split with an empty
+//! side back into a skipped cut.
+//!
+//! - `arena` holds the structure: splits, their times, skipped cuts, and the rows of leaves.
+//! - `statistics` is what a posterior keeps at every node.
+//! - `node_boxes` holds the data boxes that predictions need.
+//! - `insert` and `remove` change the tree; `check` tests its invariants.
 
 pub(crate) mod arena;
 mod box_moves;

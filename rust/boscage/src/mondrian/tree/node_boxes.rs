@@ -1,8 +1,10 @@
-//! The data boxes of nodes, for predictions that average over where a test row branches off; and those of
-//! leaves alone, for predictions that follow the tree's own cuts as far as there are any.
+//! The data boxes of nodes.
 //!
-//! A box of `D` lower and `D` upper bounds is kept for a leaf or split of more than [`SMALL`] rows; that of a
-//! smaller node is read off its rows.
+//! Predictions that average over all places where a test row may branch off need the boxes of all nodes. Predictions
+//! that follow the tree's own cuts need those of leaves only.
+//!
+//! A box is `D` lower and `D` upper bounds. It is stored for nodes of more than [`SMALL`] rows; that of a smaller node
+//! is computed from its rows when it is needed.
 
 use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};

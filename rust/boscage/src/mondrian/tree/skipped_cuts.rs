@@ -1,7 +1,7 @@
-//! The skipped cuts of one tree: one pool, of which every node owns a slice, its run.
+//! The skipped cuts of one tree: one pool, of which every node owns a slice, its *run*.
 //!
-//! Entries never change. To make a skipped cut a split is to part a run in two around its entry, which stays where it is; to
-//! take the split out again joins the two slices around that entry.
+//! Entries of the pool never change. Where a skipped cut becomes a split, its run is divided in two around the entry,
+//! which stays in place. Where the split is removed, the two slices are joined around the entry again.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! When a test row branches off, on the clock of the prior.
+//! The distribution of the time at which a test row branches off, on the clock of the prior.
 
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters, unit_clock};

@@ -1,6 +1,8 @@
-//! Belief propagation restricted to the paths to some leaves, for many hyperparameters. The tree is read
-//! once into the order in which messages go up, depth by depth from the last: the messages that the next
-//! split joins are the next two, so that computing one seldom waits for another.
+//! Belief propagation restricted to the paths from the root to some leaves, repeated for many hyperparameters.
+//!
+//! The tree is read once, into the order in which messages go up: depth by depth, from the last to the root. The two
+//! messages that a split joins are then next to each other, and a split seldom waits for a message that was computed
+//! just before.
 
 use crate::data::Scalar;
 use crate::mondrian::regression::hierarchy::belief_propagation::{

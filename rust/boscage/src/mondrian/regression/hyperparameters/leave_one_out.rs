@@ -1,11 +1,13 @@
 //! Hyperparameters by the leave-one-out predictive of the forest.
 //!
-//! The marginal likelihood judges each tree alone: what one tree misses counts as noise. Together trees
-//! miss less than each alone, so that a mixture of such trees is too smooth, and far too wide. Here the
-//! forest is judged as it predicts: by a row's density under the mixture of all trees, each without the
-//! row. In one tree that is the belief about the row's leaf without the row's own message. It is exact for
-//! the given trees, in which the cut that separates the row from all others is known. In a leaf that holds
-//! other rows, the row branches off as a test row would.
+//! The marginal likelihood judges each tree alone, and attributes to noise what one tree cannot explain. The trees
+//! together explain more, so a mixture of trees with such hyperparameters is too smooth and much too wide. This rule
+//! judges the forest's own predictions: the density of each row's target under the mixture of all trees, each without
+//! the row.
+//!
+//! In one tree, a row is left out by taking its own message away from the belief about its leaf. This is exact for the
+//! given trees, in which the cut that separates the row from all others is known. In a leaf that holds other rows too,
+//! the row branches off as a test row would.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -49,8 +51,8 @@ const FEW_TREES: usize = 16;
 /// Accuracy of its weights.
 const TOLERANCE: f64 = 1e-2;
 
-/// Targets are rounded to this, in the joint model's units, where hyperparameters are sought: equations that
-/// are solved to a hundredth repeat for targets that are moved and stretched only bit for bit.
+/// While hyperparameters are sought, targets are rounded to this, in the joint model's units. Equations that are
+/// solved to a hundredth amplify the last bits of targets, which differ where targets are shifted and scaled.
 const GRID: f64 = 1.0 / 65536.0;
 
 /// The joint model's part in a forest's predictions.
@@ -74,7 +76,7 @@ pub(crate) struct Chosen {
     pub(crate) together: Option<Together>,
     /// For local noise.
     pub(crate) tails: Option<NoiseTails>,
-    /// For local noise: rows that a parent's factor counts for.
+    /// For local noise: how many rows a parent's factor counts as.
     pub(crate) prior: f64,
 }
 
@@ -93,8 +95,9 @@ impl Chosen {
 /// For the joint posterior, those under which all trees together predict such rows with least squared error
 /// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
 ///
-/// For local noise its tails, and for how many rows a parent's factor counts. Here rows are left out in parts: a row
-/// has its neighbours miss more the farther off it is itself, so that distances which it took part in foretell its own.
+/// For local noise, its tails are chosen, and how many rows a parent's factor counts as. Here rows are left out in
+/// parts. A row that lies far off increases the errors of its neighbours, so errors that it contributed to would
+/// predict its own.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
@@ -384,17 +387,17 @@ impl<'a, S: Scalar> Trial<'a, S> {
         })
     }
 
-    /// Parts of the chosen rows that are left out together, where leaving out one by one takes too long.
+    /// Number of parts of the chosen rows. Each part is left out as a whole where leaving out row by row takes too long.
     fn n_parts(&self) -> usize {
         (self.targets.len() * PARTS).div_ceil(self.order.len()).max(1)
     }
 
-    /// Whether a row is one of a part, of so many.
+    /// Whether a row belongs to part `part` of the chosen rows.
     fn is_left_out(&self, row: RowId, (part, n_parts): (usize, usize)) -> bool {
         self.numbers[row as usize].is_some_and(|number| number as usize % n_parts == part)
     }
 
-    /// How far a tree without a part of the chosen rows misses its other rows.
+    /// The errors of a tree that does not hold a part of the chosen rows.
     fn sizes_without(&self, part: usize, tree: usize, hyper: &Hyperparameters, clocks: &UnitClocks) -> Sizes {
         /// The weight of an empty leaf: negligible, but positive, since precisions are divided by.
         const NOTHING: f64 = 1e-12;

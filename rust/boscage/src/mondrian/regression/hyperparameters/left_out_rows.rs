@@ -1,4 +1,4 @@
-//! Rows that are left out: which, and where each is in a tree that does not hold it.
+//! Which rows are left out, and where each of them stands in a tree that does not hold it.
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::prediction::branch_rate::BranchRate;

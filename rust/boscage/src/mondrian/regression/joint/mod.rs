@@ -1,15 +1,18 @@
-//! All trees of a forest as one model: their functions are added, not mixed.
+//! All trees of a forest as one model: a target is the sum of the trees' functions, not drawn from one of them.
 //!
-//! A mixture of trees predicts the mean of what each tree alone makes of the targets. Each smooths as much as
-//! one tree must, and the mean of all is smoother still. Here every target is the sum of all trees' functions
-//! and noise. Each function is a Brownian motion in `1 / T` of the clock, that branches with its tree, so
-//! that the sum is a Gaussian process with covariance
-//! `K(x, x') = 1/T sum_t v(time at which tree t parts x and x')`: a Mondrian kernel (Balog et al. 2016), but of
-//! all times at once. Its posterior mean is `mu_H + K(x, .) a` with `(K + s^2 I) a = y - mu_H`.
+//! In a mixture of trees, each tree alone explains the targets. Its function has to be as smooth as a single tree's
+//! must be, and the mean of all functions is smoother still. In the joint model, a target is the sum of one function
+//! for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in the hierarchy, with a
+//! `T`-th of its variance. The sum is then a Gaussian process with covariance
 //!
-//! A product with `K` is a pass up and down every tree, and conjugate gradients (Hestenes and Stiefel 1952)
-//! need some dozens of them. Rows are numbered in a common order (`row_order`), so that sums do not depend
-//! on the order of their arrival.
+//! `K(x, x') = 1/T sum_t v(the time at which tree t separates x from x')`.
+//!
+//! This is a Mondrian kernel (Balog et al. 2016), summed over lifetimes instead of taken at one. The posterior mean is
+//! `mu_H + K(x, .) a`, where `(K + s^2 I) a = y - mu_H`.
+//!
+//! A product with `K` takes one pass up and one pass down every tree. Conjugate gradients (Hestenes and Stiefel 1952)
+//! solve the system with some dozens of such products. Rows are numbered in an order of their own (`row_order`), so
+//! that sums do not depend on the order of arrival.
 
 pub(crate) mod row_order;
 

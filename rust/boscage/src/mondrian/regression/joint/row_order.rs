@@ -1,4 +1,4 @@
-//! An order of the rows that does not depend on that of their arrival.
+//! An order of the rows that does not depend on the order of their arrival.
 
 use std::cmp::Ordering;
 

@@ -1,15 +1,15 @@
-//! Noise that differs from place to place: each node's own, smoothed down the tree as the means are.
+//! Noise that differs from place to place: each node has a factor, smoothed down the tree as the means are.
 //!
-//! A row's distance from the prediction of the tree without it, in predicted standard deviations, has the
-//! same mean everywhere where the hierarchy's variances are right. Its average over a node's rows is the
-//! factor by which they are wrong there (distances, not their squares, are robust to heavy tails). From the
-//! root down, `s_j = (a s_parent + sum of distances in j) / (a + n_j)`: the parent's factor counts for `a`
-//! rows. Distances are relative to their mean in the tree: the common factor is left to the
-//! hyperparameters.
+//! Take the distance of a row from the prediction of the tree without it, in predicted standard deviations. Where the
+//! variances of the hierarchy are right, this distance has the same mean everywhere. So its average over the rows of a
+//! node is the factor by which predicted standard deviations are wrong there. (Distances are more robust to heavy tails
+//! than their squares.) From the root down, the factor of node `j` is `s_j = (a s_parent + sum of distances in j) / (a
+//! + n_j)`: the parent's factor counts as much as `a` rows. Distances are divided by their mean in the tree, since the
+//! hyperparameters already set the common scale.
 //!
-//! All variances of a node are multiplied by the square of its factor, that of its mean as well as the noise.
-//! So posterior means stay as they are, and so does the prior, far away from the data, where the factor is one. What the
-//! prior's coarse part spends below a branch is not multiplied: it says how far targets range elsewhere.
+//! The square of a node's factor multiplies all variances of the node, that of its mean as well as the noise. So
+//! posterior means do not change. Neither does the prior, far away from the data, where the factor is one. What the coarse part of
+//! the prior spends below a branch is not multiplied: it says how far targets range elsewhere.
 
 use crate::control::Run;
 use crate::data::Scalar;

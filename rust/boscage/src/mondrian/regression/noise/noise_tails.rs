@@ -1,10 +1,10 @@
-//! Heavy tails: some rows lie farther off than the local noise says.
+//! Heavy tails: some rows lie farther from their prediction than the local noise allows.
 //!
-//! A node's factor is an average over its rows. Where noise differs from row to row within a node, tails
-//! are heavier than a Gaussian's, and a Gaussian wide enough for them covers too much in its middle. So
-//! every row's variance is the predicted one times one of two factors, of which the wide one is rarer (a
-//! contaminated normal distribution, Tukey 1960). Factors and shares maximise the likelihood of left-out
-//! rows, by expectation and maximisation (Dempster, Laird and Rubin 1977).
+//! The factor of a node is an average over its rows. Where the noise of rows in one node differs, its tails are heavier
+//! than those of a Gaussian, and a Gaussian that is wide enough for the tails is too wide in the middle. Therefore the
+//! variance of every row is the predicted one times one of two factors, of which the larger is rarer (a contaminated
+//! normal distribution, Tukey 1960). Expectation and maximisation (Dempster, Laird and Rubin 1977) finds the factors
+//! and their shares that maximise the likelihood of left-out rows.
 
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 

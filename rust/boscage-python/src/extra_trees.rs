@@ -1,6 +1,6 @@
-//! Importances of features from a pilot forest that is fitted to the labels.
+//! Importances and rates of features from extremely randomised trees.
 
-use boscage::PilotTask;
+use boscage::TargetKind;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -13,7 +13,7 @@ type Vector<'py> = Bound<'py, PyArray1<f64>>;
 #[pyfunction]
 #[pyo3(signature = (X, y, *, classification, n_estimators=50, seed=0, n_threads=1))]
 #[allow(non_snake_case)]
-pub(crate) fn pilot_rates<'py>(
+pub(crate) fn extra_trees_rates<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
@@ -24,7 +24,9 @@ pub(crate) fn pilot_rates<'py>(
 ) -> PyResult<(Vector<'py>, Vector<'py>)> {
     let rows = X.rows()?;
     let y = slice("y", &y)?;
-    let task = if classification { PilotTask::Classification } else { PilotTask::Regression };
-    let found = gate::run(py, n_threads, None, |run| boscage::pilot(rows, y, task, n_estimators, seed, run))?;
+    let kind = if classification { TargetKind::Classification } else { TargetKind::Regression };
+    let found = gate::run(py, n_threads, None, |run| {
+        boscage::extra_trees_rates(rows, y, kind, n_estimators, seed, run)
+    })?;
     Ok((vector(py, found.importances), vector(py, found.rates)))
 }

@@ -9,10 +9,11 @@ use crate::arrays::{Matrix, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 
-/// Knots and shares of a feature map.
-pub(crate) type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// Knots and shares of a feature map, as arrays.
+pub(crate) type MapArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// Feature maps as arrays.
-pub(crate) fn pairs<'py>(py: Python<'py>, maps: &[FeatureMap]) -> Vec<Pair<'py>> {
+pub(crate) fn map_arrays<'py>(py: Python<'py>, maps: &[FeatureMap]) -> Vec<MapArrays<'py>> {
     maps.iter().map(|map| (vector(py, map.knots().to_vec()), vector(py, map.shares().to_vec()))).collect()
 }
 
@@ -24,11 +25,11 @@ pub(crate) fn mapped(domain: Domain, maps: Option<Vec<(Vec<f64>, Vec<f64>)>>) ->
     maps.and_then(|maps| domain.with_maps(maps)).map_err(to_python)
 }
 
-/// Learns weights and maps from numeric targets. Returns a dictionary by the name of the method.
+/// Rates and maps learned from numeric targets: a dictionary by the name of the method.
 #[pyfunction]
 #[pyo3(signature = (X, y, low, high, *, n_estimators=50, seed=0, n_threads=1))]
 #[allow(non_snake_case)]
-pub(crate) fn learn_axes<'py>(
+pub(crate) fn candidate_rates<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
@@ -41,16 +42,17 @@ pub(crate) fn learn_axes<'py>(
     let rows = X.rows()?;
     let y = slice("y", &y)?;
     let domain = Domain::new(low, high, None).map_err(to_python)?;
-    let found =
-        gate::run(py, n_threads, None, |run| boscage::learn_axes(rows, y, &domain, n_estimators, seed, run))?;
+    let found = gate::run(py, n_threads, None, |run| {
+        boscage::candidate_rates(rows, y, &domain, n_estimators, seed, run)
+    })?;
     let dict = PyDict::new(py);
     for (name, Rates { weights, maps }) in [
         ("importances", found.importances),
-        ("rates", found.rates),
-        ("likeliest", found.likeliest),
+        ("extra_tree_cuts", found.extra_tree_cuts),
+        ("best_split_cuts", found.best_split_cuts),
         ("metric", found.metric),
     ] {
-        dict.set_item(name, (vector(py, weights), pairs(py, &maps)))?;
+        dict.set_item(name, (vector(py, weights), map_arrays(py, &maps)))?;
     }
     Ok(dict)
 }
