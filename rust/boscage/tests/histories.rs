@@ -254,7 +254,7 @@ proptest! {
 
     /// Rows are inserted and removed while other updates are pending, and positions in the table are reused.
     #[test]
-    fn rows_that_wait_can_leave(
+    fn pending_rows_can_be_removed(
         setting in setting(),
         rows in prop::collection::vec(row(), 4..40),
         steps in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), 0u8..4), 1..60),
@@ -352,7 +352,7 @@ proptest! {
 
     /// A leave-one-out prediction equals removing the row, predicting, and inserting it again.
     #[test]
-    fn leaving_out_is_forgetting(
+    fn leave_one_out_equals_forgetting(
         setting in setting(),
         rows in prop::collection::vec(row(), 2..25),
         out in any::<prop::sample::Index>(),

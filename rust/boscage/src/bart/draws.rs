@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_at_once_are_as_one_by_one() {
+    fn predicting_all_rows_equals_predicting_each() {
         let mut stream = Stream::new(1, 0);
         let x: Vec<f64> = (0..3 * 100).map(|_| stream.unit()).collect();
         let block = ColumnBlock::new(Rows::from_f64(&x, 3).unwrap(), 0);

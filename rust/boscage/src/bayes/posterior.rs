@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn priors_that_are_none_are_refused() {
+    fn invalid_priors_are_refused() {
         let smc = Sampler::Smc(SmcSettings::default());
         let is_taken = |split, logs: &[f64]| fit(&Own { split, log_weights: logs.to_vec() }, &smc).is_ok();
         assert!(is_taken(0.5, &[0.0, 0.0]));

@@ -340,7 +340,7 @@ mod tests {
 
     /// Rows of the tables are found by index, so each must be at the index of its kernel or step.
     #[test]
-    fn rows_stand_at_their_places() {
+    fn rows_of_the_tables_are_at_their_index() {
         for (i, row) in TABLE.iter().enumerate() {
             assert_eq!((row.kernel as usize, row.kernel), (i, Kernel::ALL[i]));
             assert_eq!(Kernel::from_name(row.name), Some(row.kernel));
@@ -365,7 +365,7 @@ mod tests {
 
     /// A new kernel changes the hash of settings only if it is used.
     #[test]
-    fn kernels_that_are_added_tell_settings_apart_where_they_are_used() {
+    fn a_new_kernel_changes_the_hash_only_if_it_is_used() {
         let old = [0.5, 0.1, 0.1, 0.1, 0.1, 0.1];
         let with = |later: &[f64]| hashed(&[&old, later].concat());
         assert_eq!(with(&[]), (old.to_vec(), vec![]));

@@ -443,7 +443,7 @@ fn all_settings() -> Vec<BartSettings> {
 
 /// A continued chain, also from a file, equals an uninterrupted one bit for bit.
 #[test]
-fn continued_chains_are_as_if_they_had_not_stopped() {
+fn continued_chains_equal_longer_ones() {
     let (x, y) = some_rows(60, &mut Stream::new(5, 0));
     let rows = Rows::from_f64(&x, 4).unwrap();
     let run = Run::default();
@@ -477,7 +477,7 @@ fn continued_chains_are_as_if_they_had_not_stopped() {
 
 /// The callback is called once for every sweep, and an error of it ends all chains.
 #[test]
-fn sweeps_are_watched() {
+fn every_sweep_is_reported() {
     let (x, y) = some_rows(30, &mut Stream::new(6, 0));
     let rows = Rows::from_f64(&x, 4).unwrap();
     let settings = &all_settings()[0];

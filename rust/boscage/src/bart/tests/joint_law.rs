@@ -25,7 +25,7 @@ use crate::random::keyed::Stream;
 
 /// Geweke (2004): alternately drawing the data given the state, and the state given the data, leaves their
 /// joint distribution invariant, if both start from the prior.
-fn getting_it_right<S, const K: usize>(
+fn check_joint_law<S, const K: usize>(
     start: impl Fn(&mut Stream) -> S,
     redraw: impl Fn(&mut S, &mut Stream),
     sweep: impl Fn(&mut S, &mut Stream),
@@ -123,7 +123,7 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
     redraw: impl Fn(&mut NormalBackfitter<'_>, &mut R, &mut Stream),
 ) {
     let (table, odds) = (table(), Odds::new(settings.prior));
-    getting_it_right(
+    check_joint_law(
         |stream| {
             let start = (sigma(stream), SIGMA_MU);
             (
@@ -148,12 +148,12 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
 }
 
 #[test]
-fn sweeps_over_numbers_get_it_right() {
+fn regression_sweeps_keep_the_joint_law() {
     numbers_get_it_right(&[LOCAL, GROWPRUNE, MIXED]);
 }
 
 #[test]
-fn sweeps_that_rebuild_trees_get_it_right() {
+fn sweeps_that_rebuild_trees_keep_the_joint_law() {
     numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
 }
 
@@ -171,12 +171,12 @@ fn numbers_get_it_right(kernels: &[Kernels]) {
 
 /// With sampled shrinkage. Its prior has heavy tails, so statistics are bounded functions or logarithms.
 #[test]
-fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
+fn sweeps_that_learn_the_scale_of_leaves_keep_the_joint_law() {
     let (table, prior) = (table(), VariancePrior { nu: 12.0, lambda: 0.2 });
     for kernels in [LOCAL, GROWPRUNE, MIXED] {
         let settings = BartSettings { learn_k: true, ..settings(kernels, 2) };
         let odds = Odds::new(settings.prior);
-        getting_it_right(
+        check_joint_law(
             |stream| {
                 let start = (prior.draw(0, 0.0, stream), SIGMA_MU);
                 NormalBackfitter::from_prior(
@@ -208,7 +208,7 @@ fn sweeps_that_learn_the_scale_of_leaves_get_it_right() {
 }
 
 #[test]
-fn sweeps_over_signs_get_it_right() {
+fn probit_sweeps_keep_the_joint_law() {
     let response = ProbitResponse { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
     normal_leaves_get_it_right(
         &settings(GROWPRUNE, 2),
@@ -239,13 +239,13 @@ pub(crate) fn poisson_draw(mean: f64, stream: &mut Stream) -> f64 {
 }
 
 #[test]
-fn sweeps_over_counts_get_it_right() {
+fn poisson_sweeps_keep_the_joint_law() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
         // A narrow prior, so that rates stay small.
         let settings = BartSettings { k: 3.0, ..settings(kernels, 2) };
         let odds = Odds::new(settings.prior);
-        getting_it_right(
+        check_joint_law(
             |stream| {
                 let model = poisson(&[0.0; 5], &EXPOSURE, &settings);
                 let backfitter = GeneralBackfitter::from_prior(
@@ -312,12 +312,12 @@ fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
 }
 
 #[test]
-fn sweeps_over_several_classes_get_it_right() {
+fn multinomial_sweeps_keep_the_joint_law() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);
         let odds = Odds::new(settings.prior);
-        getting_it_right(
+        check_joint_law(
             |stream| three_classes((&table, &settings, &odds), stream),
             redraw_classes,
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
@@ -343,11 +343,11 @@ fn sweeps_over_several_classes_get_it_right() {
 
 /// With sampled split probabilities and concentration.
 #[test]
-fn sweeps_with_learnt_split_probabilities_get_it_right() {
+fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
     let table = table();
     let settings = settings(MIXED, 2);
     let odds = Odds::new(settings.prior);
-    getting_it_right(
+    check_joint_law(
         |stream| {
             let mut weights = SplitWeights::new(Sparsity { alpha: None }, 2);
             // Only the concentration is drawn from its prior; the step that follows leaves the joint prior
@@ -392,7 +392,7 @@ fn sweeps_with_learnt_split_probabilities_get_it_right() {
 
 /// The sum of trees at a row, `sigma`, and a new target.
 #[test]
-fn ranks_of_numbers_are_uniform() {
+fn calibration_ranks_of_regression_are_uniform() {
     let table = table();
     let prior = VariancePrior { nu: 8.0, lambda: 0.1 };
     for kernels in [GROWPRUNE, MIXED] {
@@ -429,7 +429,7 @@ fn ranks_of_numbers_are_uniform() {
 
 /// The sums of trees at two rows, and their difference.
 #[test]
-fn ranks_of_two_classes_are_uniform() {
+fn calibration_ranks_of_probit_are_uniform() {
     const OFFSET: f64 = 0.4;
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
@@ -461,7 +461,7 @@ fn ranks_of_two_classes_are_uniform() {
 
 /// The logarithms of two odds, and the probability of a class.
 #[test]
-fn ranks_of_several_classes_are_uniform() {
+fn calibration_ranks_of_multinomial_are_uniform() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);

@@ -51,7 +51,7 @@ fn check_finite(what: &str, draws: &[f64], traces: &[BartTrace]) {
 }
 
 #[test]
-fn numbers_stay_finite() {
+fn regression_stays_finite() {
     let (x, y) = rows();
     let rows = Rows::from_f64(&x, 4).unwrap();
     let range = y.iter().copied().fold(f64::MIN, f64::max) - y.iter().copied().fold(f64::MAX, f64::min);
@@ -95,7 +95,7 @@ fn noise_beyond_the_targets_is_refused() {
 }
 
 #[test]
-fn classes_stay_finite() {
+fn classification_stays_finite() {
     let (x, y) = rows();
     let rows = Rows::from_f64(&x, 4).unwrap();
     for (name, settings) in corners() {
@@ -110,7 +110,7 @@ fn classes_stay_finite() {
 }
 
 #[test]
-fn counts_stay_finite() {
+fn poisson_regression_stays_finite() {
     let (x, y) = rows();
     let rows = Rows::from_f64(&x, 4).unwrap();
     let counts: Vec<f64> = y.iter().map(|y| (3.0 * y.abs()).floor()).collect();
@@ -155,7 +155,7 @@ impl LeafModel for Wrong {
 }
 
 #[test]
-fn likelihoods_that_are_none_end_a_fit() {
+fn a_likelihood_that_is_not_finite_is_an_error() {
     let (x, _) = rows();
     let rows = Rows::from_f64(&x, 4).unwrap();
     for (name, settings) in samplers(2) {

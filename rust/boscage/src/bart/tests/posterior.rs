@@ -259,7 +259,7 @@ pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
 /// After any changes, rows are in the leaves to which the trees send them, and residuals are the targets
 /// minus the sum of trees.
 #[test]
-fn states_stay_true() {
+fn states_stay_consistent() {
     let mut stream = Stream::new(3, 0);
     let (x, y) = some_rows(203, &mut stream);
     let table =
@@ -286,7 +286,7 @@ fn states_stay_true() {
 
 /// A tree has at most as many nodes as there are numbers for nodes.
 #[test]
-fn trees_have_room_until_numbers_end() {
+fn trees_grow_until_node_numbers_run_out() {
     let state = TreeState::new(&table());
     assert!(state.has_room(0));
     assert!(state.has_room(MAX_NODES - 3));
@@ -295,7 +295,7 @@ fn trees_have_room_until_numbers_end() {
 
 /// With the retained particle alone, Particle Gibbs returns the old tree.
 #[test]
-fn a_single_particle_stays() {
+fn a_single_particle_keeps_the_tree() {
     let table = table();
     let settings = BartSettings { n_particles: 1, ..settings(PG, 1) };
     let odds = Odds::new(settings.prior);
@@ -340,7 +340,7 @@ fn chains_repeat_whatever_the_threads() {
 
 /// Predictions at the training rows are the chain's own fitted values.
 #[test]
-fn draws_predict_what_the_chain_had() {
+fn draws_predict_the_sums_of_the_chain() {
     let (x, y) = some_rows(300, &mut Stream::new(6, 0));
     let rows = Rows::from_f64(&x, 4).unwrap();
     let settings = BartSettings { n_chains: 1, n_burn: 30, n_draws: 3, ..settings(GROWPRUNE, 10) };
@@ -408,7 +408,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
 
 /// Chains after the first start from draws of the prior, with equal and unequal weights of features.
 #[test]
-fn starts_are_draws_of_the_prior() {
+fn starting_trees_are_draws_of_the_prior() {
     let (table, settings) = (table(), settings(LOCAL, 1));
     for log_weights in [None, Some(vec![0.15f64.ln(), 0.85f64.ln()])] {
         let mut odds = Odds::new(settings.prior);
@@ -456,7 +456,7 @@ fn starts_have_room() {
 
 /// Chains stop within a sweep, too, since a sweep may take long.
 #[test]
-fn starts_and_sweeps_can_be_stopped() {
+fn starting_and_sweeping_can_be_interrupted() {
     let table = table();
     let (running, stopped) = (Control::new(), Control::new());
     stopped.stop();

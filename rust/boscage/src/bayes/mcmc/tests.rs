@@ -295,7 +295,7 @@ fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) ->
 /// Geweke (2004): alternately drawing the classes given the tree and moving the tree given the classes leaves
 /// their joint distribution invariant, if trees start from the prior.
 #[test]
-fn getting_it_right() {
+fn chains_keep_the_joint_law_of_trees_and_targets() {
     let (table, prior) = (table(), prior());
     let flat = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let mut stream = Stream::new(21, 0);

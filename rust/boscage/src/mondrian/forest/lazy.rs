@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waits_can_be_called_off() {
+    fn a_waiting_reader_can_be_interrupted() {
         let sum = Lazy::new((0, vec![1]));
         std::thread::scope(|scope| {
             let (begun, begins) = std::sync::mpsc::channel();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_panic_the_next_goes_on() {
+    fn the_next_reader_continues_after_a_panic() {
         let sum = Lazy::new((1, vec![5]));
         let breaks = |sum: &mut Sum| {
             sum.1.push(7);

@@ -450,7 +450,7 @@ mod tests {
     /// The first cut that parts two points comes at rate `sum_d w_d |x_d - y_d|`, in feature `d` with
     /// probability in proportion, uniformly between them (projectivity), inside and outside `K_0`.
     #[test]
-    fn two_points_are_parted_by_the_law() {
+    fn separation_times_of_two_points_follow_the_law() {
         let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 2.0], None).unwrap();
         for (level, x, y) in [(0, [0.1, 0.4], [0.7, 1.0]), (3, [-2.5, 0.4], [1.5, 6.0])] {
             let lengths: Vec<f64> = (0..2).map(|d| domain.rates()[d] * f64::abs(x[d] - y[d])).collect();

@@ -1,8 +1,11 @@
 //! The posterior of one tree's means (eq. 6.2) by Gaussian belief propagation (thesis section 6.3.1).
 //!
-//! The prior is a Brownian motion that branches with the tree, in the time of the clock `v(t) = gamma_1 (sigma(gamma_2
-//! t) - sigma(0)) = gamma_1 / 2 tanh(gamma_2 t / 2)`. It starts from `mu_H` at time 0, and `mu_j | mu_parent ~
-//! N(mu_parent, v(tau_j) - v(tau_parent))`. Rows are observed at leaves with noise `sigma_y^2` (eq. 6.1).
+//! The prior is a Brownian motion that branches with the tree. It starts from `mu_H` at time 0, and its time is the clock
+//! `v(t) = gamma_1 (sigma(gamma_2 t) - sigma(0)) = gamma_1 / 2 tanh(gamma_2 t / 2)`:
+//!
+//! `mu_j | mu_parent ~ N(mu_parent, v(tau_j) - v(tau_parent))`.
+//!
+//! Rows are observed at leaves with noise `sigma_y^2` (eq. 6.1).
 //!
 //! What the clock spends inside the data, where the rules for hyperparameters choose it, says little about how far targets
 //! range far away from all data. So the prior has two parameters more than the thesis'. Both act near the root, where many

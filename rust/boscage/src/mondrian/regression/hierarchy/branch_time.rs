@@ -25,8 +25,8 @@ const SHORT: f64 = 1.0;
 
 /// Before its delay a clock is integrated in so many parts at most, in each of which its slope grows by no more than this factor's
 /// exponential.
-const PANELS: f64 = 8.0;
-const PANEL: f64 = 2.25;
+const PARTS: f64 = 8.0;
+const GROWTH: f64 = 2.25;
 
 /// The clock of the prior where a test row branches off.
 #[derive(Debug, Clone, Copy)]
@@ -215,28 +215,13 @@ struct TruncatedExponential {
 impl TruncatedExponential {
     /// The mean of what a clock gains until the time, and the variance.
     fn gain(&self, clock: UnitClock) -> (f64, f64) {
-        if clock.delay <= self.after {
-            return self.falling_gain(clock);
+        if clock.delay > self.after {
+            return self.delayed_gain(clock);
         }
-        let start = clock.at(self.after);
-        let (mut mean, mut square) = (0.0, 0.0);
-        for (probability, panel) in self.panels(clock) {
-            let is_rising = panel.after + 0.5 * panel.span < clock.delay;
-            let (gain, variance) =
-                if is_rising { panel.rising_gain(clock) } else { panel.falling_gain(clock) };
-            let gain = clock.at(panel.after) - start + gain;
-            mean += probability * gain;
-            square += probability * (variance + gain * gain);
-        }
-        (mean, (square - mean * mean).max(0.0))
-    }
-
-    /// The same in a time after the clock's delay, in which its slope falls.
-    fn falling_gain(&self, clock: UnitClock) -> (f64, f64) {
         let start = clock.at(self.after);
         let (mut gain, mut square) = (0.0, 0.0);
         let first = clock.decay(self.after);
-        for Node { decay, both, weight, survives, .. } in self.nodes(clock, self.rate + clock.rate) {
+        for Node { decay, both, weight, survives, .. } in self.nodes(clock) {
             let slope = clock.rate * first / ((1.0 + decay) * (1.0 + decay) * both);
             let part = weight * slope * survives;
             gain += part;
@@ -245,21 +230,42 @@ impl TruncatedExponential {
         (gain, (square - gain * gain).max(0.0))
     }
 
-    /// The same in a time before the clock's delay, in which its slope grows little. Times are such that the slope times the
-    /// time's density is smooth in `q`.
-    fn rising_gain(&self, clock: UnitClock) -> (f64, f64) {
-        /// Nodes are all but equally spaced, where the density falls less than the slope grows.
+    /// The same for a clock whose slope first grows.
+    fn delayed_gain(&self, clock: UnitClock) -> (f64, f64) {
+        /// Nodes are all but equally spaced, where `S` falls less than the slope grows.
         const EQUAL: f64 = 1e-3;
-        let (start, falling) = (clock.at(self.after), (self.rate - clock.rate).max(EQUAL / self.span));
+        let start = clock.at(self.after);
         let (mut gain, mut square) = (0.0, 0.0);
-        for Node { decay, elapsed, weight, survives, .. } in self.nodes(clock, falling) {
-            let time = weight * (falling * elapsed).exp() / falling;
-            let slope = clock.rate * decay / ((1.0 + decay) * (1.0 + decay));
-            let part = time * slope * survives * (-self.rate * elapsed).exp();
-            gain += part;
-            square += part * 2.0 * clock.gained(decay, start);
+        for (from, to) in self.parts(clock) {
+            let is_rising = self.after + 0.5 * (from + to) < clock.delay;
+            let falling = (self.rate - clock.rate).max(EQUAL / (to - from));
+            let both = if is_rising { falling } else { self.rate + clock.rate };
+            for Node { elapsed, decay, weight, survives, .. } in self.nodes_within(clock, both, (from, to)) {
+                let time = weight * (both * (elapsed - from)).exp() / both;
+                let slope = clock.rate * decay / ((1.0 + decay) * (1.0 + decay));
+                let part = time * slope * survives * (-self.rate * elapsed).exp();
+                gain += part;
+                square += part * 2.0 * clock.gained(decay, start);
+            }
         }
         (gain, (square - gain * gain).max(0.0))
+    }
+
+    /// Parts of the time, in each of which a delayed clock's slope grows little, and the one after its delay.
+    fn parts(&self, clock: UnitClock) -> impl Iterator<Item = (f64, f64)> {
+        let span = self.span;
+        let rising = (clock.delay - self.after).min(span);
+        // What is farther before the delay is one part: there the clock hardly moves.
+        let n = (rising * clock.rate / GROWTH).ceil().clamp(1.0, PARTS);
+        let early = (rising - n * GROWTH / clock.rate).max(0.0);
+        let width = (rising - early) / n;
+        let last = n as u32 + 2;
+        let edge = move |i: u32| match i {
+            0 => 0.0,
+            _ if i == last => span,
+            i => early + width * f64::from(i - 1),
+        };
+        (0..last).map(move |i| (edge(i), edge(i + 1))).filter(|(from, to)| to > from)
     }
 
     /// The gains of two clocks that are not delayed.
@@ -305,7 +311,7 @@ impl TruncatedExponential {
         let fast = if clocks[0].rate < clocks[1].rate { clocks[1] } else { clocks[0] };
         let starts = clocks.map(|clock| clock.at(self.after));
         let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
-        for Node { elapsed, both, weight, survives, .. } in self.nodes(fast, self.rate + fast.rate) {
+        for Node { elapsed, both, weight, survives, .. } in self.nodes(fast) {
             // `S dt`.
             let part = weight * survives * (fast.rate * elapsed).exp() / both;
             let (mut gained, mut slopes) = ([0.0; 2], [0.0; 2]);
@@ -330,7 +336,7 @@ impl TruncatedExponential {
         let start = slow.at(self.after);
         let [fast_first, slow_first] = [fast, slow].map(|clock| clock.decay(self.after));
         let mut product = fast.rest(self.after) * slow_gain;
-        for Node { elapsed, decay, both, weight, survives } in self.nodes(fast, self.rate + fast.rate) {
+        for Node { elapsed, decay, both, weight, survives } in self.nodes(fast) {
             let now = slow_first * (-slow.rate * elapsed).exp();
             let gained = slow.gained(now, start);
             let slope = slow.rate * now / ((1.0 + now) * (1.0 + now));
@@ -341,14 +347,19 @@ impl TruncatedExponential {
         product - fast_gain * slow_gain
     }
 
-    /// The rule's nodes for integrands that fall at a rate, `both`: for a clock's slope times `S`, that of both.
-    fn nodes(self, clock: UnitClock, both: f64) -> impl Iterator<Item = Node> {
+    /// The rule's nodes for integrands that fall as a clock's slope times `S`.
+    fn nodes(self, clock: UnitClock) -> impl Iterator<Item = Node> {
+        self.nodes_within(clock, self.rate + clock.rate, (0.0, self.span))
+    }
+
+    /// The rule's nodes for integrands that fall at the rate `both`, in a part of the time.
+    fn nodes_within(self, clock: UnitClock, both: f64, (from, to): (f64, f64)) -> impl Iterator<Item = Node> {
         let Self { rate, after, span } = self;
         let own = -(-rate * span).exp_m1();
-        let last = (-both * span).exp();
+        let last = (-both * (to - from)).exp();
         GAUSS.into_iter().map(move |(z, weight)| {
             let q = last + (1.0 - last) * z * z * z;
-            let elapsed = -q.ln() / both;
+            let elapsed = from - q.ln() / both;
             let decay = clock.decay(after + elapsed);
             let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
             Node { elapsed, decay, both, weight: weight * 3.0 * z * z * (1.0 - last), survives }

@@ -3,8 +3,11 @@
 //! Take the distance of a row from the prediction of the tree without it, in predicted standard deviations. Where the
 //! variances of the hierarchy are right, this distance has the same mean everywhere. So its average over the rows of a
 //! node is the factor by which predicted standard deviations are wrong there. (Distances are more robust to heavy tails
-//! than their squares.) From the root down, the factor of node `j` is `s_j = (a s_parent + sum of distances in j) / (a
-//! + n_j)`: the parent's factor counts as much as `a` rows. Distances are divided by their mean in the tree, since the
+//! than their squares.) From the root down, the factor of node `j` is
+//!
+//! `s_j = (a s_parent + sum of distances in j) / (a + n_j)`:
+//!
+//! the parent's factor counts as much as `a` rows. Distances are divided by their mean in the tree, since the
 //! hyperparameters already set the common scale.
 //!
 //! The square of a node's factor multiplies all variances of the node, that of its mean as well as the noise. So
