@@ -23,9 +23,9 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// this factor's exponential.
 const SHORT: f64 = 1.0;
 
-/// Before its delay a clock is integrated in so many parts at most, in each of which its slope grows by no more than this factor's
-/// exponential.
+/// Before its delay a clock is integrated in so many parts at most.
 const PARTS: f64 = 8.0;
+/// The logarithm of the factor by which its slope grows in each of them, at most.
 const GROWTH: f64 = 2.25;
 
 /// The clock of the prior where a test row branches off.
@@ -279,31 +279,6 @@ impl TruncatedExponential {
         let covariance =
             if first_is_slower { self.covariance(second, first) } else { self.covariance(first, second) };
         Gains { means: [a, b], variances: [of_a, of_b], covariance }
-    }
-
-    /// Parts of the time, with their probabilities, in each of which a delayed clock's slope grows little.
-    fn panels(&self, clock: UnitClock) -> impl Iterator<Item = (f64, Self)> {
-        let Self { rate, after, span } = *self;
-        let rising = (clock.delay - after).min(span);
-        // What is farther before the delay is one part: there the clock hardly moves.
-        let n = (rising * clock.rate / PANEL).ceil().clamp(1.0, PANELS);
-        let early = (rising - n * PANEL / clock.rate).max(0.0);
-        let width = (rising - early) / n;
-        let last = n as u32 + 2;
-        let edge = move |i: u32| match i {
-            0 => 0.0,
-            _ if i == last => span,
-            i => early + width * f64::from(i - 1),
-        };
-        let all = -(-rate * span).exp_m1();
-        (0..last).map(move |i| (edge(i), edge(i + 1))).filter(|(from, to)| to > from).map(
-            move |(from, to)| {
-                let within = -(-rate * (to - from)).exp_m1();
-                let probability =
-                    if all > 0.0 { (-rate * from).exp() * within / all } else { (to - from) / span };
-                (probability, Self { rate, after: after + from, span: to - from })
-            },
-        )
     }
 
     /// The same in a short time, in which both are smooth functions of `q`.
