@@ -36,7 +36,7 @@ PRIORS = {
     "fast coarse": replace(HYPER, coarse_variance=2.0, coarse_rate=15.0),
     "nearly all coarse": replace(HYPER, gamma1=0.05, coarse_variance=3.0),
     "late": replace(HYPER, delay=1.5),
-    "very late": replace(HYPER, delay=8.0),
+    "very late": replace(HYPER, delay=3.0),
     "sudden": replace(HYPER, gamma2=9.0, delay=0.8),
 }
 N_TREES = 3

@@ -27,6 +27,8 @@ const SHORT: f64 = 1.0;
 const PARTS: f64 = 8.0;
 /// The logarithm of the factor by which its slope grows in each of them, at most.
 const GROWTH: f64 = 2.25;
+/// The length of the end of a part, in which `S` or the slope grows or falls by no more than this factor's exponential.
+const END: f64 = 1.5;
 
 /// The clock of the prior where a test row branches off.
 #[derive(Debug, Clone, Copy)]
@@ -251,7 +253,8 @@ impl TruncatedExponential {
         (gain, (square - gain * gain).max(0.0))
     }
 
-    /// Parts of the time, in each of which a delayed clock's slope grows little, and the one after its delay.
+    /// Parts of the time, in each of which a delayed clock's slope grows little, and those after its delay. At the end of a
+    /// part `S` may fall to nothing at once: there it is another.
     fn parts(&self, clock: UnitClock) -> impl Iterator<Item = (f64, f64)> {
         let span = self.span;
         let rising = (clock.delay - self.after).min(span);
@@ -265,7 +268,12 @@ impl TruncatedExponential {
             _ if i == last => span,
             i => early + width * f64::from(i - 1),
         };
-        (0..last).map(move |i| (edge(i), edge(i + 1))).filter(|(from, to)| to > from)
+        let short = END / self.rate.max(clock.rate);
+        let ends = move |(from, to): (f64, f64)| {
+            let middle = if to < f64::INFINITY { from.max(to - short) } else { from };
+            [(from, middle), (middle, to)]
+        };
+        (0..last).flat_map(move |i| ends((edge(i), edge(i + 1)))).filter(|(from, to)| to > from)
     }
 
     /// The gains of two clocks that are not delayed.
