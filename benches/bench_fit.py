@@ -52,9 +52,10 @@ def main() -> None:
     )
     data = load("flights").head(rows, 1)
     peer = ExtraTreesRegressor(10, max_features=1, min_samples_split=10, random_state=0)
-    for posterior in ("exact", "fast"):
+    models = {"exact": {"noise": "global"}, "fast": {}, "joint": {}}
+    for posterior, settings in models.items():
         ours = MondrianForestRegressor(
-            10, min_samples_split=10, posterior=posterior, random_state=0
+            10, min_samples_split=10, posterior=posterior, random_state=0, **settings
         )
         took = seconds(
             {

@@ -79,11 +79,11 @@ def quantiles(data: Split, trees: int, seed: int) -> list[float]:
 
 
 OURS = {
-    "Mondrian": mondrian(),
+    "default": mondrian(),
     "learned": mondrian(feature_weights="learned"),
-    "learned, local noise": mondrian(feature_weights="learned", noise="local"),
-    "joint": mondrian(feature_weights="learned", posterior="joint"),
-    "joint, local noise": mondrian(feature_weights="learned", posterior="joint", noise="local"),
+    "exact": mondrian(posterior="exact", noise="global"),
+    "exact, learned": mondrian(posterior="exact", noise="global", feature_weights="learned"),
+    "exact, learned, local noise": mondrian(posterior="exact", feature_weights="learned"),
 }
 PEERS = {
     "RF, spread": gaussian(RandomForestRegressor),
@@ -116,8 +116,7 @@ def main() -> None:
             found[name][key] = [float(figure) for figure in np.mean(each, axis=0)]
             table.add(key, *found[name][key], (time.perf_counter() - start) / seeds)
     for key in ours:
-        if key != "Mondrian":
-            compare(key, found, atoms)
+        compare(key, found, atoms)
 
 
 def compare(ours: str, found: dict[str, dict[str, list[float]]], atoms: dict[str, float]) -> None:

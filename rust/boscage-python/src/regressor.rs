@@ -78,7 +78,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="exact", hyperparameters="loo", noise="global", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
     fn new(
         n_estimators: usize,
         lifetime: f64,

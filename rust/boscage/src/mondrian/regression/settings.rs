@@ -7,12 +7,12 @@ use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Posterior {
     /// Gaussian belief propagation (section 6.3.1).
-    #[default]
     Exact,
     /// Empirical mean and variance of the node's rows (section 6.3.3).
     Fast,
     /// Belief propagation, centred on the joint model's mean: there all trees' functions add up to the
     /// targets' (a Gaussian process with the forest's own kernel).
+    #[default]
     Joint,
 }
 
@@ -32,10 +32,10 @@ pub enum HyperparameterRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Noise {
     /// One variance for the whole forest.
-    #[default]
     Global,
     /// A factor of each node, smoothed down the tree; with hyperparameters by the leave-one-out predictive,
     /// also a wider one for some rows.
+    #[default]
     Local,
 }
 
