@@ -41,8 +41,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         "exact", which is Gaussian belief propagation in each tree (section 6.3.1). "joint" is more
         accurate, especially for smooth targets and few rows; "exact" is the model of the thesis,
         and faster to fit. "fast" takes each node's empirical mean and variance instead (section
-        6.3.3); it has no ``hyperparameters``, no ``noise`` and no ``prior_scale``, and `fit`
-        refuses values of these that are not the defaults.
+        6.3.3); it has no ``hyperparameters``, no local ``noise`` and no ``prior_scale``. `fit`
+        refuses values of the first and the last that are not the defaults.
     hyperparameters : {"loo", "ml", "heuristic"} or dict, default="loo"
         How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
@@ -256,7 +256,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
         if settings["posterior"] == "fast":
-            defaults = {"hyperparameters": "loo", "noise": "local", "prior_scale": 1.0}
+            # One number is all the noise that it has: equal forests have equal settings.
+            settings = settings | {"noise": "global"}
+            defaults = {"hyperparameters": "loo", "prior_scale": 1.0}
             for name, default in defaults.items():
                 found = getattr(self, name)
                 if found != default:

@@ -113,7 +113,11 @@ def _trial(
     of leave-one-out predictions always is.
     """
     forest = _core.MondrianRegressor(
-        n_estimators=TRIAL_TREES, min_samples_split=min_samples_split, seed=seed
+        n_estimators=TRIAL_TREES,
+        min_samples_split=min_samples_split,
+        posterior="exact",
+        noise="global",
+        seed=seed,
     )
     forest.fit(X, y, low=low, high=high, weights=weights, maps=maps, n_threads=n_threads)
     held = np.arange(n_held, dtype=np.uint64)
