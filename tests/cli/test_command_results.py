@@ -256,6 +256,7 @@ def test_info(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["digest", facts["digest"]] in map(str.split, capsys.readouterr().out.splitlines())
 
 
+@pytest.mark.slow
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("demo", "--n-estimators", "3", "-o", "picture.png", "--n-jobs", "1")
     said = capsys.readouterr().out

@@ -103,6 +103,7 @@ def test_interrupted_regression_fit() -> None:
         assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
 
 
+@pytest.mark.slow
 def test_interrupted_fits_and_predictions_of_trees_together() -> None:
     """While trees grow, hyperparameters are fitted and equations solved; and after an update."""
     x, _ = data(20_000, 4)
@@ -123,6 +124,7 @@ def test_interrupted_fits_and_predictions_of_trees_together() -> None:
     assert np.isfinite(model.predict(x[:1])).all()
 
 
+@pytest.mark.slow
 def test_trees_that_are_interrupted_while_rows_come_and_leave_go_on_from_there() -> None:
     """No row is lost and none comes back: the result equals one fit."""
     x, y = data(22_000, 3)
@@ -184,6 +186,7 @@ def test_interrupted_sums_of_trees_with_many_particles() -> None:
     assert interrupted(lambda: model.fit(x, x[:, 0]), after=1.5) < WITHIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["cgm", "pg"])
 def test_interrupted_sums_of_trees(kernels: str) -> None:
     """Within a sweep, and within the draw of a chain's starting trees: both take seconds."""

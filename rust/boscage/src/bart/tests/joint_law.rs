@@ -153,6 +153,7 @@ fn sweeps_over_numbers_get_it_right() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn sweeps_that_rebuild_trees_get_it_right() {
     numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
 }
@@ -310,6 +311,7 @@ fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn sweeps_over_several_classes_get_it_right() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
@@ -459,6 +461,7 @@ fn ranks_of_two_classes_are_uniform() {
 
 /// The logarithms of two odds, and the probability of a class.
 #[test]
+#[ignore = "slow"]
 fn ranks_of_several_classes_are_uniform() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
