@@ -9,12 +9,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
 import pyarrow.feather as feather
 import pytest
 
+from boscage._cli.main import main
 from boscage._cli.quotes import Quotes
 from boscage._cli.sources import Source
 from command_line import COMMAND, FEW, digest, fails, flowers, run
@@ -53,6 +55,19 @@ def test_compression_is_told_by_the_content(folder: Path, name: str) -> None:
         Path(name).write_bytes(compress(Path("iris_train.csv").read_bytes()))
         run("fit", name, *FIT)
         assert digest("m") == digest("iris.model")
+
+
+@pytest.mark.parametrize("wrong_row", [False, True])
+def test_no_time_is_lost_at_the_end_of_a_table(folder: Path, wrong_row: bool) -> None:
+    if wrong_row:
+        with open("iris_train.csv", "a") as file:
+            file.write("1,2\n")
+    took = []
+    for _ in range(5):
+        start = time.monotonic()
+        assert main(["fit", "iris_train.csv", *FIT]) == 2 * wrong_row
+        took.append(time.monotonic() - start)
+    assert min(took) < 0.5
 
 
 def test_a_pipe_with_a_name_is_read_once(folder: Path) -> None:

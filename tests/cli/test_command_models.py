@@ -162,6 +162,15 @@ def test_chains_of_a_bayesian_tree(folder: Path) -> None:
     assert (model.alpha_s, model.beta_s, model.kappa) == (0.5, 0.0, 2.0)
 
 
+def test_settings_reach_the_particles_of_a_bayesian_tree(folder: Path) -> None:
+    how = ["--max-features", "2", "--max-stages", "900", "--noise-share", "0.4"]
+    fit = [*TASKS[REGRESSION], "--model", "bayes-tree", *SHORT["bayes-tree"], *how, "-o", "m"]
+    run("fit", *fit)
+    model = boscage.load("m")
+    assert (model.sampler.max_features, model.sampler.max_stages) == (2, 900)
+    assert model.noise_share == 0.4
+
+
 def test_settings_reach_bart(folder: Path) -> None:
     how = [
         "--k",
@@ -174,11 +183,14 @@ def test_settings_reach_bart(folder: Path) -> None:
         "3",
         "--q",
         "0.8",
+        "--sigma-estimate",
+        "60",
     ]
     run("fit", *TASKS[REGRESSION], "--model", "bart", *SHORT["bart"], *how, "-o", "m")
     settings = boscage.load("m").get_params()
     found = {name: settings[name] for name in ("k", "sparse", "q", "n_draws")}
     assert found == {"k": "learned", "sparse": 1.5, "q": 0.8, "n_draws": 30}
+    assert settings["sigma_estimate"] == 60.0
     assert settings["kernels"] == Kernels("pg", n_particles=3)
     run("fit", *TASKS[REGRESSION], "--model", "bart", *SHORT["bart"], "--sparse", "yes", "-o", "m")
     assert boscage.load("m").sparse is True
@@ -211,6 +223,31 @@ def test_each_option_has_a_default(name: str, option: Option) -> None:
     default = model.default(option.name)
     if isinstance(default, str):
         assert option.read(default) == default, "the default can be typed"
+
+
+# Settings of Python alone: arrays and mappings, priors in the target's units, and schemes of the
+# samplers that hardly matter. A new parameter is an option, or is named here.
+ONLY_IN_PYTHON = {
+    "mondrian": {"feature_maps"},
+    "bayes-tree": {
+        *("expansion", "candidate_order", "resampling", "ess_threshold", "island_weights"),
+        *("moves", "prior_mean", "scale"),
+    },
+    "bart": {"shares", "warm_start"},
+}
+OF_EVERY_FIT = {"n_jobs", "random_state", "verbose"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_setting_is_an_option_or_only_in_python(name: str) -> None:
+    model = MODELS[name]
+    makers = [*model.estimators.values()]
+    if model.nested is not None:
+        makers += model.nested.make.values()
+    settings = {setting for make in makers for setting in make().get_params(deep=False)}
+    options = {option.name for option in model.options}
+    assert settings == options | ONLY_IN_PYTHON[name] | OF_EVERY_FIT
+    assert not options & ONLY_IN_PYTHON[name]
 
 
 def test_help_has_a_section_for_each_model(

@@ -64,6 +64,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(iris_model: str) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_without_pyarrow_the_rest_works() -> None:
     code = "import sys; sys.modules['pyarrow'] = None; from boscage.__main__ import main; "
     done = subprocess.run(
@@ -85,6 +86,7 @@ def test_without_pyarrow_the_rest_works() -> None:
     assert done.stdout == f"boscage {boscage.__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs one processor")
 def test_the_reader_has_ended_when_the_process_does(tmp_path: Path) -> None:
     """A leftover thread would abort the process; on one processor it nearly always does."""
@@ -102,6 +104,7 @@ def test_the_reader_has_ended_when_the_process_does(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_without_pyarrow_models_can_be_looked_at_and_forget(iris_model: str) -> None:
     code = "import sys; sys.modules['pyarrow'] = None; from boscage.__main__ import main; "
     for args in (["info", iris_model, "--trees"], ["forget", iris_model, "100"]):

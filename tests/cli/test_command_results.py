@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage._cli.arguments import parser
 from command_line import FEW, digest, flowers, patients, read, run
 
 
@@ -104,6 +105,15 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
     assert settings["prior_scale"] == 2.0
     assert settings["n_estimators"] == 3
     assert boscage.load("m").n_rows_ == 50
+
+
+@pytest.mark.parametrize("low", ["-1e3", "-1E3", "-1.e+3", "-1000", "-.1e4"])
+def test_a_range_may_begin_with_any_negative_number(folder: Path, low: str) -> None:
+    how = ["-t", "progression", "--feature-range", low, "-1e-2", *FEW]
+    assert parser().parse_args(["fit", "t.csv", "-o", "m", *how]).feature_range == [-1000.0, -0.01]
+    how[how.index("-1e-2")] = "5"
+    run("fit", "diabetes_train.csv", "-o", "m", *how)
+    assert [set(ends) for ends in boscage.load("m").feature_range] == [{-1000.0}, {5.0}]
 
 
 def test_classifier_predictions(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,6 +258,7 @@ def test_info(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["digest", facts["digest"]] in map(str.split, capsys.readouterr().out.splitlines())
 
 
+@pytest.mark.slow
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("demo", "--n-estimators", "3", "-o", "picture.png", "--n-jobs", "1")
     said = capsys.readouterr().out

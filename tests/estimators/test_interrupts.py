@@ -103,6 +103,7 @@ def test_interrupted_regression_fit() -> None:
         assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
 
 
+@pytest.mark.slow
 def test_interrupted_joint_posterior_ends_soon() -> None:
     """While trees grow, hyperparameters are fitted and equations solved; and after an update."""
     x, _ = data(20_000, 4)
@@ -123,6 +124,7 @@ def test_interrupted_joint_posterior_ends_soon() -> None:
     assert np.isfinite(model.predict(x[:1])).all()
 
 
+@pytest.mark.slow
 def test_an_interrupted_flush_continues_from_where_it_stopped() -> None:
     """No row is lost and none comes back: the result equals one fit."""
     x, y = data(22_000, 3)
@@ -186,6 +188,7 @@ def test_interrupted_bart_with_many_particles_ends_soon() -> None:
     assert interrupted(lambda: model.fit(x, x[:, 0]), after=1.5) < WITHIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["cgm", "pg"])
 def test_interrupted_bart_ends_soon(kernels: str) -> None:
     """Within a sweep, and within the draw of a chain's starting trees: both take seconds."""

@@ -103,6 +103,7 @@ def test_use_before_fit_raises_not_fitted_error(kind: Any) -> None:
     assert not hasattr(model, "feature_importances_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_works_inside_scikit_learn(kind: Any) -> None:
     pipeline = make_pipeline(StandardScaler(), kind(10, random_state=0))

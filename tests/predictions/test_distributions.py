@@ -133,6 +133,7 @@ def test_all_have_the_same_interface(dist: PredictiveDistribution) -> None:
         assert function(np.zeros((5, 2, N))).shape == (5, 2, N)
         grid = np.linspace(-1.0, 1.0, 3)[:, None]
         np.testing.assert_array_equal(function(grid)[1], function(0.0))
+        np.testing.assert_array_equal(function([0.3]), function(np.full(N, 0.3)))
     np.testing.assert_allclose(dist.pdf(dist.mean), np.exp(dist.logpdf(dist.mean)))
     assert dist.quantile(0.5).shape == (N,)
     assert dist.quantile([[0.1, 0.2, 0.3]]).shape == (1, 3, N)
@@ -203,6 +204,37 @@ def test_draws_follow_the_distribution(dist: PredictiveDistribution) -> None:
     away = np.abs(squares.mean(axis=0) - dist.var)[light]
     assert (away < 5.0 * squares.std(axis=0)[light] / 100.0).all()
     assert abs(np.corrcoef(draws[:, 0], draws[:, 1])[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("q", [1e-30, 1e-100, 1e-200, 1e-300])
+def test_far_quantiles_of_students_distribution_are_those_of_its_tail(q: float) -> None:
+    # In the tail the density is a power of its argument.
+    tails = {
+        1.0: 1.0 / (np.pi * q),
+        2.0: np.sqrt(0.5 / q),
+        3.0: (2.0 * np.sqrt(3.0) / np.pi / q) ** (1.0 / 3.0),
+        5.0: (200.0 / (3.0 * np.pi * np.sqrt(5.0)) / q) ** 0.2,
+    }
+    df, size = np.array(list(tails))[:, None], np.array(list(tails.values()))
+    one = StudentMixture([1.0], df, np.ones_like(df), np.full_like(df, 2.0))
+    np.testing.assert_allclose(one.quantile(q), 1.0 - 2.0 * size, rtol=1e-9)
+    np.testing.assert_allclose(one.cdf(one.quantile(q)), q, rtol=1e-9)
+    two = StudentMixture([0.25, 0.75], np.hstack((df, 0.0 * df + 60.0)), *np.ones((2, 4, 2)))
+    np.testing.assert_allclose(two.cdf(two.quantile(q)), q, rtol=1e-9)
+
+
+@pytest.mark.parametrize("df", [0.01, 0.5, 3.0, 100.0, 1e6])
+@pytest.mark.parametrize("q", [5e-324, 1e-310, 1e-300, 1e-200, 1.0 - 2.0**-53])
+def test_no_quantile_is_nan(df: float, q: float) -> None:
+    dist = StudentMixture([0.5, 0.5], [[df, 2.0 * df]], [[1.0, -1.0]], [[1e-3, 1e3]])
+    assert np.isfinite(dist.quantile(q)).all()
+    assert np.sign(dist.quantile(q)) == np.sign(q - 0.5)
+
+
+def test_densities_far_away_do_not_vanish() -> None:
+    dist = StudentMixture([1.0], [[3.0]], [[0.0]], [[1.0]])
+    near, far = dist.logpdf([[1e100], [1e200]])[:, 0]
+    np.testing.assert_allclose(far - near, -4.0 * np.log(1e100), rtol=1e-12)
 
 
 @pytest.mark.parametrize("df", [1.02, 2.0, 2.5, 7.0, 1e6])

@@ -133,7 +133,12 @@ def test_each_nodes_wait_dimension_and_location(name: str) -> None:
     law.assert_all_above(p)
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = ("range is a speck", "range is a grain", "rows far away", "far, paused")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in CASES]
+)
 def test_whole_trees_against_direct_simulation_by_boxes(name: str) -> None:
     """Shape, root split, times, number of nodes, mean depth and features used: two samples."""
     case = CASES[name]
@@ -143,7 +148,9 @@ def test_whole_trees_against_direct_simulation_by_boxes(name: str) -> None:
     law.assert_all_above(law.compare(ours, theirs, case.points))
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.45, 0.5)])
+@pytest.mark.parametrize(
+    ("low", "high"), [pytest.param(0.0, 1.0, marks=pytest.mark.slow), (0.45, 0.5)]
+)
 def test_depth_and_size_of_larger_trees(low: float, high: float) -> None:
     """Mean depth, number of nodes and features used over 60 rows in 3 dimensions."""
     rng = np.random.default_rng(2)

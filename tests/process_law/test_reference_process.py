@@ -49,7 +49,12 @@ def online(
     return to_arrays(tree)
 
 
-@pytest.mark.parametrize("rule", RULES)
+MOSTLY_SLOW = [
+    pytest.param(rule, marks=[pytest.mark.slow] * (rule != "both, lifetime")) for rule in RULES
+]
+
+
+@pytest.mark.parametrize("rule", MOSTLY_SLOW)
 def test_sampled_trees_follow_the_law(rule: str) -> None:
     pausing, lifetime = RULES[rule]
     rng = np.random.default_rng(11)
@@ -58,7 +63,7 @@ def test_sampled_trees_follow_the_law(rule: str) -> None:
     law.assert_all_above(law.law_p_values(u))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", MOSTLY_SLOW)
 def test_extended_trees_have_the_law_of_sampled_ones(rule: str) -> None:
     """Algorithms 5.5, 5.6, 5.10 and the corrected 6.4 against 5.1, 5.2, 5.9 and 6.2."""
     pausing, lifetime = RULES[rule]

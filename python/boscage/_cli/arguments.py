@@ -6,6 +6,7 @@ No optional package is imported here, so that ``--help`` is quick and needs none
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,13 @@ class Command(argparse.ArgumentParser):
     """A parser whose help may go on, below the options that it knows itself."""
 
     more_help: Callable[[], str] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # By itself argparse takes -1e3 for an option, as it does all but the plainest numbers.
+        self._negative_number_matcher = re.compile(
+            r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE
+        )
 
     def format_help(self) -> str:
         """Return the help."""

@@ -9,7 +9,6 @@ import boscage
 from boscage._cli import formats
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.notes import Notes
-from boscage._cli.outputs import is_special, replacing
 
 #: Any of the estimators.
 Model: TypeAlias = Any
@@ -44,13 +43,8 @@ def load_online(path: str, n_jobs: int | None, command: str) -> Model:
 def save(model: Model, path: str, notes: Notes | None = None) -> None:
     """Write a model file, whole or not at all; without `notes` it keeps those that it had."""
     sections = {} if notes is None else notes.as_annotation
-    if is_special(path):
-        with replacing(path) as file:
-            model._save_annotated(file, sections)
-        return
     try:
-        # Of a link, what it leads to is replaced.
-        model._save_annotated(os.path.realpath(path), sections)
+        model._save_annotated(path, sections)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
 

@@ -6,8 +6,6 @@ import csv
 import io
 import os
 import sys
-import threading
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,8 +26,6 @@ STDIN = "-"
 BLOCK = 1 << 20
 #: Bytes within which a CSV file's header must end.
 HEADER = 1 << 22
-#: The longest that a reader is waited for at its end, in seconds.
-LET_GO = 1.0
 
 
 class Source:
@@ -222,11 +218,7 @@ class Source:
     def _csv_batches(self, columns: list[str]) -> Iterator[Any]:
         wrong, quotes = _WrongRows(), Quotes(self._delimiter)
         watched = _Watched(self._open_csv(), quotes)
-        # The reader's own thread lets go of what it calls, and needs Python for it: if the
-        # process ended before, it would be aborted.
-        let_go = [threading.Event() for _ in range(2)]
-        for each, event in zip((wrong, watched), let_go, strict=True):
-            weakref.finalize(each, event.set)
+        pa.set_io_thread_count(1)  # see _wait_for_reader
         found, reader = wrong.found, None
         try:
             # Reading on one thread makes the reader know rows' numbers.
@@ -250,8 +242,7 @@ class Source:
             raise self._bad_csv(error, found, quotes) from error
         finally:
             del wrong, reader, watched
-            for event in let_go:
-                event.wait(LET_GO)
+            _wait_for_reader()
         quotes.finish()
         if quotes.opened is not None:
             raise self._unclosed(quotes.opened)
@@ -273,6 +264,16 @@ class Source:
                 f" within {BLOCK >> 20} MB, which no row may exceed"
             )
         return self._unreadable(error)
+
+
+def _wait_for_reader() -> None:
+    """Wait until the CSV reader's own thread has let go of all Python objects.
+
+    It needs Python for that: if the process ended before, it would be aborted. There is one such
+    thread, which takes its tasks in their order: when it has read another table, it is done with
+    those before.
+    """
+    pacsv.read_csv(pa.BufferReader(b"a\n1\n"), pacsv.ReadOptions(use_threads=False))
 
 
 class _WrongRows:

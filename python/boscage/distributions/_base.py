@@ -100,7 +100,8 @@ class PredictiveDistribution(ABC):
         Parameters
         ----------
         y : array-like of shape (n_rows,) or (..., n_rows), or float
-            Values. The last axis is that of rows; a number serves all rows.
+            Values. The last axis is that of rows; a number, or a last axis of length 1, serves all
+            rows.
 
         Returns
         -------
@@ -109,7 +110,7 @@ class PredictiveDistribution(ABC):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
 
     def pdf(self, y: ArrayLike) -> FloatArray:
@@ -127,7 +128,7 @@ class PredictiveDistribution(ABC):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
         return np.exp(self.logpdf(y))
 
@@ -147,7 +148,7 @@ class PredictiveDistribution(ABC):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
 
     def crps(self, y: ArrayLike) -> FloatArray:
@@ -256,7 +257,7 @@ class PredictiveDistribution(ABC):
         if at.ndim and at.shape[-1] not in (1, len(self)):
             raise ValueError(
                 f"y has shape {at.shape}; its last axis must have one entry for each of the "
-                f"{len(self)} rows"
+                f"{len(self)} rows, or one for all"
             )
         at = np.broadcast_to(at, (*at.shape[:-1], len(self)))
         return at.reshape(math.prod(at.shape[:-1]), len(self)), at.shape

@@ -218,7 +218,8 @@ class GaussianMixture(PredictiveDistribution):
         Parameters
         ----------
         y : array-like of shape (n_rows,) or (..., n_rows), or float
-            Values. The last axis is that of rows; a number serves all rows.
+            Values. The last axis is that of rows; a number, or a last axis of length 1, serves all
+            rows.
 
         Returns
         -------
@@ -227,7 +228,7 @@ class GaussianMixture(PredictiveDistribution):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
         return self._evaluate(_block_logpdf, y)
 
@@ -246,7 +247,7 @@ class GaussianMixture(PredictiveDistribution):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
         return self._evaluate(_block_cdf, y)
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, logsumexp, stdtr, stdtrit
+from scipy.special import gammaln, logsumexp
 
 from boscage import _validation
 from boscage._types import FloatArray
+from boscage.distributions import _student
 from boscage.distributions._base import PredictiveDistribution
 
 _MAX_STEPS = 250
+_LARGEST = np.finfo(np.float64).max
 # Values are processed in blocks of about this many components, which bounds temporary arrays.
 _BLOCK = 1 << 17
 
@@ -111,7 +113,8 @@ class StudentMixture(PredictiveDistribution):
         Parameters
         ----------
         y : array-like of shape (n_rows,) or (..., n_rows), or float
-            Values. The last axis is that of rows; a number serves all rows.
+            Values. The last axis is that of rows; a number, or a last axis of length 1, serves all
+            rows.
 
         Returns
         -------
@@ -120,12 +123,12 @@ class StudentMixture(PredictiveDistribution):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
         constant = self._log_normaliser()
 
         def density(z: FloatArray) -> FloatArray:
-            each = constant - 0.5 * (self.df + 1.0) * np.log1p(z * z / self.df)
+            each = constant - 0.5 * (self.df + 1.0) * _student.log_growth(self.df, z)
             return np.asarray(logsumexp(each, axis=-1, b=self.weights))
 
         return self._evaluate(density, y)
@@ -156,9 +159,9 @@ class StudentMixture(PredictiveDistribution):
         Raises
         ------
         ValueError
-            If the last axis of `y` has another length than there are rows.
+            If the last axis of `y` has a length other than 1 and the number of rows.
         """
-        return np.minimum(self._evaluate(lambda z: stdtr(self.df, z) @ self.weights, y), 1.0)
+        return np.minimum(self._evaluate(lambda z: _student.cdf(self.df, z) @ self.weights, y), 1.0)
 
     def _evaluate(self, function: Callable[[FloatArray], FloatArray], y: ArrayLike) -> FloatArray:
         """A function of the standardised values, of shape (..., n_rows, n_components), at ``y``."""
@@ -166,7 +169,9 @@ class StudentMixture(PredictiveDistribution):
         out = np.empty(lines.shape)
         n = max(1, _BLOCK // max(1, self.df.size))
         for part in (slice(i, i + n) for i in range(0, len(lines), n)):
-            out[part] = function((lines[part, :, None] - self.location) / self.scale)
+            with np.errstate(over="ignore"):
+                z = (lines[part, :, None] - self.location) / self.scale
+            out[part] = function(z)
         return out.reshape(shape)
 
     # -- quantiles and draws ----------------------------------------------------------------------
@@ -182,7 +187,7 @@ class StudentMixture(PredictiveDistribution):
         Returns
         -------
         ndarray of shape (n_rows,) or (*q.shape, n_rows)
-            Infinite where `q` is 0 or 1.
+            Infinite where `q` is 0 or 1, and at most the largest float in size elsewhere.
 
         Raises
         ------
@@ -198,23 +203,26 @@ class StudentMixture(PredictiveDistribution):
     def _one_quantile(self, q: float) -> FloatArray:
         if q in (0.0, 1.0):
             return np.full(len(self), np.inf if q else -np.inf)
-        each = self.location + self.scale * stdtrit(self.df, q)
-        # A mixture's quantile lies between the least and the greatest of its components'.
-        low, high = each.min(axis=1), each.max(axis=1)
-        x: FloatArray = np.clip(each @ self.weights, low, high)
-        last_step = high - low
+        # A value too large for a float becomes the largest one, so that brackets are finite.
+        with np.errstate(over="ignore"):
+            each = self.location + self.scale * _student.quantile(self.df, q)
+            each = np.clip(each, -_LARGEST, _LARGEST)
+            # A mixture's quantile lies between the least and the greatest of its components'.
+            low, high = each.min(axis=1), each.max(axis=1)
+            x: FloatArray = np.clip(each @ self.weights, low, high)
+            last_step = high - low
         constant = self._log_normaliser()
         for _ in range(_MAX_STEPS):
-            z = (x[:, None] - self.location) / self.scale
-            excess = stdtr(self.df, z) @ self.weights - q
-            density = np.exp(constant - 0.5 * (self.df + 1.0) * np.log1p(z * z / self.df))
-            low, high = np.where(excess < 0.0, x, low), np.where(excess > 0.0, x, high)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = excess / (density @ self.weights)
-            newton = x - step
+                z = (x[:, None] - self.location) / self.scale
+                excess = _student.cdf(self.df, z) @ self.weights - q
+                logs = constant - 0.5 * (self.df + 1.0) * _student.log_growth(self.df, z)
+                step = excess / (np.exp(logs) @ self.weights)
+                newton = x - step
+            low, high = np.where(excess < 0.0, x, low), np.where(excess > 0.0, x, high)
             # Where a Newton step leaves the bracket or hardly shrinks, halve the bracket instead.
             use = (newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step)
-            following = np.where(use, newton, low + 0.5 * (high - low))
+            following = np.where(use, newton, _middle(low, high))
             following = np.where(excess == 0.0, x, following)
             last_step = np.abs(following - x)
             x = following
@@ -252,3 +260,11 @@ class StudentMixture(PredictiveDistribution):
         away = self.scale[rows, which] * generator.standard_t(self.df[rows, which])
         draws: FloatArray = self.location[rows, which] + away
         return draws
+
+
+def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Where to halve a bracket: at the geometric mean if its ends differ by orders of magnitude."""
+    small, large = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+    is_wide = (np.sign(low) == np.sign(high)) & (small < 1e-3 * large)
+    geometric = np.copysign(np.sqrt(small) * np.sqrt(large), low)
+    return np.where(is_wide, geometric, 0.5 * low + 0.5 * high)

@@ -133,9 +133,9 @@ fn sweep_bart(bencher: Bencher, n_rows: usize) {
     const N_SWEEPS: usize = 20;
     let data = Data::new(n_rows);
     let settings = BartSettings { n_chains: 1, n_burn: N_SWEEPS - 1, n_draws: 1, ..BartSettings::default() };
-    bencher
-        .counter(ItemsCount::new(N_SWEEPS))
-        .bench_local(|| BartRegressor::fit(&settings, data.rows(), &data.y, &Run::default()));
+    bencher.counter(ItemsCount::new(N_SWEEPS)).bench_local(|| {
+        BartRegressor::fit(&settings, data.rows(), &data.y, &Run::default()).expect("the data are valid")
+    });
 }
 
 /// All stages of one island with 100 particles.
@@ -145,8 +145,11 @@ fn run_smc(bencher: Bencher) {
     let prior = ChipmanPrior::new(0.95, 0.5).expect("the prior is valid");
     let sampler = Sampler::Smc(SmcSettings { n_particles: 100, n_islands: 1, ..SmcSettings::default() });
     let targets = (&data.classes[..], &data.labels[..]);
-    let fit = || BayesianTreeClassifier::fit(&prior, 5.0, &sampler, data.rows(), targets, &Run::default());
-    let trees = fit().expect("the data are valid");
+    let fit = || {
+        BayesianTreeClassifier::fit(&prior, 5.0, &sampler, data.rows(), targets, &Run::default())
+            .expect("the data are valid")
+    };
+    let trees = fit();
     let boscage::Report::Smc(islands) = trees.report() else { panic!("SMC reports islands") };
     bencher.counter(ItemsCount::new(islands[0].stages.len())).bench_local(fit);
 }

@@ -138,6 +138,18 @@ pub(crate) fn check_n_features(rows: Rows<'_>, expected: usize) -> Result<()> {
     Err(Error::Length { what, found, expected, why: "the features that the model was fitted with" })
 }
 
+/// Checks that there is one reference range for each feature.
+///
+/// # Errors
+/// [`Error::Length`].
+pub(crate) fn check_n_ranges(n_ranges: usize, rows: Rows<'_>) -> Result<()> {
+    let (what, expected) = ("feature_range", rows.n_features());
+    if n_ranges == expected {
+        return Ok(());
+    }
+    Err(Error::Length { what, found: n_ranges, expected, why: "one value a feature of X" })
+}
+
 /// Checks that class codes are indices into the labels.
 ///
 /// # Errors

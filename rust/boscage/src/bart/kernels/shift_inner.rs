@@ -267,6 +267,7 @@ mod tests {
     /// Given the shape, trees are visited with the frequencies that the recursion over sets of rows gives:
     /// for cuts below with the same feature or another, and for any features that vary there.
     #[test]
+    #[ignore = "slow"]
     fn shifts_have_the_posterior_given_all_but_thresholds() {
         let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
         for (table, log_weights) in [(table(0), None), (table(0), weighted), (table_without_ties(), None)] {

@@ -186,6 +186,7 @@ fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
 
 /// With unequal weights of features, trees are visited with the probabilities of the recursion.
 #[test]
+#[ignore = "slow"]
 fn weights_of_features_are_those_of_the_posterior() {
     let table = table();
     let mut odds = Odds::new(prior());
@@ -262,6 +263,7 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
 
 /// Sampled split probabilities, compared with integration on a grid: `s_0 ~ Beta(alpha / 2, alpha / 2)`.
 #[test]
+#[ignore = "slow"]
 fn learnt_split_probabilities_have_their_posterior() {
     const ALPHA: f64 = 1.5;
     let table = table();
@@ -371,6 +373,7 @@ fn normal_sum(covariance: &[[f64; 5]; 5]) -> (f64, [f64; 5]) {
 
 /// Two trees: given both, `f` is normal, so a sum over all pairs of trees is exact.
 #[test]
+#[ignore = "slow"]
 fn two_trees_have_their_posterior() {
     let (table, prior) = (table(), prior());
     let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };

@@ -153,6 +153,7 @@ fn regression_sweeps_keep_the_joint_law() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn sweeps_that_rebuild_trees_keep_the_joint_law() {
     numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
 }
@@ -312,6 +313,7 @@ fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn multinomial_sweeps_keep_the_joint_law() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {
@@ -461,6 +463,7 @@ fn calibration_ranks_of_probit_are_uniform() {
 
 /// The logarithms of two odds, and the probability of a class.
 #[test]
+#[ignore = "slow"]
 fn calibration_ranks_of_multinomial_are_uniform() {
     let table = table();
     for kernels in [GROWPRUNE, MIXED] {

@@ -174,6 +174,7 @@ fn kernels_count_their_steps() {
 /// and the mean of `f` follows Tweedie's formula, `E f_i = sigma^2 d log Z / d y_i` (`Z` without the product
 /// that all trees share).
 #[test]
+#[ignore = "slow"]
 fn every_kernel_visits_trees_as_the_posterior_does() {
     let (table, prior) = (table(), prior());
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
@@ -196,6 +197,7 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
 
 /// With very large noise the targets give no information: trees and values follow the prior.
 #[test]
+#[ignore = "slow"]
 fn a_flat_likelihood_gives_back_the_prior() {
     let (table, prior) = (table(), prior());
     let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &Flat });
@@ -230,6 +232,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
 
 /// With two trees, all kernels agree about the mean of the sum.
 #[test]
+#[ignore = "slow"]
 fn kernels_agree_about_two_trees() {
     let table = table();
     let mut first: Option<Vec<(f64, f64)>> = None;

@@ -2,7 +2,7 @@
 
 use crate::control::{Run, map};
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::feature_rates::best_split_trees::BestSplitGrower;
 use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::mondrian::feature_rates::cut_likelihood::{Measure, maximum_likelihood};
@@ -12,6 +12,7 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
+use crate::validate::{check_lengths, check_n_ranges};
 
 /// Largest number of rows for the axes and the extremely randomised trees.
 const MAX_ROWS: usize = 10_000;
@@ -60,18 +61,9 @@ pub fn candidate_rates(
     seed: u64,
     run: &Run<'_>,
 ) -> Result<CandidateRates> {
-    let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
-    for (what, found, expected, why) in [
-        ("y", targets.len(), n_rows, "one a row of X"),
-        ("feature_range", domain.n_features(), n_features, "one value a feature of X"),
-    ] {
-        if found != expected {
-            return Err(Error::Length { what, found, expected, why });
-        }
-    }
-    if n_rows == 0 {
-        return Err(Error::Empty { n_rows, n_features });
-    }
+    let n_features = rows.n_features();
+    check_lengths(rows, targets.len())?;
+    check_n_ranges(domain.n_features(), rows)?;
     let (values, targets) = some(rows, targets, Stream::new(seed, n_estimators));
     let rows = Rows::from_f64(&values, n_features)?;
     let axes = Axis::of_rows(rows, domain.low(), domain.high());

@@ -32,6 +32,7 @@ use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
+use crate::validate::check_n_ranges;
 
 /// Rows, and their ids unless they are to be numbered in order of arrival.
 #[derive(Debug, Clone, Copy)]
@@ -66,14 +67,7 @@ impl<P: Statistics> Forest<P> {
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check()?;
-        if rows.n_features() != domain.n_features() {
-            return Err(Error::Length {
-                what: "feature_range",
-                found: domain.n_features(),
-                expected: rows.n_features(),
-                why: "one value a feature of X",
-            });
-        }
+        check_n_ranges(domain.n_features(), rows)?;
         run.control.check()?;
         let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
         let storage = Lazy::new(AnyStorage::default());
