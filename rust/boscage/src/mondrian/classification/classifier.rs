@@ -5,6 +5,7 @@ use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
+use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
@@ -146,7 +147,7 @@ impl MondrianClassifier {
         discounts.iter().try_for_each(|&discount| check_discount(discount))?;
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
-        let chunks = walk::predict_left_out(&self.forest, &rows, run, &gather)?;
+        let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
         let mut out = Vec::new();
         for i in 0..discounts.len() {
             let mut first = 0;

@@ -11,4 +11,5 @@ pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;
 pub(crate) mod kneser_ney;
+mod left_out;
 mod predictive;
