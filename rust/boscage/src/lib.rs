@@ -32,9 +32,9 @@ pub use data::{Label, Rows, Scalar};
 pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, CoarsePrior, Component, Domain, ExportedTree, FeatureMap, HyperparameterRule, Hyperparameters,
-    LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor,
-    MondrianSettings, Noise, Pilot, PilotTask, Posterior, Predictive, Rates, RegressionSettings, learn_axes,
-    pilot,
+    Batch, Calibration, ClassificationSettings, CoarsePrior, Component, Domain, ExportedTree, FeatureMap,
+    HyperparameterRule, Hyperparameters, LearnedAxes, MAX_KNOTS, MAX_LEVEL, MondrianClassifier,
+    MondrianForest, MondrianRegressor, MondrianSettings, Noise, Pilot, PilotTask, Posterior, Predictive,
+    Rates, RegressionSettings, learn_axes, pilot,
 };
 pub use random::Stream;

@@ -1,8 +1,8 @@
 //! A forest depends only on its settings and its rows, and not on the history of updates.
 
 use boscage::{
-    AnyModel, Batch, Domain, FeatureMap, Label, MondrianClassifier, MondrianRegressor, MondrianSettings,
-    Noise, Predictive, RegressionSettings, Rows, Run,
+    AnyModel, Batch, Calibration, ClassificationSettings, Domain, FeatureMap, Label, MondrianClassifier,
+    MondrianRegressor, MondrianSettings, Noise, Predictive, RegressionSettings, Rows, Run,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,9 @@ fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClass
     let Data { x, codes, ids, .. } = data(rows, which);
     let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
     let run = Run::default();
-    MondrianClassifier::fit(settings(setting), 20.0, domain(setting), batch, (&codes, &LABELS), &[], &run)
+    let classification = ClassificationSettings { discount: 20.0, ..ClassificationSettings::default() };
+    let targets = (&codes[..], &LABELS[..]);
+    MondrianClassifier::fit(settings(setting), classification, domain(setting), batch, targets, &[], &run)
         .unwrap()
 }
 
@@ -362,15 +364,17 @@ proptest! {
         let out = out.index(n);
         let forest = classifier(&setting, &rows, &all);
         let ids = forest.ids();
-        let loo = forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap();
+        let loo = || forest.loo_proba(&ids, &[20.0], Calibration::None, &Run::default()).unwrap();
+        let found = loo();
         let mut without = forest.clone();
+        without.set_calibration(Calibration::None);
         without.forget(&[out as u64]).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();
         for (class, p) in without.classes().iter().zip(proba) {
             let column = classes.iter().position(|other| other == class).unwrap();
-            prop_assert_eq!(loo[out * classes.len() + column], p);
+            prop_assert_eq!(found[out * classes.len() + column], p);
         }
-        prop_assert_eq!(forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap(), loo);
+        prop_assert_eq!(loo(), found);
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod regression;
 pub(crate) mod tree;
 
 pub use classification::classifier::MondrianClassifier;
+pub use classification::settings::{Calibration, ClassificationSettings};
 pub use feature_rates::extra_trees::{Pilot, PilotTask, pilot};
 pub use feature_rates::learn::{LearnedAxes, Rates, learn_axes};
 pub use forest::Batch;
