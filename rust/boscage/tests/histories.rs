@@ -311,6 +311,7 @@ proptest! {
         let values: Vec<f64> = rows.iter().flatten().map(|&v| f64::from(v).clamp(-1.5, 1.0)).collect();
         let codes: Vec<u32> = rows.iter().map(|row| row[1].unsigned_abs().into()).collect();
         let settings = || MondrianSettings { n_estimators: 2, seed, ..MondrianSettings::default() };
+        let classification = ClassificationSettings { discount: 20.0, ..ClassificationSettings::default() };
         let domain = || Domain::new(vec![-1.5; D], vec![1.0; D], None).unwrap();
         let one = Run::default();
         let part = |of: &[usize]| -> (Vec<f64>, Vec<u32>, Vec<u64>) {
@@ -321,7 +322,7 @@ proptest! {
             let (x, codes, ids) = part(of);
             let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
             let targets: (&[u32], &[Label]) = (&codes, &LABELS);
-            MondrianClassifier::fit(settings(), 20.0, domain(), batch, targets, &LABELS, &one).unwrap()
+            MondrianClassifier::fit(settings(), classification.clone(), domain(), batch, targets, &LABELS, &one).unwrap()
         };
         let points: Vec<f64> = values.iter().map(|v| 1.3 * v + 0.1).collect();
         let points = Rows::from_f64(&points, D).unwrap();

@@ -55,13 +55,50 @@ fn predict_chunk<S: Scalar>(
         below: Vec::new(),
         path: Path::default(),
     };
+    // The order in which one tree leaves the rows suits the next.
+    let mut order: Vec<(RowId, usize)> = rows.iter().copied().zip(0..).collect();
+    let (mut groups, mut to_right) = (Vec::new(), Vec::new());
     for (number, tree) in storage.trees.iter().enumerate() {
         let process = forest.process(number, table);
-        for (at, &row) in rows.iter().enumerate() {
+        // Rows go down together and part at splits, so that successive rows share most of their paths.
+        groups.push((tree.arena.root().expect("the tree holds the rows"), 0..order.len(), 0));
+        while let Some((mut node, range, depth)) = groups.pop() {
             run.control.check()?;
-            walk.walk(tree, &process, row);
-            let counts = WithoutRow { tree, path: &walk.path };
-            gather.add(number, counts, &walk.path.stops, at, &mut chunk);
+            walk.nodes.truncate(depth);
+            if range.len() == 1 {
+                let x = table.row(order[range.start].0);
+                while !node.is_leaf() {
+                    walk.nodes.push(node);
+                    node = tree.arena.follow(node, |d| x[d as usize].into()).1;
+                }
+            }
+            walk.nodes.push(node);
+            if node.is_leaf() {
+                for &(row, at) in &order[range] {
+                    walk.walk(tree, &process, row);
+                    let counts = WithoutRow { tree, path: &walk.path };
+                    gather.add(number, counts, &walk.path.stops, at, &mut chunk);
+                }
+                continue;
+            }
+            let cut = tree.arena.cut(node);
+            let mut middle = range.start;
+            for i in range.clone() {
+                let (row, at) = order[i];
+                if cut.goes_right(table.row(row)[cut.feature as usize].into()) {
+                    to_right.push((row, at));
+                } else {
+                    order[middle] = (row, at);
+                    middle += 1;
+                }
+            }
+            order[middle..range.end].copy_from_slice(&to_right);
+            to_right.clear();
+            for (right, part) in [(true, middle..range.end), (false, range.start..middle)] {
+                if !part.is_empty() {
+                    groups.push((tree.arena.child(node, right), part, walk.nodes.len()));
+                }
+            }
         }
         run.control.advance(1);
     }
@@ -178,13 +215,9 @@ struct Walk<'a, S> {
 }
 
 impl<S: Scalar> Walk<'_, S> {
+    /// Finds the path of a row that is at the end of the walk's nodes.
     fn walk(&mut self, tree: &Tree<S, ClassCounts>, process: &Process<'_, S, Class>, row: RowId) {
         let (arena, x) = (&tree.arena, process.table.row(row));
-        self.nodes.clear();
-        self.nodes.push(arena.root().expect("the tree holds the row"));
-        while let Some(&node) = self.nodes.last().filter(|node| !node.is_leaf()) {
-            self.nodes.push(arena.follow(node, |d| x[d as usize].into()).1);
-        }
         self.path.stops.clear();
         self.path.class = process.targets[row as usize];
         let last = self.nodes.len() - 1;
