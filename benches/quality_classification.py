@@ -37,6 +37,9 @@ def main() -> None:
     trees, seeds = (20, 1) if args.quick else (args.n_estimators, args.seeds)
     names = ["satimage", "dna"] if args.quick else [*SIX, "madelon"]
     makers = {
+        "papers": lambda s: MondrianForestClassifier(
+            trees, calibration=None, random_state=s, n_jobs=-1
+        ),
         "Mondrian": lambda s: MondrianForestClassifier(trees, random_state=s, n_jobs=-1),
         "learned": lambda s: MondrianForestClassifier(
             trees, feature_weights="learned", random_state=s, n_jobs=-1

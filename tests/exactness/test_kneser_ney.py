@@ -55,7 +55,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("d", [1, 3])
 def test_averaged_prediction_is_algorithm_5_8(name: str, d: int) -> None:
     """Counts are those of Algorithm 5.3, predict_proba the mean over trees of Algorithm 5.8."""
-    settings = {"discount": DISCOUNT} | SETTINGS[name]
+    settings = {"discount": DISCOUNT, "calibration": None} | SETTINGS[name]
     x, y = data(d, d=d)
     model = MondrianForestClassifier(4, feature_range=(0.0, 1.0), random_state=1, **settings)
     model.fit(x, y)
@@ -76,7 +76,7 @@ def test_averaged_prediction_is_algorithm_5_8(name: str, d: int) -> None:
 def test_rows_outside_the_reference_range_predict_by_the_same_algorithm() -> None:
     x, y = data(7)
     model = MondrianForestClassifier(
-        4, feature_range=(0.4, 0.5), discount=DISCOUNT, random_state=2
+        4, feature_range=(0.4, 0.5), discount=DISCOUNT, calibration=None, random_state=2
     ).fit(x, y)
     at, rates = queries(7, x), rates_of(0.4, 0.5, 2)
     expected = np.zeros((len(at), N_CLASSES))
@@ -92,7 +92,12 @@ def test_averaged_prediction_is_the_mean_over_sampled_extensions(lifetime: float
     """Test points added at random to our trees by Algorithm 5.6; differences in standard errors."""
     x, y = data(3, n=20)
     model = MondrianForestClassifier(
-        1, feature_range=(0.0, 1.0), discount=DISCOUNT, lifetime=lifetime, random_state=3
+        1,
+        feature_range=(0.0, 1.0),
+        discount=DISCOUNT,
+        calibration=None,
+        lifetime=lifetime,
+        random_state=3,
     ).fit(x, y)
     (tree,) = trees_of(model)
     where = np.array([path(tree, row)[-1] for row in x])
@@ -135,7 +140,12 @@ def test_realised_prediction_is_at_the_leaf_that_the_row_would_get(
     at = np.concatenate([rng.uniform(-1.0, 2.0, size=(25, 2)), x[:2]])
     compared = 0
     for seed in range(6):
-        settings = {"feature_range": feature_range, "discount": DISCOUNT, "random_state": seed}
+        settings = {
+            "feature_range": feature_range,
+            "discount": DISCOUNT,
+            "calibration": None,
+            "random_state": seed,
+        }
         model = MondrianForestClassifier(1, predictive="realised", **settings).fit(x, y)
         for point, found in zip(at, model.predict_proba(at), strict=True):
             with_it = MondrianForestClassifier(1, **settings).fit([*x, point], [*y, n])
@@ -166,6 +176,7 @@ def test_realised_and_averaged_predictions_agree_over_many_trees(min_samples_spl
             min_samples_split=min_samples_split,
             feature_range=(0.0, 1.0),
             discount=DISCOUNT,
+            calibration=None,
             random_state=5,
         )
         .fit(x, y)
@@ -180,7 +191,7 @@ def test_a_class_without_rows_counts_in_the_uniform_base() -> None:
     x, y = data(6)
     y = np.where(y == 1, 0, y)
     model = MondrianForestClassifier(
-        3, feature_range=(0.0, 1.0), discount=DISCOUNT, random_state=6
+        3, feature_range=(0.0, 1.0), discount=DISCOUNT, calibration=None, random_state=6
     ).partial_fit(x, y, classes=[0, 1, 2])
     at, rates = queries(6, x), rates_of(0.0, 1.0, 2)
     expected = np.zeros((len(at), 3))
@@ -195,7 +206,12 @@ def test_a_class_without_rows_counts_in_the_uniform_base() -> None:
 def test_a_class_that_appears_later_predicts_as_if_it_had_been_there() -> None:
     x, y = data(8)
     order = np.argsort(y, kind="stable")  # class 2 comes last
-    settings = {"feature_range": (0.0, 1.0), "discount": DISCOUNT, "random_state": 8}
+    settings = {
+        "feature_range": (0.0, 1.0),
+        "discount": DISCOUNT,
+        "calibration": None,
+        "random_state": 8,
+    }
     online = MondrianForestClassifier(3, **settings)
     for rows in np.array_split(order, 8):
         online.partial_fit(x[rows], y[rows])
@@ -210,7 +226,7 @@ def test_leave_one_out_is_forgetting_the_row_and_predicting_it(predictive: str) 
     """Bit for bit, for each discount, and the model is left as it was."""
     x, y = data(9, n=30)
     model = _core.MondrianClassifier(
-        n_estimators=5, discount=DISCOUNT, predictive=predictive, seed=9
+        n_estimators=5, discount=DISCOUNT, calibration=None, predictive=predictive, seed=9
     )
     labels = [0, 1, 2]
     model.fit(x, y.astype(np.uint32), labels, declared=labels, low=np.zeros(2), high=np.ones(2))
@@ -236,7 +252,7 @@ def test_the_prior_returns_along_a_ray() -> None:
     """
     x, y = data(10)
     model = MondrianForestClassifier(
-        2000, feature_range=(0.0, 1.0), discount=DISCOUNT, random_state=10
+        2000, feature_range=(0.0, 1.0), discount=DISCOUNT, calibration=None, random_state=10
     ).fit(x, y)
     start, direction = np.array([0.9, 0.9]), np.array([1.0, 0.3])
     ray = start + direction * np.concatenate([[0.0], np.geomspace(0.05, 1e7, 30)])[:, None]

@@ -37,6 +37,7 @@ def test_the_digest_tells_models_apart() -> None:
         digest(lifetime=5.0),
         digest(min_samples_split=3),
         digest(discount=9.0),
+        digest(calibration=None),
         digest(predictive="realised"),
         digest(feature_range=(0.0, 2.0)),
         digest(feature_weights=np.array([1.0, 2.0])),

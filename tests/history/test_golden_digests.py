@@ -135,10 +135,17 @@ def forests() -> Iterator[tuple[str, Case]]:
         ),
         (MondrianForestRegressor, None, "regressor", regressors),
     ):
+        small: dict[str, Any] = {"n_estimators": 5}
+        thesis = small | ({} if labels is None else {"calibration": None})
         for name, params in (both | more).items():
-            yield f"{task}-{name}", Case(kind, {"n_estimators": 5} | params, labels)
+            yield f"{task}-{name}", Case(kind, thesis | params, labels)
         for name, shape in shapes.items():
-            yield f"{task}-{name}", Case(kind, {"n_estimators": 5}, labels, **shape)
+            yield f"{task}-{name}", Case(kind, thesis, labels, **shape)
+        if labels is not None:
+            for name, params in (both | more).items():
+                yield f"{task}-calibrated-{name}", Case(kind, small | params, labels)
+            for name, shape in shapes.items():
+                yield f"{task}-calibrated-{name}", Case(kind, small, labels, **shape)
     joint = {"n_estimators": 5, "posterior": "joint", "noise": "local"}
     for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
         yield f"regressor-joint-{name}", Case(MondrianForestRegressor, joint, **shape)

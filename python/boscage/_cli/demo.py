@@ -64,7 +64,7 @@ def _classification(forest: dict[str, Any]) -> None:
     contenders: Contenders = {
         BATCH: (mondrian, _learn),
         STREAM: (mondrian, _learn_stream),
-        "  discount by leave-one-out": (clone(mondrian).set_params(discount="loo"), _learn),
+        "  not calibrated": (clone(mondrian).set_params(calibration=None), _learn),
         "random forest": (RandomForestClassifier(**forest), _learn),
         "extremely randomised trees": (ExtraTreesClassifier(**forest), _learn),
     }

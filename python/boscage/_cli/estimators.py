@@ -223,6 +223,12 @@ MODELS: dict[str, Model] = {
                 only=CLASSIFICATION,
             ),
             _word(
+                "calibration",
+                "raise probabilities to the power that predicts left-out rows best, or do not",
+                *("loo", "none"),
+                only=CLASSIFICATION,
+            ),
+            _word(
                 "posterior",
                 "how the means of nodes are inferred",
                 *("exact", "fast", "joint"),
@@ -421,6 +427,8 @@ def given(args: argparse.Namespace) -> Parameters:
                 " must not be the greater one"
             )
         found["feature_range"] = (low, high)
+    if found.get("calibration") == "none":
+        found["calibration"] = None
     return found
 
 

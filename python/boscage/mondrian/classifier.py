@@ -45,6 +45,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         parameter gamma of the thesis is ``discount`` times the number of features. "loo" chooses
         it at the first fit, by the leave-one-out log loss on up to 1000 rows; ``discount_`` is the
         choice.
+    calibration : "loo" or None, default="loo"
+        "loo" raises the average of the trees' probabilities to a power and normalises it. The power
+        is the one that predicts up to 128 training rows best by leave-one-out; it is fitted again
+        at the first read after rows came or left. None predicts with the average itself, as in the
+        thesis (equation 5.6).
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
         "realised" follows each tree's own cuts and needs much less memory.
@@ -74,6 +79,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         Number of classes.
     discount_ : float
         The discount in use.
+    calibration_power_ : float
+        The power to which probabilities are raised; 1 for ``calibration=None``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -109,7 +116,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     148
     """
 
-    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {"discount"}
+    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {"calibration", "discount"}
 
     _model: _core.MondrianClassifier
 
@@ -120,6 +127,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         lifetime: float = math.inf,
         min_samples_split: int = 2,
         discount: float | Literal["loo"] = _DEFAULT_DISCOUNT,
+        calibration: Literal["loo"] | None = "loo",
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = None,
@@ -132,6 +140,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         self.lifetime = lifetime
         self.min_samples_split = min_samples_split
         self.discount = discount
+        self.calibration = calibration
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
@@ -193,6 +202,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             _validation.check_choice("discount, unless a number,", discount, ("loo",))
         else:
             discount = _validation.check_positive("discount", discount)
+        calibration = self.calibration
+        if calibration is not None:
+            _validation.check_choice("calibration, unless None,", calibration, ("loo",))
         return {
             "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
@@ -200,6 +212,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
                 "min_samples_split", self.min_samples_split, 2
             ),
             "discount": _DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
+            "calibration": calibration,
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
@@ -210,7 +223,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     @classmethod
     def _params_of(cls, model: _core.MondrianClassifier) -> dict[str, Any]:
-        return {"discount": model.discount}
+        return {"discount": model.discount, "calibration": model.calibration}
 
     def _encode(
         self, y: AnyArray, classes: Any, model: _core.MondrianClassifier | None
@@ -244,7 +257,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         column = np.array([classes.index(label) for label in labels])[codes[rows]]
         with self._progress("choosing the discount") as progress:
             proba = model.loo_proba(
-                ids[rows], list(_DISCOUNTS), n_threads=n_threads, progress=progress
+                ids[rows],
+                list(_DISCOUNTS),
+                calibration=model.calibration,
+                n_threads=n_threads,
+                progress=progress,
             )
         chosen = proba[:, np.arange(len(rows)), column]
         score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
@@ -254,6 +271,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         super()._apply_changes(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)
+        if model.calibration != self.calibration:
+            model.set_calibration(self.calibration)
 
     def _changed(self) -> bool:
         changed = super()._changed()
@@ -271,19 +290,27 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         return proba
 
     def loo_predict_proba(
-        self, ids: ArrayLike | None = None, *, discounts: ArrayLike | None = None
+        self,
+        ids: ArrayLike | None = None,
+        *,
+        discounts: ArrayLike | None = None,
+        calibrated: bool = True,
     ) -> FloatArray:
         """Predict training rows by leave-one-out: each by the forest without that row.
 
         The predictions replace a validation set. Each costs about as much as a prediction, and the
-        forest does not change.
+        forest does not change. The power of ``calibration="loo"`` is that of the forest with the
+        row: no single row matters to it.
 
         Parameters
         ----------
         ids : array-like of int, default=None
             Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
         discounts : array-like of float of shape (n_discounts,), default=None
-            Discounts to predict with, instead of ``discount_``.
+            Discounts to predict with, instead of ``discount_``. Each has its own power.
+        calibrated : bool, default=True
+            Whether to calibrate as `predict_proba` does. False returns the average over the trees,
+            whatever ``calibration`` is.
 
         Returns
         -------
@@ -311,7 +338,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             ]
         with self._progress("leave-one-out") as progress:
             proba = model.loo_proba(
-                rows, candidates, n_threads=self._n_threads(), progress=progress
+                rows,
+                candidates,
+                calibration=model.calibration if calibrated else None,
+                n_threads=self._n_threads(),
+                progress=progress,
             )
         return np.asarray(proba if discounts is not None else proba[0])
 
@@ -321,3 +352,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     def discount_(self) -> float:
         """The discount in use."""
         return float(self._require_model().discount)
+
+    @property
+    def calibration_power_(self) -> float:
+        """The power to which probabilities are raised; 1 for ``calibration=None``."""
+        return float(self._flushed().calibration_power(n_threads=self._n_threads()))

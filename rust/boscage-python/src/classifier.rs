@@ -1,6 +1,6 @@
 //! The Mondrian forest classifier as a Python class.
 
-use boscage::{Batch, Label, MondrianSettings, Run};
+use boscage::{Batch, Calibration, ClassificationSettings, Label, MondrianSettings, Run};
 use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
-use crate::settings::{domain, predictive};
+use crate::settings::{calibration, domain, predictive};
 use crate::{gate, trees};
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
@@ -17,7 +17,7 @@ use crate::{gate, trees};
 #[derive(Clone)]
 pub(crate) struct MondrianClassifier {
     settings: MondrianSettings,
-    discount: f64,
+    classification: ClassificationSettings,
     model: Option<boscage::MondrianClassifier>,
 }
 
@@ -30,13 +30,18 @@ impl MondrianClassifier {
         self.model.as_mut().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
     }
 
-    /// The work of predicting `n_rows` rows, including pending updates.
+    /// The work of predicting `n_rows` rows, including pending updates and those that a calibration leaves out.
     fn size(model: &boscage::MondrianClassifier, n_rows: usize) -> usize {
-        gate::size(n_rows + model.n_pending(), model.settings(), model.domain())
+        let n_all = n_rows + model.n_pending() + model.n_uncalibrated();
+        gate::size(n_all, model.settings(), model.domain())
     }
 
     fn of(model: boscage::MondrianClassifier) -> Self {
-        Self { settings: model.settings().clone(), discount: model.discount(), model: Some(model) }
+        Self {
+            settings: model.settings().clone(),
+            classification: model.classification_settings().clone(),
+            model: Some(model),
+        }
     }
 }
 
@@ -47,19 +52,22 @@ forest_methods!(MondrianClassifier);
 #[allow(non_snake_case)]
 impl MondrianClassifier {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, predictive="averaged", seed=0))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, calibration=Some("loo"), predictive="averaged", seed=0))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
         min_samples_split: usize,
         discount: f64,
+        calibration: Option<&str>,
         predictive: &str,
         seed: u64,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
         let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
         settings.check().map_err(to_python)?;
-        Ok(Self { settings, discount, model: None })
+        let classification =
+            ClassificationSettings { discount, calibration: self::calibration(calibration)? };
+        Ok(Self { settings, classification, model: None })
     }
 
     #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
@@ -83,12 +91,12 @@ impl MondrianClassifier {
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let ids = optional("ids", ids.as_ref())?;
         let domain = domain(rows, low, high, weights)?;
-        let (settings, discount) = (self.settings.clone(), self.discount);
+        let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };
             boscage::MondrianClassifier::fit(
                 settings,
-                discount,
+                classification,
                 domain,
                 batch,
                 (codes, &labels),
@@ -131,12 +139,13 @@ impl MondrianClassifier {
         matrix(py, proba, rows.n_rows(), model.classes().len())
     }
 
-    #[pyo3(signature = (ids=None, discounts=None, *, n_threads=1, progress=None))]
+    #[pyo3(signature = (ids=None, discounts=None, *, calibration=None, n_threads=1, progress=None))]
     fn loo_proba<'py>(
         &self,
         py: Python<'py>,
         ids: Option<PyReadonlyArray1<'py, u64>>,
         discounts: Option<Vec<f64>>,
+        calibration: Option<&str>,
         n_threads: usize,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
@@ -147,8 +156,9 @@ impl MondrianClassifier {
         };
         let discounts = discounts.unwrap_or_else(|| vec![model.discount()]);
         let shape = [discounts.len(), ids.len(), model.classes().len()];
-        let proba =
-            gate::run(py, n_threads, progress.as_ref(), |run| model.loo_proba(&ids, &discounts, run))?;
+        let calibration = self::calibration(calibration)?;
+        let work = |run: &Run<'_>| model.loo_proba(&ids, &discounts, calibration, run);
+        let proba = gate::run(py, n_threads, progress.as_ref(), work)?;
         vector(py, proba).reshape(shape)
     }
 
@@ -160,8 +170,22 @@ impl MondrianClassifier {
 
     fn set_discount(&mut self, discount: f64) -> PyResult<()> {
         self.model_mut()?.set_discount(discount).map_err(to_python)?;
-        self.discount = discount;
+        self.classification.discount = discount;
         Ok(())
+    }
+
+    fn set_calibration(&mut self, calibration: Option<&str>) -> PyResult<()> {
+        let calibration = self::calibration(calibration)?;
+        self.model_mut()?.set_calibration(calibration);
+        self.classification.calibration = calibration;
+        Ok(())
+    }
+
+    /// The power of the calibration; 1 without it.
+    #[pyo3(signature = (*, n_threads=1))]
+    fn calibration_power(&self, py: Python<'_>, n_threads: usize) -> PyResult<f64> {
+        let model = self.model()?;
+        gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.calibration_power(run))
     }
 
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -176,6 +200,14 @@ impl MondrianClassifier {
 
     #[getter]
     fn discount(&self) -> f64 {
-        self.discount
+        self.classification.discount
+    }
+
+    #[getter(calibration)]
+    fn get_calibration(&self) -> Option<&'static str> {
+        match self.classification.calibration {
+            Calibration::None => None,
+            Calibration::LeaveOneOut => Some("loo"),
+        }
     }
 }

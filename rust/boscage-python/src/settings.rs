@@ -1,6 +1,6 @@
 //! Options by name, and the domain from its Python arguments.
 
-use boscage::{Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
+use boscage::{Calibration, Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -26,6 +26,12 @@ pub(crate) fn predictive(value: &str) -> PyResult<Predictive> {
 
 pub(crate) fn predictive_name(value: Predictive) -> &'static str {
     PREDICTIVE[value as usize].0
+}
+
+pub(crate) fn calibration(value: Option<&str>) -> PyResult<Calibration> {
+    value.map_or(Ok(Calibration::None), |value| {
+        option("calibration, unless None,", value, &[("loo", Calibration::LeaveOneOut)])
+    })
 }
 
 const POSTERIOR: [(&str, Posterior); 3] =

@@ -2,7 +2,9 @@
 //!
 //! `cargo run --example stream`
 
-use boscage::{Batch, Domain, Label, MondrianClassifier, MondrianSettings, Result, Rows, Run};
+use boscage::{
+    Batch, ClassificationSettings, Domain, Label, MondrianClassifier, MondrianSettings, Result, Rows, Run,
+};
 
 /// Points of a spiral with two arms: features in row-major order, and the arm of each point.
 fn spiral(n: u32) -> (Vec<f64>, Vec<u32>) {
@@ -32,7 +34,7 @@ fn main() -> Result<()> {
     let batch = |from, to| Ok(Batch { rows: rows(from, to)?, ids: None });
     let mut forest = MondrianClassifier::fit(
         settings.clone(),
-        10.0,
+        ClassificationSettings::default(),
         domain.clone(),
         batch(0, 100)?,
         (&y[..100], &labels),
@@ -48,8 +50,15 @@ fn main() -> Result<()> {
 
     let last: Vec<u64> = (300..600).collect();
     forest.forget(&last)?;
-    let never =
-        MondrianClassifier::fit(settings, 10.0, domain, batch(0, 300)?, (&y[..300], &labels), &[], &run)?;
+    let never = MondrianClassifier::fit(
+        settings,
+        ClassificationSettings::default(),
+        domain,
+        batch(0, 300)?,
+        (&y[..300], &labels),
+        &[],
+        &run,
+    )?;
     println!("digest after forgetting   {}", forest.digest());
     println!("digest of one that never saw them {}", never.digest());
     assert_eq!(forest.digest(), never.digest());

@@ -1,8 +1,8 @@
 //! A forest depends only on its settings and its rows, and not on the history of updates.
 
 use boscage::{
-    AnyModel, Batch, Domain, FeatureMap, Label, MondrianClassifier, MondrianRegressor, MondrianSettings,
-    Noise, Predictive, RegressionSettings, Rows, Run,
+    AnyModel, Batch, Calibration, ClassificationSettings, Domain, FeatureMap, Label, MondrianClassifier,
+    MondrianRegressor, MondrianSettings, Noise, Predictive, RegressionSettings, Rows, Run,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,9 @@ fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClass
     let Data { x, codes, ids, .. } = data(rows, which);
     let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
     let run = Run::default();
-    MondrianClassifier::fit(settings(setting), 20.0, domain(setting), batch, (&codes, &LABELS), &[], &run)
+    let classification = ClassificationSettings { discount: 20.0, ..ClassificationSettings::default() };
+    let targets = (&codes[..], &LABELS[..]);
+    MondrianClassifier::fit(settings(setting), classification, domain(setting), batch, targets, &[], &run)
         .unwrap()
 }
 
@@ -309,6 +311,7 @@ proptest! {
         let values: Vec<f64> = rows.iter().flatten().map(|&v| f64::from(v).clamp(-1.5, 1.0)).collect();
         let codes: Vec<u32> = rows.iter().map(|row| row[1].unsigned_abs().into()).collect();
         let settings = || MondrianSettings { n_estimators: 2, seed, ..MondrianSettings::default() };
+        let classification = ClassificationSettings { discount: 20.0, ..ClassificationSettings::default() };
         let domain = || Domain::new(vec![-1.5; D], vec![1.0; D], None).unwrap();
         let one = Run::default();
         let part = |of: &[usize]| -> (Vec<f64>, Vec<u32>, Vec<u64>) {
@@ -319,7 +322,7 @@ proptest! {
             let (x, codes, ids) = part(of);
             let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
             let targets: (&[u32], &[Label]) = (&codes, &LABELS);
-            MondrianClassifier::fit(settings(), 20.0, domain(), batch, targets, &LABELS, &one).unwrap()
+            MondrianClassifier::fit(settings(), classification.clone(), domain(), batch, targets, &LABELS, &one).unwrap()
         };
         let points: Vec<f64> = values.iter().map(|v| 1.3 * v + 0.1).collect();
         let points = Rows::from_f64(&points, D).unwrap();
@@ -362,15 +365,17 @@ proptest! {
         let out = out.index(n);
         let forest = classifier(&setting, &rows, &all);
         let ids = forest.ids();
-        let loo = forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap();
+        let loo = || forest.loo_proba(&ids, &[20.0], Calibration::None, &Run::default()).unwrap();
+        let found = loo();
         let mut without = forest.clone();
+        without.set_calibration(Calibration::None);
         without.forget(&[out as u64]).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();
         for (class, p) in without.classes().iter().zip(proba) {
             let column = classes.iter().position(|other| other == class).unwrap();
-            prop_assert!((loo[out * classes.len() + column] - p).abs() < 1e-12);
+            prop_assert_eq!(found[out * classes.len() + column], p);
         }
-        prop_assert_eq!(forest.loo_proba(&ids, &[20.0], &Run::default()).unwrap(), loo);
+        prop_assert_eq!(loo(), found);
     }
 }

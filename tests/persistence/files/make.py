@@ -122,7 +122,7 @@ def mapped_classifier(data: Data) -> Any:
 
     Its bytes are those of a classifier without, with the maps after the weights.
     """
-    model = fitted(MondrianForestClassifier, data, **UNIT)
+    model = fitted(MondrianForestClassifier, data, calibration=None, **UNIT)
     blob = model._model.to_bytes(annotation="")
     ones = b"".join(
         part.tobytes() for part in (np.array([N_FEATURES], "<u8"), np.ones(N_FEATURES, "<f8"))
@@ -183,6 +183,7 @@ def mondrian() -> dict[str, Recipe]:
         "classifier-named": (Data("str", named=True), forest(classes)),
         "classifier-from-rust": (ints, without_notes(classes)),
         "classifier-mapped": (ints, mapped_classifier),
+        "classifier-not-calibrated": (ints, forest(classes, calibration=None, **UNIT)),
         "regressor-float32": (Data(), forest(numbers, **UNIT)),
         "regressor-float64": (wide, forest(numbers)),
         "regressor-history": (Data(), with_history(numbers, **UNIT)),

@@ -14,7 +14,7 @@ pub(crate) const PLAIN: u32 = 1;
 pub(crate) const MAPS: u32 = 2;
 /// Version 1, with the counts of BART's steps by name.
 pub(crate) const STEP_COUNTS: u32 = 3;
-/// Version 2, with a flag before the maps, and the scale of a regressor's prior.
+/// Version 2, with a flag before the maps, the scale of a regressor's prior, and a classifier's calibration.
 pub(crate) const PRIOR: u32 = 4;
 /// The newest version.
 pub(crate) const NEWEST: u32 = PRIOR;

@@ -164,7 +164,7 @@ macro_rules! model_kinds {
 // write the fields, and the version of a model's file. The number of a kind is never used for another one.
 model_kinds! {
     1 MondrianClassifier "mondrian_classifier" "Mondrian forest classifier"
-        (mondrian::read_classifier, mondrian::write_classifier, |model| mondrian::version(model.domain()));
+        (mondrian::read_classifier, mondrian::write_classifier, mondrian::classifier_version);
     2 MondrianRegressor "mondrian_regressor" "Mondrian forest regressor"
         (mondrian::read_regressor, mondrian::write_regressor, mondrian::regressor_version);
     3 BayesianTreeClassifier "bayesian_tree_classifier" "Bayesian tree classifier"

@@ -5,6 +5,7 @@ use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::settings::{Calibration, ClassificationSettings};
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest};
@@ -21,6 +22,11 @@ pub(super) fn version(domain: &Domain) -> u32 {
     if domain.maps().is_some() { MAPS } else { PLAIN }
 }
 
+/// The oldest version that can hold a classifier.
+pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
+    if model.calibration() == Calibration::None { version(model.domain()) } else { PRIOR }
+}
+
 /// The oldest version that can hold a regressor.
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
@@ -32,12 +38,16 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
 }
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
-    writer.f64(model.posterior.discount);
+    let version = classifier_version(model);
+    writer.f64(model.discount());
+    if version >= PRIOR {
+        writer.u8(model.calibration() as u8);
+    }
     // Labels that no remaining row has are not stored.
     let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.posterior.classes.declared(), Writer::label);
-    write_forest(writer, &model.forest, version(model.domain()), annotation);
+    write_forest(writer, &model.forest, version, annotation);
     for class in model.forest.targets_by_arrival() {
         writer.u32(codes[class as usize]);
     }
@@ -46,6 +56,12 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
 pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianClassifier> {
     let discount = reader.f64("discount")?;
     let discount_at = reader.last();
+    let calibration = if reader.version < PRIOR {
+        Calibration::None
+    } else {
+        reader.choice("calibration", &[Calibration::None, Calibration::LeaveOneOut])?
+    };
+    let classification = ClassificationSettings { discount, calibration };
     let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
     let declared = reader.list("declared_classes", 8, |reader| reader.label(ITEM))?;
     let stored = StoredForest::read(reader)?;
@@ -57,7 +73,7 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
         Err(reader.expected(format!("the number of a class, below {}", labels.len()), code))
     })?;
     let model = stored.make(reader, &[("discount", discount_at)], |settings, domain, batch| {
-        MondrianClassifier::fit(settings, discount, domain, batch, (&codes, &labels), &declared, run)
+        MondrianClassifier::fit(settings, classification, domain, batch, (&codes, &labels), &declared, run)
     })?;
     Ok(stored.restore(model))
 }

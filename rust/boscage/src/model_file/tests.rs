@@ -12,6 +12,7 @@ use crate::bayes::smc::settings::SmcSettings;
 use crate::bayes::weighted_trees::Sampler;
 use crate::data::Rows;
 use crate::data::labels::Label;
+use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::domain::Domain;
@@ -43,13 +44,21 @@ fn files() -> Vec<Vec<u8>> {
         sparse: Some(Sparsity::default()),
         ..BartSettings::default()
     };
-    let regression = RegressionSettings::default();
+    let (classification, regression) = (ClassificationSettings::default(), RegressionSettings::default());
     let two: Vec<Label> = codes.iter().map(|&code| labels[code as usize].clone()).collect();
     let targets = (&codes[..], &labels[..]);
     vec![
-        MondrianClassifier::fit(forest.clone(), 10.0, domain.clone(), batch, targets, &labels, &run)
-            .unwrap()
-            .to_bytes(),
+        MondrianClassifier::fit(
+            forest.clone(),
+            classification,
+            domain.clone(),
+            batch,
+            targets,
+            &labels,
+            &run,
+        )
+        .unwrap()
+        .to_bytes(),
         MondrianRegressor::fit(forest, regression, domain, batch, &Y, &run).unwrap().to_bytes(),
         BayesianTreeClassifier::fit(&prior, 5.0, &smc, rows, targets, &run).unwrap().to_bytes(),
         BayesianTreeRegressor::fit(&prior, leaf, &mcmc, rows, &Y, &run).unwrap().to_bytes(),
@@ -191,6 +200,7 @@ fn messages_say_what_was_expected_and_found() {
         assert_eq!((byte, found, what), (*at, path, expected), "{message}");
     };
     check(Classifier, "discount", &(-1.0f64).to_le_bytes(), "expected positive and finite, found -1");
+    check(Classifier, "calibration", &[2], "expected 0 (None) or 1 (LeaveOneOut), found 2");
     check(Classifier, "settings.predictive", &[7], "expected 0 (Averaged) or 1 (Realised), found 7");
     check(Classifier, "value_width", &[5], "expected 4 or 8 bytes, found 5");
     check(Classifier, "targets[2]", &[9], "expected the number of a class, below 2, found 9");

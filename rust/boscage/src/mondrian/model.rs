@@ -32,6 +32,9 @@ pub(crate) trait NodePosterior: Clone + Debug {
     /// Called before rows are inserted or removed.
     fn before_rows_change(&mut self, _forest: &mut Forest<Self::Statistics>) {}
 
+    /// Called when test rows are placed in another way.
+    fn predictive_changed(&mut self) {}
+
     /// # Errors
     /// [`Error::NotMergeable`](crate::Error::NotMergeable) for posteriors with other settings.
     fn check_mergeable(&self, other: &Self) -> Result<()>;
@@ -162,6 +165,7 @@ impl<P: NodePosterior> MondrianForest<P> {
 
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
     pub fn set_predictive(&mut self, predictive: Predictive) {
+        self.posterior.predictive_changed();
         self.forest.set_predictive(predictive);
     }
 

@@ -5,7 +5,7 @@
 //! version.
 
 /// The identity of a cell of one tree's Mondrian process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
 /// The golden-ratio step of the `SplitMix64` sequence.
@@ -53,6 +53,22 @@ impl Key {
     /// at `time`.
     pub(crate) fn of_leaf(self, time: f64, right: bool) -> Self {
         Self(mix(self.0 ^ mix(time.to_bits().wrapping_add(LEVEL)))).child(right)
+    }
+
+    /// The key of the rows' contents in the forest with seed `seed`.
+    pub(crate) fn of_contents(seed: u64) -> Self {
+        // No tree has this number.
+        Self::of_tree(seed, u64::MAX)
+    }
+
+    /// The key of some numbers in their order; both zeros are the same.
+    pub(crate) fn of_values(self, values: impl Iterator<Item = f64>) -> Self {
+        values.fold(self, |key, value| Self(mix(key.0.wrapping_add(STEP) ^ mix((value + 0.0).to_bits()))))
+    }
+
+    /// A uniform draw of 64 bits: where copy `number` of these contents comes in a random order.
+    pub(crate) fn rank(self, number: u64) -> u64 {
+        mix(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))
     }
 
     const fn bits(self, number: u64) -> u64 {

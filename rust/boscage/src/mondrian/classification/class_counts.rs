@@ -252,7 +252,7 @@ fn bit(class: Class, word: usize) -> u64 {
 }
 
 /// Rows by class, in order of class.
-fn tally(rows: &[RowId], targets: &[Class]) -> Vec<(Class, u32)> {
+pub(crate) fn tally(rows: &[RowId], targets: &[Class]) -> Vec<(Class, u32)> {
     let mut counts: Vec<(Class, u32)> = Vec::new();
     for &row in rows {
         let class = targets[row as usize];

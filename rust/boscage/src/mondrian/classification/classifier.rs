@@ -1,11 +1,16 @@
 //! The Mondrian forest classifier (thesis chapter 5).
 
+use std::sync::OnceLock;
+
 use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
+use crate::mondrian::classification::calibration;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
+use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather};
+use crate::mondrian::classification::settings::{Calibration, ClassificationSettings, check_discount};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
@@ -16,13 +21,15 @@ use crate::mondrian::process::domain::Domain;
 /// A Mondrian forest that predicts class probabilities.
 ///
 /// ```
-/// use boscage::{Batch, Domain, Label, MondrianClassifier, MondrianSettings, Rows, Run};
+/// use boscage::{
+///     Batch, ClassificationSettings, Domain, Label, MondrianClassifier, MondrianSettings, Rows, Run,
+/// };
 ///
 /// let rows = Rows::from_f64(&[0.1, 0.2, 0.8, 0.9], 1)?;
 /// let labels = [Label::Text("low".into()), Label::Text("high".into())];
 /// let forest = MondrianClassifier::fit(
 ///     MondrianSettings::default(),
-///     10.0,
+///     ClassificationSettings::default(),
 ///     Domain::of_rows(rows, None)?,
 ///     Batch { rows, ids: None },
 ///     (&[0, 0, 1, 1], &labels),
@@ -39,18 +46,38 @@ pub type MondrianClassifier = MondrianForest<Classification>;
 /// The posterior of Mondrian forest classifiers: class counts at nodes, smoothed by interpolated Kneser-Ney.
 #[derive(Debug, Clone)]
 pub struct Classification {
-    pub(crate) discount: f64,
+    pub(crate) settings: ClassificationSettings,
     pub(crate) classes: ClassTable,
+    /// The power of the calibration, fitted on the first read after rows came or left.
+    power: OnceLock<f64>,
+}
+
+impl Classification {
+    fn power(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<f64> {
+        if self.settings.calibration == Calibration::None {
+            return Ok(1.0);
+        }
+        if let Some(&power) = self.power.get() {
+            return Ok(power);
+        }
+        let power = calibration::fit(forest, &self.classes, &[self.settings.discount], run)?[0];
+        // A thread that came first has computed the same.
+        Ok(*self.power.get_or_init(|| power))
+    }
 }
 
 impl NodePosterior for Classification {
     type Statistics = ClassCounts;
 
     fn rows_came(&mut self, targets: &[Class]) {
+        self.power = OnceLock::new();
         self.classes.count(targets, 1);
     }
 
     fn rows_left(&mut self, targets: &[Class]) {
+        if !targets.is_empty() {
+            self.power = OnceLock::new();
+        }
         self.classes.count(targets, -1);
     }
 
@@ -62,7 +89,17 @@ impl NodePosterior for Classification {
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<()> {
-        if self.discount == other.discount { Ok(()) } else { Err(Error::NotMergeable { what: "discounts" }) }
+        if self.settings.discount != other.settings.discount {
+            return Err(Error::NotMergeable { what: "discounts" });
+        }
+        if self.settings.calibration != other.settings.calibration {
+            return Err(Error::NotMergeable { what: "calibrations" });
+        }
+        Ok(())
+    }
+
+    fn predictive_changed(&mut self) {
+        self.power = OnceLock::new();
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
@@ -73,13 +110,25 @@ impl NodePosterior for Classification {
         }
     }
 
+    fn refresh(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<()> {
+        self.power(forest, run).map(drop)
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.settings.calibration == Calibration::None || self.power.get().is_some()
+    }
+
     fn digest_bytes(&self) -> Vec<u8> {
         let mut bytes = b"classifier".to_vec();
-        bytes.extend(self.discount.to_le_bytes());
+        bytes.extend(self.settings.discount.to_le_bytes());
         for label in self.classes.declared() {
             let label = label.to_bytes();
             bytes.extend((label.len() as u64).to_le_bytes());
             bytes.extend(label);
+        }
+        // Forests that are not calibrated have the digests that they had when none was.
+        if self.settings.calibration == Calibration::LeaveOneOut {
+            bytes.extend(b"calibration");
         }
         bytes
     }
@@ -91,26 +140,26 @@ impl NodePosterior for Classification {
 
 impl MondrianClassifier {
     /// Trains on rows; `targets` are an index into the labels for every row, and the labels. Labels in
-    /// `declared` are classes also while no row has them. The discount parameter is `gamma = discount W`,
-    /// `W` being the sum of the weights (the thesis: `gamma = 10 D`).
+    /// `declared` are classes also while no row has them.
     ///
     /// # Errors
     /// Settings, lengths, ids or values that are not as they should be; an interrupt.
     pub fn fit(
         settings: MondrianSettings,
-        discount: f64,
+        classification: ClassificationSettings,
         domain: Domain,
         batch: Batch<'_>,
         targets: (&[u32], &[Label]),
         declared: &[Label],
         run: &Run<'_>,
     ) -> Result<Self> {
-        check_discount(discount)?;
+        classification.check()?;
         let mut classes = ClassTable::default();
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
-        Self::draw(settings, Classification { discount, classes }, domain, batch, &targets, run)
+        let posterior = Classification { settings: classification, classes, power: OnceLock::new() };
+        Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
     /// Adds rows. Any batching and order gives the same forest, bit for bit. Updates are lazy: trees insert the rows when
@@ -128,34 +177,50 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let gather = self.gather(&[self.posterior.discount]);
+        let power = self.posterior.power(&self.forest, run)?;
+        let gather = self.gather(&[self.posterior.settings.discount]);
         let chunks = walk::predict(&self.forest, rows, run, &gather)?;
         let mut out = Vec::new();
         for chunk in chunks {
             gather.finish(&chunk, 0, None, &mut out);
         }
+        self.calibrate(&mut out, power);
         Ok(out)
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
-    /// discounts: `n_discounts x n_rows x n_classes`. The forest is as before.
+    /// discounts: `n_discounts x n_rows x n_classes`. The forest is as before. A power that calibrates them is fitted for
+    /// every discount by the forest with the row.
     ///
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
-    pub fn loo_proba(&self, ids: &[u64], discounts: &[f64], run: &Run<'_>) -> Result<Vec<f64>> {
+    pub fn loo_proba(
+        &self,
+        ids: &[u64],
+        discounts: &[f64],
+        calibration: Calibration,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
         discounts.iter().try_for_each(|&discount| check_discount(discount))?;
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
-        let chunks = walk::predict_left_out(&self.forest, &rows, run, &gather)?;
+        let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
+        let powers = match calibration {
+            Calibration::None => vec![1.0; discounts.len()],
+            Calibration::LeaveOneOut => {
+                calibration::fit(&self.forest, &self.posterior.classes, discounts, run)?
+            }
+        };
         let mut out = Vec::new();
-        for i in 0..discounts.len() {
-            let mut first = 0;
+        for (i, power) in powers.into_iter().enumerate() {
+            let (start, mut first) = (out.len(), 0);
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
                 let targets: Vec<Class> = own.iter().map(|&row| self.forest.targets[row as usize]).collect();
                 gather.finish(chunk, i, Some(&targets), &mut out);
                 first += chunk.n_rows;
             }
+            self.calibrate(&mut out[start..], power);
         }
         Ok(out)
     }
@@ -169,7 +234,38 @@ impl MondrianClassifier {
     /// The discount: `gamma` over the sum of the weights.
     #[must_use]
     pub fn discount(&self) -> f64 {
-        self.posterior.discount
+        self.posterior.settings.discount
+    }
+
+    /// Settings of the posterior.
+    #[must_use]
+    pub fn classification_settings(&self) -> &ClassificationSettings {
+        &self.posterior.settings
+    }
+
+    /// The number of rows (at most) that are left out to calibrate the next prediction; 0 if there is nothing to do.
+    #[must_use]
+    pub fn n_uncalibrated(&self) -> usize {
+        if self.posterior.is_fresh() { 0 } else { self.n_rows().min(calibration::ROWS) }
+    }
+
+    /// How probabilities are calibrated.
+    #[must_use]
+    pub fn calibration(&self) -> Calibration {
+        self.posterior.settings.calibration
+    }
+
+    /// Sets how probabilities are calibrated; trees do not depend on it.
+    pub fn set_calibration(&mut self, calibration: Calibration) {
+        self.posterior.settings.calibration = calibration;
+    }
+
+    /// The power of the calibration; 1 without it.
+    ///
+    /// # Errors
+    /// An interrupt, while it is fitted.
+    pub fn calibration_power(&self, run: &Run<'_>) -> Result<f64> {
+        self.posterior.power(&self.forest, run)
     }
 
     /// Sets the discount; trees do not depend on it.
@@ -178,7 +274,8 @@ impl MondrianClassifier {
     /// A discount that is not positive and finite.
     pub fn set_discount(&mut self, discount: f64) -> Result<()> {
         check_discount(discount)?;
-        self.posterior.discount = discount;
+        self.posterior.settings.discount = discount;
+        self.posterior.power = OnceLock::new();
         Ok(())
     }
 
@@ -188,19 +285,14 @@ impl MondrianClassifier {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
     }
 
+    /// Raises the probabilities of some rows to a power.
+    fn calibrate(&self, proba: &mut [f64], power: f64) {
+        let n_classes = self.posterior.classes.live().len();
+        proba.chunks_exact_mut(n_classes.max(1)).for_each(|row| calibration::raise(row, power));
+    }
+
     fn gather(&self, discounts: &[f64]) -> Gather<'_> {
         let Forest { settings, domain, .. } = &self.forest;
         Gather::new(&self.posterior.classes, settings.n_estimators, domain.total_weight(), discounts)
     }
-}
-
-fn check_discount(discount: f64) -> Result<()> {
-    if discount > 0.0 && discount.is_finite() {
-        return Ok(());
-    }
-    Err(Error::InvalidSetting {
-        name: "discount",
-        expected: "positive and finite",
-        found: discount.to_string(),
-    })
 }

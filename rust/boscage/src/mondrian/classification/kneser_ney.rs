@@ -2,6 +2,8 @@
 //!
 //! This approximates the posterior of the nodes' distributions (eq. 5.4); a tree predicts their means at the leaf (eq. 5.3).
 
+use std::ops::Range;
+
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};
 use crate::mondrian::prediction::stop::{Branch, Stop};
@@ -55,18 +57,86 @@ pub(crate) struct Buffers {
     terms: Vec<Term>,
 }
 
-impl Buffers {
-    /// Forgets all stops after trees changed.
-    pub(crate) fn clear(&mut self) {
-        self.passed.clear();
+/// The class counts at the stops of a path, by the stop's depth.
+pub(crate) trait PathCounts: Copy {
+    /// Words to a set of classes.
+    fn words(self) -> usize;
+
+    /// Whether successive test rows meet the same counts at the stop's node.
+    fn is_shared(self, depth: usize) -> bool;
+
+    fn is_leaf(self, depth: usize) -> bool;
+
+    /// Numbers of the classes that a stop holds, and of those that both its children hold (a leaf has none).
+    fn n_tables(self, depth: usize) -> (u32, u32);
+
+    /// One word of the classes that a stop holds.
+    fn tables(self, depth: usize, word: usize) -> u64;
+
+    /// One word of the classes that both children of a split hold.
+    fn both(self, depth: usize, word: usize) -> u64;
+
+    /// Rows of a leaf.
+    fn n_rows(self, depth: usize) -> usize;
+
+    /// What a leaf holds.
+    fn held(&self, depth: usize) -> Held<'_>;
+}
+
+/// The counts on a path of a tree as it is.
+#[derive(Debug)]
+pub(crate) struct InTree<'a, S> {
+    pub(crate) tree: &'a Tree<S, ClassCounts>,
+    pub(crate) stops: &'a [Stop],
+}
+
+impl<S> Clone for InTree<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for InTree<'_, S> {}
+
+impl<S: Scalar> PathCounts for InTree<'_, S> {
+    fn words(self) -> usize {
+        self.tree.statistics.words()
+    }
+
+    fn is_shared(self, _: usize) -> bool {
+        true
+    }
+
+    fn is_leaf(self, depth: usize) -> bool {
+        self.stops[depth].node.is_leaf()
+    }
+
+    fn n_tables(self, depth: usize) -> (u32, u32) {
+        self.tree.statistics.n_tables(self.stops[depth].node)
+    }
+
+    fn tables(self, depth: usize, word: usize) -> u64 {
+        self.tree.statistics.tables(self.stops[depth].node, word)
+    }
+
+    fn both(self, depth: usize, word: usize) -> u64 {
+        self.tree.statistics.both(self.stops[depth].node, word)
+    }
+
+    fn n_rows(self, depth: usize) -> usize {
+        self.tree.arena.n_rows(self.stops[depth].node)
+    }
+
+    fn held(&self, depth: usize) -> Held<'_> {
+        self.tree.statistics.held(self.stops[depth].node)
     }
 }
 
 /// A tree that predicts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Predictor<'a, S> {
+pub(crate) struct Predictor<C> {
     pub(crate) number: usize,
-    pub(crate) tree: &'a Tree<S, ClassCounts>,
+    pub(crate) counts: C,
     /// The parameter `gamma` of discounts.
     pub(crate) gamma: f64,
 }
@@ -76,7 +146,7 @@ const NOTHING: f64 = 1e-18;
 /// `exp(-x)` beyond this is below [`NOTHING`].
 const FAR: f64 = 42.0;
 
-impl<S: Scalar> Predictor<'_, S> {
+impl<C: PathCounts> Predictor<C> {
     /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `proba`, by class; returns the weight of the base
     /// measure `H`.
     ///
@@ -118,19 +188,22 @@ impl<S: Scalar> Predictor<'_, S> {
             buffers.terms.push(term);
             own = parent;
         }
-        self.add(&stops[first..], &buffers.terms, proba);
+        self.add(first..stops.len(), &buffers.terms, proba);
         own
     }
 
     /// The restaurant of a stop, computed once for successive test rows that share the stop.
     fn restaurant(self, buffers: &mut Buffers, depth: usize, stop: &Stop) -> Restaurant {
+        if !self.counts.is_shared(depth) {
+            return self.open(depth, stop);
+        }
         if buffers.passed.len() <= depth {
             buffers.passed.resize(depth + 1, None);
         }
         match buffers.passed[depth] {
             Some(passed) if passed.node == stop.node && passed.tree == self.number => passed.restaurant,
             _ => {
-                let restaurant = self.open(stop);
+                let restaurant = self.open(depth, stop);
                 let (tree, node) = (self.number, stop.node);
                 buffers.passed[depth] = Some(Passed { tree, node, restaurant });
                 restaurant
@@ -138,11 +211,11 @@ impl<S: Scalar> Predictor<'_, S> {
         }
     }
 
-    fn open(self, stop: &Stop) -> Restaurant {
-        let Stop { node, after, time, .. } = *stop;
-        let (n_tables, n_both) = self.tree.statistics.n_tables(node);
+    fn open(self, depth: usize, stop: &Stop) -> Restaurant {
+        let Stop { after, time, .. } = *stop;
+        let (n_tables, n_both) = self.counts.n_tables(depth);
         let n_customers =
-            if node.is_leaf() { self.tree.arena.n_rows(node) as u32 } else { n_tables + n_both };
+            if self.counts.is_leaf(depth) { self.counts.n_rows(depth) as u32 } else { n_tables + n_both };
         let n_tables = f64::from(n_tables);
         Restaurant {
             discount: survives(self.gamma * (time - after)),
@@ -152,39 +225,41 @@ impl<S: Scalar> Predictor<'_, S> {
         }
     }
 
-    /// Adds the terms, given from the last stop up, class by class. A class that the last stop holds is
+    /// Adds the terms of some stops, given from the last stop up, class by class. A class that the last stop holds is
     /// held by all stops above, so on the way down every class is added once: where the path leaves it.
-    fn add(self, stops: &[Stop], terms: &[Term], proba: &mut [f64]) {
-        let classes = &self.tree.statistics;
-        let Some(last) = stops.last() else { return };
-        for word in 0..classes.words() {
+    fn add(self, depths: Range<usize>, terms: &[Term], proba: &mut [f64]) {
+        let counts = self.counts;
+        if depths.is_empty() {
+            return;
+        }
+        for word in 0..counts.words() {
             let proba = &mut proba[word * WORD..];
             let mut along = 0.0;
-            let mut here = classes.tables(stops[0].node, word);
-            for (i, term) in terms.iter().rev().enumerate() {
+            let mut here = counts.tables(depths.start, word);
+            for (depth, term) in depths.clone().zip(terms.iter().rev()) {
                 if here == 0 {
                     break;
                 }
                 along += term.table;
-                let below = stops.get(i + 1).map_or(0, |next| classes.tables(next.node, word));
+                let below = if depth + 1 < depths.end { counts.tables(depth + 1, word) } else { 0 };
                 spread(here & !below, along, proba);
-                let node = stops[i].node;
-                if term.customer > 0.0 && !node.is_leaf() {
-                    spread(classes.both(node, word), term.customer, proba);
+                if term.customer > 0.0 && !counts.is_leaf(depth) {
+                    spread(counts.both(depth, word), term.customer, proba);
                 }
                 here = below;
             }
         }
-        if !last.node.is_leaf() || terms[0].customer == 0.0 {
+        let last = depths.end - 1;
+        if !counts.is_leaf(last) || terms[0].customer == 0.0 {
             return;
         }
         let customer = terms[0].customer;
-        match classes.held(last.node) {
+        match counts.held(last) {
             Held::One(class) => {
-                proba[class as usize] += (self.tree.arena.n_rows(last.node) - 1) as f64 * customer;
+                proba[class as usize] += (counts.n_rows(last) - 1) as f64 * customer;
             }
-            Held::Several(counts) => {
-                for &(class, n) in counts {
+            Held::Several(held) => {
+                for &(class, n) in held {
                     proba[class as usize] += f64::from(n - 1) * customer;
                 }
             }

@@ -3,7 +3,7 @@
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, iter_bits};
 use crate::mondrian::classification::class_table::ClassTable;
-use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor};
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -86,23 +86,27 @@ impl Visitor<ClassCounts> for Gather<'_> {
         stops: &[Stop],
         chunk: &mut Gathered,
     ) {
+        self.add(number, InTree { tree, stops }, stops, row, chunk);
+    }
+}
+
+impl Gather<'_> {
+    /// Adds one row's prediction by one tree.
+    pub(super) fn add(
+        &self,
+        number: usize,
+        counts: impl PathCounts,
+        stops: &[Stop],
+        row: usize,
+        chunk: &mut Gathered,
+    ) {
         let n_codes = self.classes.labels.len();
         for (i, (&gamma, buffers)) in self.gammas.iter().zip(&mut chunk.buffers).enumerate() {
-            let predictor = Predictor { number, tree, gamma };
+            let predictor = Predictor { number, counts, gamma };
             let at = i * chunk.n_rows + row;
             let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
             chunk.base[at] += predictor.predict(stops, buffers, proba);
         }
-    }
-
-    fn restored<S: Scalar>(
-        &self,
-        _: usize,
-        _: &Tree<S, ClassCounts>,
-        _: &[NodeId],
-        Gathered { buffers, .. }: &mut Gathered,
-    ) {
-        buffers.iter_mut().for_each(Buffers::clear);
     }
 }
 

@@ -16,9 +16,12 @@ pub(crate) mod export;
 pub(crate) mod lazy;
 pub(crate) mod row_index;
 pub(crate) mod row_values;
+pub(crate) mod rows_by_contents;
 pub(crate) mod settings;
 pub(crate) mod storage;
 pub(crate) mod update;
+
+use std::sync::OnceLock;
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -27,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::forest::lazy::Lazy;
 use crate::mondrian::forest::row_index::RowIndex;
 use crate::mondrian::forest::row_values::{RowValues, row_of};
+use crate::mondrian::forest::rows_by_contents::RowsByContents;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::process::domain::Domain;
@@ -55,6 +59,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) storage: Lazy<AnyStorage<P>>,
     /// Rows' features, if their coordinates are others.
     features: Option<RowValues>,
+    /// Kept up to date once somebody has asked for it.
+    by_contents: OnceLock<RowsByContents>,
 }
 
 impl<P: Statistics> Forest<P> {
@@ -72,7 +78,9 @@ impl<P: Statistics> Forest<P> {
         let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
         let storage = Lazy::new(AnyStorage::default());
         let row_index = RowIndex::default();
-        let mut forest = Self { settings, domain, targets: Vec::new(), row_index, storage, features };
+        let by_contents = OnceLock::new();
+        let mut forest =
+            Self { settings, domain, targets: Vec::new(), row_index, storage, features, by_contents };
         forest.insert(Batch { rows, ids }, || targets.to_vec())?;
         forest.flushed(run)?;
         Ok(forest)
@@ -163,6 +171,17 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
+    /// The rows in an order that only their contents and the seed determine.
+    pub(crate) fn rows_by_contents(&self) -> &RowsByContents {
+        self.by_contents.get_or_init(|| {
+            let mut all = RowsByContents::new(self.settings.seed);
+            for row in self.row_index.rows() {
+                all.insert(row, self.row_values(row).into_iter());
+            }
+            all
+        })
+    }
+
     /// Ids of the rows in order of arrival.
     pub(crate) fn ids(&self) -> Vec<u64> {
         self.row_index.rows().map(|row| self.row_index.id(row)).collect()
@@ -211,6 +230,11 @@ impl<P: Statistics> Forest<P> {
     fn insert_rows(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
         self.reclaim();
         let new = self.row_index.insert(ids);
+        if let Some(by_contents) = self.by_contents.get_mut() {
+            for (i, &row) in new.iter().enumerate() {
+                by_contents.insert(row, arrivals.rows.row(i));
+            }
+        }
         if let Some(features) = &mut self.features {
             features.place(&new, arrivals.rows, self.row_index.capacity());
         }
@@ -226,6 +250,12 @@ impl<P: Statistics> Forest<P> {
     /// Takes rows out of the forest.
     fn remove_rows(&mut self, rows: &[RowId]) -> Vec<P::Target> {
         self.reclaim();
+        if let Some(mut by_contents) = self.by_contents.take() {
+            for &row in rows {
+                by_contents.remove(row, self.row_values(row).into_iter());
+            }
+            self.by_contents = OnceLock::from(by_contents);
+        }
         self.row_index.remove(rows);
         let (row_index, storage) = (&mut self.row_index, self.storage.get_mut());
         with_storage!(storage, storage => {

@@ -91,6 +91,52 @@ impl<'a, S: Scalar> BranchRate<'a, S> {
         self.include(x, 0..self.rows.len(), true)
     }
 
+    /// Starts with the box of a leaf without one of its rows, which is not its only one; returns the rate of the row itself,
+    /// `x`.
+    pub(crate) fn start_without<P: Statistics>(
+        &mut self,
+        tree: &Tree<S, P>,
+        leaf: NodeId,
+        (row, x): (RowId, &[S]),
+    ) -> f64 {
+        if tree.boxes.find(leaf).is_none() {
+            return self.of_rows(tree.arena.leaf_rows(leaf).filter(|&other| other != row), x);
+        }
+        if !tree.boxes.leaf_without(&tree.arena, leaf, row, self.table, (&mut self.low, &mut self.high)) {
+            // It lies inside.
+            return 0.0;
+        }
+        self.open_all();
+        self.of_box(x)
+    }
+
+    /// Makes the box on which [`of_path`](Self::of_path) ended, that of the node `top` with rate above 0, one that
+    /// [`extend`](Self::extend) can extend.
+    pub(crate) fn hold<P: Statistics>(&mut self, tree: &Tree<S, P>, top: NodeId) {
+        // A box that is not stored is held already.
+        if let Some((low, high)) = tree.boxes.find(top) {
+            self.low.copy_from_slice(low);
+            self.high.copy_from_slice(high);
+        }
+    }
+
+    /// Extends the box to that of a sibling, and returns the rate of a row.
+    pub(crate) fn extend<P: Statistics>(&mut self, tree: &Tree<S, P>, sibling: NodeId, x: &[S]) -> f64 {
+        if let Some((low, high)) = tree.boxes.find(sibling) {
+            let Self { rates, open, .. } = self;
+            let corners = [low, high];
+            let both = GrowingBox { rows: &corners, alone: false, low: &mut self.low, high: &mut self.high };
+            return eta(open, rates, x, both);
+        }
+        self.gather(tree, sibling);
+        self.include(x, 0..self.rows.len(), false)
+    }
+
+    /// The rate of the box that is held.
+    fn of_box(&mut self, x: &[S]) -> f64 {
+        eta(&mut self.open, &self.rates, x, StoredBox { low: &self.low, high: &self.high })
+    }
+
     fn open_all(&mut self) {
         self.open.clear();
         self.open.extend(0..(self.rates.len() / LANES) as u32);

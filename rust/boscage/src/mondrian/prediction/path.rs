@@ -97,7 +97,14 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
             if tree.arena.is_paused(node) {
                 self.gather(tree, &mut group);
                 for &test_row in &test_rows[group.start..group.end] {
-                    let branch = self.paused(tree, node, key, group.right, test_row);
+                    let x = self.test_rows.row(test_row);
+                    let rate = self.branch_rate.of_leaf(tree, (node, 0), x);
+                    let branch = self.stop_at(tree, node, Branch::Never).paused(
+                        key,
+                        group.right,
+                        rate,
+                        self.space.lifetime,
+                    );
                     self.end(tree, node, branch, &[test_row], &mut visit);
                 }
                 continue;
@@ -176,28 +183,6 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
     fn shells_separate(&self, shells: &mut Option<Shells<'_>>, end: f64, test_row: RowId) -> Option<f64> {
         let x = self.test_rows.row(test_row);
         shells.as_mut()?.separates(end, |d| x[d as usize].into())
-    }
-
-    /// The cuts of a paused leaf's cell are not drawn. The first that separates a test row from the leaf's
-    /// rows falls between the row and their box, and so comes at the branch rate of Algorithm 5.8, counted
-    /// from the cut that made the cell.
-    fn paused<P: Statistics>(
-        &mut self,
-        tree: &Tree<S, P>,
-        leaf: NodeId,
-        key: Key,
-        right: bool,
-        test_row: RowId,
-    ) -> Branch {
-        let rate = self.branch_rate.of_leaf(tree, (leaf, 0), self.test_rows.row(test_row));
-        if rate > 0.0 {
-            let since = self.after();
-            let at = since + key.of_leaf(since, right).exponential() / rate;
-            if at < self.space.lifetime {
-                return Branch::At(at);
-            }
-        }
-        Branch::Never
     }
 
     /// Adds a stop for a split or leaf that test rows reached.
@@ -283,8 +268,12 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
     }
 
     fn stop<P: Statistics>(&mut self, tree: &Tree<S, P>, node: NodeId, branch: Branch) {
+        self.stops.push(self.stop_at(tree, node, branch));
+    }
+
+    fn stop_at<P: Statistics>(&self, tree: &Tree<S, P>, node: NodeId, branch: Branch) -> Stop {
         let time = if node.is_leaf() { self.space.lifetime } else { tree.arena.time(node) };
-        self.stops.push(Stop { node, after: self.after(), time, branch });
+        Stop { node, after: self.after(), time, branch }
     }
 
     /// Ends the walk of some test rows at a stop that only they have.

@@ -1,6 +1,7 @@
 //! A node on a test row's way down a tree, and where the row may branch off above it.
 
 use crate::mondrian::tree::arena::NodeId;
+use crate::random::keyed::Key;
 
 /// A split or leaf on a test row's way from the root.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,21 @@ impl Stop {
     /// Sets the rate at which the test row branches off above the node; it is made finite.
     pub(crate) fn set_rate(&mut self, rate: f64) {
         self.branch = if rate > 0.0 { Branch::Rate(rate.min(f64::MAX)) } else { Branch::Never };
+    }
+
+    /// Where a test row branches off above a paused leaf, which is on one side of the split above.
+    ///
+    /// The cuts of a paused leaf's cell are not drawn. The first that separates a test row from the leaf's rows falls
+    /// between the row and their box, and so comes at the branch rate of Algorithm 5.8, counted from the cut that made the
+    /// cell.
+    pub(crate) fn paused(&self, key: Key, right: bool, rate: f64, lifetime: f64) -> Branch {
+        if rate > 0.0 {
+            let at = self.after + key.of_leaf(self.after, right).exponential() / rate;
+            if at < lifetime {
+                return Branch::At(at);
+            }
+        }
+        Branch::Never
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};
-use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_rows, retain};
+use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_each, hold_by_rows, retain};
 
 /// A node of at most so many rows stores no box: its box is read off its rows.
 pub(crate) const SMALL: usize = 16;
@@ -381,6 +381,33 @@ impl<S: Scalar> NodeBoxes<S> {
     /// The number of boxes or rows off which a node's box is read.
     fn n_boxes(&self, arena: &Arena, node: NodeId) -> usize {
         if self.slot(node).is_some() { 1 } else { arena.n_rows(node) }
+    }
+
+    /// Writes the box of a leaf without one of its rows, if the row lies outside of it. The leaf stores its box, and has other
+    /// rows.
+    pub(crate) fn leaf_without(
+        &self,
+        arena: &Arena,
+        leaf: NodeId,
+        row: RowId,
+        table: Table<'_, S>,
+        (to_low, to_high): (&mut [S], &mut [S]),
+    ) -> bool {
+        let slot = self.slot(leaf).expect("the leaf has a box");
+        let mut loose = Vec::new();
+        self.find_loose(slot, &[row], table, &mut loose);
+        hold_by_each(arena.leaf_rows(leaf).filter(|&other| other != row), table, &mut loose);
+        if loose.is_empty() {
+            return false;
+        }
+        let (low, high) = self.bounds(slot);
+        to_low.copy_from_slice(low);
+        to_high.copy_from_slice(high);
+        for &BoundMove { feature, high, now, .. } in &loose {
+            let bounds = if high { &mut *to_high } else { &mut *to_low };
+            bounds[feature as usize] = now;
+        }
+        true
     }
 
     fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {

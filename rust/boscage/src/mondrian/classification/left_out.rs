@@ -1,0 +1,436 @@
+//! Rows of the forest, each predicted by the trees without it.
+//!
+//! Removing a row changes a tree only along the row's own path: classes that only the row had are gone, boxes shrink, the
+//! split that parts the row from all others is one no more, and a split whose other rows have one class becomes a leaf. So
+//! the tree without the row is read off the tree with it, which nobody has to change or copy: a left-out prediction costs
+//! about as much as any other, and gives the bits of a tree that forgot the row.
+
+use crate::control::Run;
+use crate::data::{RowId, Scalar, Table};
+use crate::error::Result;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, WORD, iter_bits, tally};
+use crate::mondrian::classification::kneser_ney::PathCounts;
+use crate::mondrian::classification::predictive::{Gather, Gathered};
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::{Storage, with_storage};
+use crate::mondrian::prediction::branch_rate::BranchRate;
+use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::process::Process;
+
+/// Gathers predictions for rows of the forest, each by all trees without it.
+///
+/// # Errors
+/// An interrupt.
+pub(super) fn predict(
+    forest: &Forest<ClassCounts>,
+    rows: &[RowId],
+    run: &Run<'_>,
+    gather: &Gather<'_>,
+) -> Result<Vec<Gathered>> {
+    let storage = forest.flushed(run)?;
+    let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+    let chunks: Vec<&[RowId]> = rows.chunks(chunk).collect();
+    run.control.expect((chunks.len() * forest.settings.n_estimators) as u64);
+    run.map(
+        chunks.len(),
+        |i| with_storage!(storage, storage => predict_chunk(forest, storage, chunks[i], run, gather)),
+    )
+}
+
+fn predict_chunk<S: Scalar>(
+    forest: &Forest<ClassCounts>,
+    storage: &Storage<S, ClassCounts>,
+    rows: &[RowId],
+    run: &Run<'_>,
+    gather: &Gather<'_>,
+) -> Result<Gathered> {
+    let table = Table::new(&storage.values, forest.domain.n_features());
+    let mut chunk = gather.start(rows.len());
+    let mut walk = Walk {
+        branch_rate: BranchRate::new(forest.domain.rates(), table),
+        nodes: Vec::new(),
+        below: Vec::new(),
+        path: Path::default(),
+    };
+    // The order in which one tree leaves the rows suits the next.
+    let mut order: Vec<(RowId, usize)> = rows.iter().copied().zip(0..).collect();
+    let (mut groups, mut to_right) = (Vec::new(), Vec::new());
+    for (number, tree) in storage.trees.iter().enumerate() {
+        let process = forest.process(number, table);
+        // Rows go down together and part at splits, so that successive rows share most of their paths.
+        groups.push((tree.arena.root().expect("the tree holds the rows"), 0..order.len(), 0));
+        while let Some((mut node, range, depth)) = groups.pop() {
+            run.control.check()?;
+            walk.nodes.truncate(depth);
+            if range.len() == 1 {
+                let x = table.row(order[range.start].0);
+                while !node.is_leaf() {
+                    walk.nodes.push(node);
+                    node = tree.arena.follow(node, |d| x[d as usize].into()).1;
+                }
+            }
+            walk.nodes.push(node);
+            if node.is_leaf() {
+                for &(row, at) in &order[range] {
+                    walk.walk(tree, &process, row);
+                    let counts = WithoutRow { tree, path: &walk.path };
+                    gather.add(number, counts, &walk.path.stops, at, &mut chunk);
+                }
+                continue;
+            }
+            let cut = tree.arena.cut(node);
+            let mut middle = range.start;
+            for i in range.clone() {
+                let (row, at) = order[i];
+                if cut.goes_right(table.row(row)[cut.feature as usize].into()) {
+                    to_right.push((row, at));
+                } else {
+                    order[middle] = (row, at);
+                    middle += 1;
+                }
+            }
+            order[middle..range.end].copy_from_slice(&to_right);
+            to_right.clear();
+            for (right, part) in [(true, middle..range.end), (false, range.start..middle)] {
+                if !part.is_empty() {
+                    groups.push((tree.arena.child(node, right), part, walk.nodes.len()));
+                }
+            }
+        }
+        run.control.advance(1);
+    }
+    Ok(chunk)
+}
+
+/// What a row meets in a tree without it.
+#[derive(Debug, Default)]
+struct Path {
+    stops: Vec<Stop>,
+    /// The first so many stops hold the row in the tree as it is.
+    n_held: usize,
+    /// Of these, the ones from this on lack its class without it;
+    lost_from: usize,
+    /// and at this split, only one child has its class.
+    lost_both: Option<usize>,
+    class: Class,
+    /// The classes of the last of these stops, if it is a leaf without the row.
+    leaf: Option<Vec<(Class, u32)>>,
+}
+
+/// The class counts on the path.
+#[derive(Debug)]
+struct WithoutRow<'a, S> {
+    tree: &'a Tree<S, ClassCounts>,
+    path: &'a Path,
+}
+
+impl<S> Clone for WithoutRow<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for WithoutRow<'_, S> {}
+
+impl<S: Scalar> WithoutRow<'_, S> {
+    fn node(self, depth: usize) -> NodeId {
+        self.path.stops[depth].node
+    }
+
+    /// Whether a stop lacks the row's class without the row.
+    fn has_lost(self, depth: usize) -> bool {
+        (self.path.lost_from..self.path.n_held).contains(&depth)
+    }
+
+    /// Whether a stop is a leaf that holds the row, or is one without it.
+    fn is_own_leaf(self, depth: usize) -> bool {
+        self.path.leaf.is_some() && depth + 1 == self.path.n_held
+    }
+
+    /// All bits of a word but the class's, if it is lost.
+    fn mask(self, lost: bool, word: usize) -> u64 {
+        let class = self.path.class as usize;
+        if lost && class / WORD == word { !(1 << (class % WORD)) } else { u64::MAX }
+    }
+}
+
+impl<S: Scalar> PathCounts for WithoutRow<'_, S> {
+    fn words(self) -> usize {
+        self.tree.statistics.words()
+    }
+
+    fn is_shared(self, depth: usize) -> bool {
+        let Path { n_held, lost_from, lost_both, leaf, .. } = self.path;
+        let own = n_held - usize::from(leaf.is_some());
+        let first_changed = own.min(*lost_from).min(lost_both.unwrap_or(own));
+        depth < first_changed || depth > *n_held
+    }
+
+    fn is_leaf(self, depth: usize) -> bool {
+        self.is_own_leaf(depth) || self.node(depth).is_leaf()
+    }
+
+    fn n_tables(self, depth: usize) -> (u32, u32) {
+        let (tables, both) = self.tree.statistics.n_tables(self.node(depth));
+        let both = if self.is_own_leaf(depth) { 0 } else { both };
+        let lost_both = self.path.lost_both == Some(depth);
+        (tables - u32::from(self.has_lost(depth)), both - u32::from(lost_both))
+    }
+
+    fn tables(self, depth: usize, word: usize) -> u64 {
+        self.tree.statistics.tables(self.node(depth), word) & self.mask(self.has_lost(depth), word)
+    }
+
+    fn both(self, depth: usize, word: usize) -> u64 {
+        let lost_both = self.path.lost_both == Some(depth);
+        self.tree.statistics.both(self.node(depth), word) & self.mask(lost_both, word)
+    }
+
+    fn n_rows(self, depth: usize) -> usize {
+        self.tree.arena.n_rows(self.node(depth)) - usize::from(depth < self.path.n_held)
+    }
+
+    fn held(&self, depth: usize) -> Held<'_> {
+        match &self.path.leaf {
+            Some(counts) if self.is_own_leaf(depth) => match counts[..] {
+                [(class, _)] => Held::One(class),
+                _ => Held::Several(counts),
+            },
+            _ => self.tree.statistics.held(self.node(depth)),
+        }
+    }
+}
+
+/// Takes rows down trees without them.
+struct Walk<'a, S> {
+    branch_rate: BranchRate<'a, S>,
+    /// From the root to the row's leaf.
+    nodes: Vec<NodeId>,
+    /// The stops below the split that parts the row from all others.
+    below: Vec<Stop>,
+    path: Path,
+}
+
+impl<S: Scalar> Walk<'_, S> {
+    /// Finds the path of a row that is at the end of the walk's nodes.
+    fn walk(&mut self, tree: &Tree<S, ClassCounts>, process: &Process<'_, S, Class>, row: RowId) {
+        let (arena, x) = (&tree.arena, process.table.row(row));
+        self.path.stops.clear();
+        self.path.class = process.targets[row as usize];
+        let last = self.nodes.len() - 1;
+        if arena.n_rows(self.nodes[last]) > 1 {
+            self.take_classes(tree, process, (row, last + 1), None);
+            let rate = |this: &mut Self| this.branch_rate.start_without(tree, this.nodes[last], (row, x));
+            if tree.boxes.has_splits() {
+                let rate = rate(self);
+                self.set_rate(last, rate);
+                self.average(tree, x, (rate, last));
+            } else if self.path.n_held <= last || pauses(tree, process, (self.nodes[last], row)) {
+                let rate = rate(self);
+                self.pause(tree, process, x, (rate, last));
+            }
+            return;
+        }
+        if last == 0 {
+            // No row is left.
+            self.path = Path {
+                class: self.path.class,
+                stops: std::mem::take(&mut self.path.stops),
+                ..Path::default()
+            };
+            return;
+        }
+        // The sibling takes the place of the split above.
+        let sibling = self.sibling(tree, last - 1);
+        self.take_classes(tree, process, (row, last - 1), Some(sibling));
+        let is_end = self.path.leaf.is_some();
+        let after = last.checked_sub(2).map_or(0.0, |above| arena.time(self.nodes[above]));
+        if tree.boxes.has_splits() {
+            let rate = self.descend(tree, process.lifetime, sibling, after, x);
+            if !is_end {
+                self.path.stops.append(&mut self.below);
+            }
+            self.average(tree, x, (rate, last - 1));
+        } else if is_end || arena.is_paused(sibling) {
+            let rate = self.descend(tree, process.lifetime, sibling, after, x);
+            if !is_end {
+                self.path.stops.extend(self.below.first());
+            }
+            self.pause(tree, process, x, (rate, last - 1));
+        } else {
+            // The tree's own cut, skipped without the row, parts it from the others.
+            let time = if sibling.is_leaf() { process.lifetime } else { arena.time(sibling) };
+            let branch = Branch::At(arena.time(self.nodes[last - 1]));
+            self.path.stops.push(Stop { node: sibling, after, time, branch });
+        }
+    }
+
+    /// The other child of the split at some depth.
+    fn sibling(&self, tree: &Tree<S, ClassCounts>, depth: usize) -> NodeId {
+        let (split, node) = (self.nodes[depth], self.nodes[depth + 1]);
+        let left = tree.arena.child(split, false);
+        if left == node { tree.arena.child(split, true) } else { left }
+    }
+
+    /// Takes the row out of the first `n_held` of its nodes, which become stops down to where they end in a leaf. Below the
+    /// last of them comes `instead`, unless that one is the row's own leaf.
+    fn take_classes(
+        &mut self,
+        tree: &Tree<S, ClassCounts>,
+        process: &Process<'_, S, Class>,
+        (row, n_held): (RowId, usize),
+        instead: Option<NodeId>,
+    ) {
+        let (classes, arena) = (&tree.statistics, &tree.arena);
+        let class = self.path.class;
+        let has = |node| classes.tables(node, class as usize / WORD) >> (class as usize % WORD) & 1 == 1;
+        let (mut lost_from, mut lost_both) = (n_held, None);
+        let mut keeps = match instead {
+            Some(instead) => has(instead),
+            None => match classes.held(self.nodes[n_held - 1]) {
+                Held::One(_) => true,
+                Held::Several(counts) => counts.iter().any(|&(other, n)| other == class && n > 1),
+            },
+        };
+        let mut depth = n_held;
+        if instead.is_none() {
+            depth -= 1;
+            lost_from -= usize::from(!keeps);
+        }
+        while depth > 0 && !keeps {
+            depth -= 1;
+            if has(self.sibling(tree, depth)) {
+                (keeps, lost_both) = (true, Some(depth));
+            } else {
+                lost_from = depth;
+            }
+        }
+        // The stopping rule (Algorithm 5.9, line 3) makes splits leaves: all below the highest one.
+        let is_uniform =
+            |depth: usize| classes.n_tables(self.nodes[depth]).0 - u32::from(depth >= lost_from) == 1;
+        let stops =
+            |depth: usize| arena.n_rows(self.nodes[depth]) <= process.min_samples_split || is_uniform(depth);
+        let n_split = (0..n_held).rev().find(|&depth| !stops(depth)).map_or(0, |depth| depth + 1);
+        let is_leaf = n_split < n_held || instead.is_none();
+        let n_held = if n_split < n_held { n_split + 1 } else { n_held };
+        let leaf = is_leaf.then(|| {
+            let node = self.nodes[n_held - 1];
+            if is_uniform(n_held - 1) {
+                let mut all =
+                    (0..classes.words()).flat_map(|word| iter_bits(word, classes.tables(node, word)));
+                let lost = n_held > lost_from;
+                let only = all.find(|&other| !lost || other != class).expect("a class is left");
+                return vec![(only, arena.n_rows(node) as u32 - 1)];
+            }
+            let mut rows = Vec::with_capacity(arena.n_rows(node));
+            arena.collect_rows(node, &mut rows);
+            rows.retain(|&other| other != row);
+            tally(&rows, process.targets)
+        });
+        let mut after = 0.0;
+        for (depth, &node) in self.nodes[..n_held].iter().enumerate() {
+            let is_leaf = is_leaf && depth + 1 == n_held;
+            let time = if is_leaf { process.lifetime } else { arena.time(node) };
+            self.path.stops.push(Stop { node, after, time, branch: Branch::Never });
+            after = time;
+        }
+        let lost_both = lost_both.filter(|&depth| depth + usize::from(is_leaf) < n_held);
+        self.path = Path {
+            stops: std::mem::take(&mut self.path.stops),
+            n_held,
+            lost_from: lost_from.min(n_held),
+            lost_both,
+            class,
+            leaf,
+        };
+    }
+
+    /// Writes the stops from a node on, with their rates, to `below`; returns the rate of the first.
+    fn descend(
+        &mut self,
+        tree: &Tree<S, ClassCounts>,
+        lifetime: f64,
+        mut node: NodeId,
+        mut after: f64,
+        x: &[S],
+    ) -> f64 {
+        let (arena, top) = (&tree.arena, node);
+        let mut first = None;
+        self.below.clear();
+        loop {
+            if first.is_none() && !tree.boxes.keeps(arena, node) {
+                self.branch_rate.gather(tree, node);
+                first = Some(0);
+            }
+            let time = if node.is_leaf() { lifetime } else { arena.time(node) };
+            self.below.push(Stop { node, after, time, branch: Branch::Never });
+            if node.is_leaf() {
+                break;
+            }
+            let (right, child) = arena.follow(node, |d| x[d as usize].into());
+            if right {
+                first = first.map(|first| first + arena.n_rows(arena.child(node, false)));
+            }
+            (node, after) = (child, time);
+        }
+        self.branch_rate.of_path(tree, first.unwrap_or(0), x, &mut self.below);
+        match self.below[0].branch {
+            Branch::Rate(rate) => {
+                self.branch_rate.hold(tree, top);
+                rate
+            }
+            Branch::Never | Branch::At(_) => 0.0,
+        }
+    }
+
+    fn set_rate(&mut self, depth: usize, rate: f64) {
+        if depth < self.path.n_held {
+            self.path.stops[depth].set_rate(rate);
+        }
+    }
+
+    /// Sets the rates above `depth`, given the one there.
+    fn average(&mut self, tree: &Tree<S, ClassCounts>, x: &[S], (mut rate, mut depth): (f64, usize)) {
+        while rate > 0.0 && depth > 0 {
+            depth -= 1;
+            rate = self.branch_rate.extend(tree, self.sibling(tree, depth), x);
+            self.set_rate(depth, rate);
+        }
+    }
+
+    /// Sets where the row branches off above the last stop, a paused leaf, given the rate at a depth of its own path.
+    fn pause(
+        &mut self,
+        tree: &Tree<S, ClassCounts>,
+        process: &Process<'_, S, Class>,
+        x: &[S],
+        (mut rate, mut depth): (f64, usize),
+    ) {
+        let at = self.path.stops.len() - 1;
+        while rate > 0.0 && depth > at {
+            depth -= 1;
+            rate = self.branch_rate.extend(tree, self.sibling(tree, depth), x);
+        }
+        if rate > 0.0 {
+            let right = at > 0 && tree.arena.child(self.nodes[at - 1], true) == self.nodes[at];
+            let stop = &mut self.path.stops[at];
+            stop.branch = stop.paused(process.key, right, rate, process.lifetime);
+        }
+    }
+}
+
+/// Whether the stopping rule pauses a leaf without one of its rows.
+fn pauses<S: Scalar>(
+    tree: &Tree<S, ClassCounts>,
+    process: &Process<'_, S, Class>,
+    (leaf, row): (NodeId, RowId),
+) -> bool {
+    if tree.arena.is_paused(leaf) {
+        return true;
+    }
+    let others: Vec<RowId> = tree.arena.leaf_rows(leaf).filter(|&other| other != row).collect();
+    process.pauses(&others) || process.coincide(&others)
+}

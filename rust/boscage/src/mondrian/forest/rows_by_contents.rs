@@ -1,0 +1,132 @@
+//! The rows in a random order that only their contents determine, not their ids or their order of arrival.
+//!
+//! The first rows of this order are a simple random sample, which changes little when rows come and leave. It serves what is
+//! estimated from some rows on every read: the rows at the beginning are found without looking at the others.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::data::RowId;
+use crate::random::keyed::Key;
+
+/// Rows by the hashes of their features.
+#[derive(Debug, Clone)]
+pub(crate) struct RowsByContents {
+    key: Key,
+    /// The rows with the same features.
+    copies: HashMap<Key, Vec<RowId>>,
+    /// For each row its rank, the key of its features, and its number among its copies. As copies are ranked each for itself,
+    /// features that many rows share are found among the first as often as they are in the forest.
+    order: BTreeSet<(u64, Key, u32)>,
+}
+
+impl RowsByContents {
+    /// No rows yet, in the order of a forest's seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { key: Key::of_contents(seed), copies: HashMap::new(), order: BTreeSet::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn insert(&mut self, row: RowId, features: impl Iterator<Item = f64>) {
+        let key = self.key.of_values(features);
+        let copies = self.copies.entry(key).or_insert_with(|| Vec::with_capacity(1));
+        self.order.insert(entry(key, copies.len()));
+        copies.push(row);
+    }
+
+    /// Removes a row that was added with these features.
+    pub(crate) fn remove(&mut self, row: RowId, features: impl Iterator<Item = f64>) {
+        let key = self.key.of_values(features);
+        let copies = self.copies.get_mut(&key).expect(ADDED);
+        copies.swap_remove(copies.iter().position(|&other| other == row).expect(ADDED));
+        self.order.remove(&entry(key, copies.len()));
+        if copies.is_empty() {
+            self.copies.remove(&key);
+        }
+    }
+
+    /// The first `n` rows, or all, and whether each is the only one with its features. Copies are numbered in the order of
+    /// `rank`, so that rows that differ in rank alone are told apart.
+    pub(crate) fn first<T: Ord>(&self, n: usize, rank: impl Fn(RowId) -> T) -> Vec<(RowId, bool)> {
+        let mut sorted: BTreeMap<Key, Vec<RowId>> = BTreeMap::new();
+        let chosen = self.order.iter().take(n).map(|&(_, key, number)| {
+            let copies = &self.copies[&key];
+            if let [row] = copies[..] {
+                return (row, true);
+            }
+            let copies = sorted.entry(key).or_insert_with(|| {
+                let mut copies = copies.clone();
+                copies.sort_by_key(|&row| rank(row));
+                copies
+            });
+            (copies[number as usize], false)
+        });
+        chosen.collect()
+    }
+}
+
+/// The entry of a row with so many copies before it.
+fn entry(key: Key, number: usize) -> (u64, Key, u32) {
+    (key.rank(number as u64), key, number as u32)
+}
+
+const ADDED: &str = "the row was added";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::keyed::Stream;
+
+    fn features(row: RowId) -> impl Iterator<Item = f64> {
+        let mut stream = Stream::new(3, row as usize);
+        (0..2).map(move |_| stream.below(12) as f64)
+    }
+
+    fn contents(rows: &RowsByContents, n: usize) -> Vec<(Vec<f64>, u32, bool)> {
+        let rank = |row: RowId| row % 3;
+        rows.first(n, rank)
+            .into_iter()
+            .map(|(row, alone)| (features(row).collect(), rank(row), alone))
+            .collect()
+    }
+
+    #[test]
+    fn the_order_depends_on_the_rows_alone() {
+        let mut stream = Stream::new(1, 0);
+        for _ in 0..50 {
+            let mut rows = RowsByContents::new(7);
+            let mut held: Vec<RowId> = Vec::new();
+            for row in 0..200 {
+                rows.insert(row, features(row));
+                held.push(row);
+                if stream.below(3) == 0 {
+                    let gone = held.swap_remove(stream.below(held.len()));
+                    rows.remove(gone, features(gone));
+                }
+            }
+            let mut again = RowsByContents::new(7);
+            held.sort_unstable_by_key(|row| row % 7);
+            held.iter().for_each(|&row| again.insert(row, features(row)));
+            for n in [1, 20, 1000] {
+                assert_eq!(contents(&rows, n), contents(&again, n));
+            }
+            let mut all: Vec<RowId> = rows.first(1000, |row| row).into_iter().map(|(row, _)| row).collect();
+            all.sort_unstable();
+            held.sort_unstable();
+            assert_eq!(all, held);
+            held.iter().for_each(|&row| rows.remove(row, features(row)));
+            assert!(rows.copies.is_empty() && rows.order.is_empty());
+        }
+    }
+
+    #[test]
+    fn rows_are_chosen_as_often_as_each_other() {
+        let n_chosen = (0..400).map(|seed| {
+            let mut rows = RowsByContents::new(seed);
+            // Half of the rows are the same.
+            (0..100).for_each(|row| rows.insert(row, [f64::from(row.max(49))].into_iter()));
+            rows.first(10, |_| ()).iter().filter(|(row, _)| *row < 50).count()
+        });
+        let mean = n_chosen.sum::<usize>() as f64 / 400.0;
+        assert!((mean - 5.0).abs() < 0.3, "{mean}");
+    }
+}

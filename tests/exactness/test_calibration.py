@@ -1,0 +1,197 @@
+"""Calibration by leave-one-out: the power, what it is fitted to, and what it leaves as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+
+from boscage import MondrianForestClassifier
+from reference.arrays import Array
+
+RNG = np.random.default_rng(12)
+N_CHOSEN = 128
+"""Rows that are left out at most."""
+
+
+def data(n: int, d: int = 4, n_classes: int = 3, seed: int = 0) -> tuple[Array, Array]:
+    """Return classes that two features predict, with noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n, d))
+    score = n_classes * (0.8 * x[:, 0] + 0.2 * x[:, 1]) + 0.3 * rng.normal(size=n)
+    return x, np.clip(score.astype(int), 0, n_classes - 1)
+
+
+def make(**params: Any) -> MondrianForestClassifier:
+    settings: dict[str, Any] = {"n_estimators": 20, "feature_range": (0.0, 1.0), "random_state": 3}
+    return MondrianForestClassifier(**(settings | params))
+
+
+def powered(proba: Array, power: float) -> Array:
+    raised = proba**power
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize(("n", "n_classes"), [(60, 2), (N_CHOSEN, 5)])
+def test_the_power_is_the_best_one_for_rows_left_out(
+    predictive: Any, n: int, n_classes: int
+) -> None:
+    """With the prior, which is about one row's worth of a power of 1."""
+    x, y = data(n, n_classes=n_classes)
+    model = make(predictive=predictive).fit(x, y)
+    left_out = model.loo_predict_proba(calibrated=False)
+
+    def loss(power: float) -> float:
+        own = powered(left_out, power)[np.arange(n), y]
+        return float(-np.log(own).sum() + power - 1.0 - np.log(power))
+
+    grid = np.geomspace(1.0 / 16.0, 16.0, 4001)
+    best = grid[np.argmin([loss(power) for power in grid])]
+    assert abs(best - 1.0) > 0.05
+    assert model.calibration_power_ == pytest.approx(best, rel=2e-3)
+    assert loss(model.calibration_power_) <= min(loss(power) for power in grid)
+    plain = make(predictive=predictive, calibration=None).fit(x, y)
+    assert plain.calibration_power_ == 1.0
+    for calibrated, raw in (
+        (model.predict_proba(3.0 * x - 1.0), plain.predict_proba(3.0 * x - 1.0)),
+        (model.loo_predict_proba(), plain.loo_predict_proba()),
+    ):
+        np.testing.assert_allclose(
+            calibrated, powered(raw, model.calibration_power_), rtol=1e-9, atol=1e-300
+        )
+    np.testing.assert_array_equal(plain.loo_predict_proba(), left_out)
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"min_samples_split": 9}, {"lifetime": 1.5}, {"feature_weights": [1.0, 0.0] * 6}],
+)
+def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, settings: Any) -> None:
+    """To the bit, in large leaves and small ones, with copies, ties and a class of one row."""
+    x, y = data(160, d=12, n_classes=2)
+    y = (x[:, 0] > 0.5).astype(int) + (x[:, 1] > 0.95)
+    x = np.where(RNG.uniform(size=x.shape) < 0.3, np.round(x, 1), x)
+    x[20:30] = x[20]
+    x[60:110], y[60:110] = 0.1 * x[60:110], 0
+    y[50] = 7
+    model = make(n_estimators=3, predictive=predictive, calibration=None, **settings).fit(x, y)
+    leaves = [tree.n_rows[tree.feature < 0].max() for tree in model.trees_]
+    assert max(leaves) > 16
+    found = model.loo_predict_proba()
+    for row in range(160):
+        without = model.copy().forget(row)
+        columns = np.searchsorted(model.classes_, without.classes_)
+        np.testing.assert_array_equal(found[row][columns], without.predict_proba(x[[row]])[0])
+
+
+def test_the_power_depends_on_the_set_of_rows_alone() -> None:
+    x, y = data(900, n_classes=4)
+    # Copies too, with the same label and with other ones.
+    x[700:800], x[800:] = x[:100], x[:100]
+    y[700:800] = y[:100]
+    whole = make(n_estimators=5).fit(x, y)
+    order = RNG.permutation(900)
+    other = make(n_estimators=5, n_jobs=2).partial_fit(x[order[:300]], y[order[:300]])
+    other.partial_fit(2.0 * x, y, ids=np.arange(5000, 5900))
+    other.predict(x[:3])
+    other.partial_fit(x[order[300:]], y[order[300:]])
+    other.predict(x[:3])
+    other.forget(np.arange(5000, 5900))
+    shards = [
+        make(n_estimators=5).partial_fit(x[part], y[part], ids=part)
+        for part in (order[:400], order[400:])
+    ]
+    merged = shards[0].merge(shards[1])
+    for model in (other, merged, merged.copy(), whole.copy().flush()):
+        assert model.calibration_power_ == whole.calibration_power_
+        np.testing.assert_array_equal(model.predict_proba(x[::9]), whole.predict_proba(x[::9]))
+    assert whole.calibration_power_ != make(n_estimators=5).fit(x[50:], y[50:]).calibration_power_
+
+
+def test_settings_that_change_predictions_change_the_power() -> None:
+    x, y = data(300)
+    model = make().fit(x, y)
+    powers = {model.calibration_power_}
+    for changed in ({"predictive": "realised"}, {"discount": 0.5}):
+        model.set_params(**changed).partial_fit(x[:1], y[:1], ids=[1000])
+        model.forget(1000)
+        fresh = make(**{name: getattr(model, name) for name in ("predictive", "discount")})
+        assert model.calibration_power_ == fresh.fit(x, y).calibration_power_
+        powers.add(model.calibration_power_)
+    assert len(powers) == 3
+    model.set_params(calibration=None).partial_fit(x[:1], y[:1], ids=[1000])
+    assert model.calibration_power_ == 1.0
+    model.set_params(calibration="loo").partial_fit(x[:1], y[:1], ids=[1001])
+    assert model.calibration_power_ > 1.0
+    with pytest.raises(ValueError, match="calibration"):
+        make(calibration="isotonic").fit(x, y)
+    with pytest.raises(ValueError, match="calibrations"):
+        make().fit(x, y).merge(make(calibration=None).fit(x, y, ids=np.arange(300, 600)))
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_far_away_the_prior_returns(predictive: Any) -> None:
+    x, y = data(300, n_classes=5)
+    model = make(predictive=predictive).fit(x, y)
+    assert model.calibration_power_ > 1.2
+    far = x[:20] + 1e9 * RNG.normal(size=(20, 4))
+    np.testing.assert_allclose(model.predict_proba(far), 0.2, atol=1e-6)
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_few_rows_do_no_harm(predictive: Any) -> None:
+    x, y = data(30)
+    cases: list[tuple[Array, Array, float | None]] = [
+        (x[:1], y[:1], 1.0),
+        (x, np.zeros(30), 1.0),
+        # Nobody knows of a class whose only row is left out.
+        (x, np.arange(30), 1.0),
+        (x[:2], np.array([0, 1]), 1.0),
+        (x[:3], np.array([0, 0, 1]), None),
+        (np.full((30, 4), 0.5), y, 1.0),
+    ]
+    for rows, labels, power in cases:
+        model = make(predictive=predictive).fit(rows, labels)
+        assert 1.0 / 16.0 <= model.calibration_power_ <= 16.0
+        if power is not None:
+            assert model.calibration_power_ == power
+        proba = model.predict_proba(x)
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+        plain = make(predictive=predictive, calibration=None).fit(rows, labels)
+        np.testing.assert_array_equal(proba.argmax(axis=1), plain.predict_proba(x).argmax(axis=1))
+    model = make(predictive=predictive).partial_fit(x, y, classes=[0, 1, 2, 9])
+    assert model.predict_proba(x)[:, 3].max() < 0.25
+    model.forget(np.arange(30))
+    model.partial_fit(x[:20], 9 - y[:20])
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
+    x, y = data(800, n_classes=4)
+    noisy = np.where(RNG.uniform(size=800) < 0.2, RNG.integers(4, size=800), y)
+    train, test = slice(0, 400), slice(400, 800)
+    rows = np.arange(400)
+
+    def loss(chosen: Array, calibration: Any) -> float:
+        model = make(calibration=calibration).fit(x[chosen], noisy[chosen])
+        return float(log_loss(noisy[test], model.predict_proba(x[test])))
+
+    # All rows twice: no row is without a copy, and nothing is learned from copies.
+    assert make().fit(np.tile(x[train], (2, 1)), np.tile(noisy[train], 2)).calibration_power_ == 1.0
+    for chosen in (rows, np.tile(rows, 2), np.concatenate([rows, np.repeat(rows[:150], 4)])):
+        assert loss(chosen, "loo") <= loss(chosen, None) + 1e-3
+
+
+def test_digits_are_predicted_far_better() -> None:
+    x, y = load_digits(return_X_y=True)
+    losses = []
+    for calibration in ("loo", None):
+        model = MondrianForestClassifier(50, calibration=calibration, random_state=0)
+        losses.append(log_loss(y[1::2], model.fit(x[::2], y[::2]).predict_proba(x[1::2])))
+    assert losses[0] < 0.15
+    assert losses[1] > 0.4
