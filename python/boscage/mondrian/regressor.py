@@ -300,8 +300,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             )
         return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
 
-    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
-        return learn_rates_and_maps(X, y, **options)
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        return learn_rates_and_maps(X, y, settings=settings, **options)
 
     def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())
