@@ -43,14 +43,13 @@ def kernel_rates(Z: FloatArray, y: FloatArray, importances: FloatArray) -> Float
     """
     # Rows far outside the reference ranges say nothing about distances inside.
     Z, y = np.clip(Z[:MAX_ROWS], -1.0, 2.0), y[:MAX_ROWS]
+    y = y / max(np.abs(y).max(), np.finfo(np.float64).tiny)
+    y = y - y.mean()
     rates = np.full(Z.shape[1], LEAST_RATE)
     order = np.argsort(-importances, kind="stable")[:MAX_FEATURES]
     features = order[np.ptp(Z[:, order], axis=0) > 0.0]
-    y = y - y.mean()
-    scale = np.abs(y).max()
-    if len(features) == 0 or scale == 0.0:
+    if y.std() == 0.0 or not importances[features].any():
         return np.ones_like(rates)
-    y = y / scale
     start = np.maximum(importances[features] / importances[features].max(), 1e-3)
     found = _maximise(Z[:, features], y / y.std(), 2.0 * start / start.sum())
     found = np.maximum(found / found.max(), LEAST_RATE)

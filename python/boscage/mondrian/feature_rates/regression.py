@@ -37,9 +37,16 @@ LEARN_AGAIN = 1000
 """With fewer rows than this, the chosen candidate is learned again from all rows."""
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
-STANDARD_ERRORS = 2.0
-"""By how many standard errors of the difference a candidate must be better than equal rates; the
-best of several is by one on noise alone."""
+STANDARD_ERRORS = 2.5
+"""By how many standard errors of the difference a candidate must be better than equal rates. The
+best of several is better by two on noise alone."""
+LEAST_GAIN = 0.02
+"""And by how much more, in logarithms."""
+DEGREES_OF_FREEDOM = 3.0
+"""Of the distribution of errors."""
+SCALE_STEPS = 50
+SMALLEST = 1e-20
+"""The smallest squared scale of errors, relative to the largest squared error."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def _certain_gain(result: _Result, equal: _Result) -> float:
     """How much better a score is than that of equal rates, less what chance may explain."""
     difference = result.by_row - equal.by_row
     error = np.std(difference, ddof=1) / np.sqrt(len(difference))
-    return float(result.score - equal.score - STANDARD_ERRORS * error)
+    return float(result.score - equal.score - STANDARD_ERRORS * error - LEAST_GAIN)
 
 
 class _Proposals:
@@ -277,21 +284,25 @@ class _Trial:
 
 
 def _by_error(mean: FloatArray, targets: FloatArray) -> _Result:
-    """Minus the logarithm of the root mean squared error.
+    """The greatest mean log density of the errors as Student's t of any scale.
 
-    Scores the joint posterior, whose means are what it is for.
+    It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
+    hundred rows says little where targets have heavy tails: a few rows decide it.
     """
     largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)
     squares = ((mean - targets) / largest) ** 2
-    average = max(np.mean(squares), np.finfo(np.float64).tiny)
-    return _Result(float(-np.log(largest) - 0.5 * np.log(average)), -0.5 * squares / average)
+    square = max(squares.mean(), SMALLEST)
+    for _ in range(SCALE_STEPS):
+        weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
+        square = max(np.mean(weights * squares), SMALLEST)
+    by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
+    return _Result(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
 
 
 def _by_density(mixture: GaussianMixture, targets: FloatArray) -> _Result:
-    """The mean log predictive density minus the logarithm of the root mean squared error.
+    """The mean log predictive density plus the score of the errors.
 
-    Scores mixtures of trees. The density alone has several modes, some of them with far worse
-    means.
+    The density alone has several modes, some of them with far worse means.
     """
     error, density = _by_error(mixture.mean, targets), mixture.logpdf(targets)
     return _Result(float(np.mean(density)) + error.score, density + error.by_row)
