@@ -247,12 +247,16 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
 @pytest.mark.parametrize("posterior", ["exact", "joint"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_any_history_with_learned_maps_is_one_fit(predictive: str, posterior: str) -> None:
-    """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them."""
+    """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them.
+
+    They are learned from rows most of which are forgotten at once.
+    """
     rng = np.random.default_rng(5)
-    x = np.round(rng.uniform(size=(160, 3)), 2)
-    x[::40, 1] = [1e6, -3.0, 1.5, -1e-12]
-    x[:80] = x[:80].astype(np.float32)
-    y = np.where(x[:, 0] < 0.2, np.sin(60.0 * x[:, 0]), 0.0) + 0.01 * rng.normal(size=160)
+    x = np.round(rng.uniform(size=(760, 3)), 2)
+    x[:160:40, 1] = [1e6, -3.0, 1.5, -1e-12]
+    y = np.where(x[:, 0] < 0.2, np.sin(60.0 * x[:, 0]), 0.0) + 0.01 * rng.normal(size=760)
+    first = np.r_[:80, 160:760]
+    x[first] = x[first].astype(np.float32)
     learned = MondrianForestRegressor(
         4,
         feature_range=(0.0, 1.0),
@@ -261,7 +265,9 @@ def test_any_history_with_learned_maps_is_one_fit(predictive: str, posterior: st
         posterior=posterior,
         noise="local",
         random_state=5,
-    ).fit(x[:80].astype(np.float32), y[:80])
+    ).fit(x[first].astype(np.float32), y[first], ids=first)
+    learned.forget(first[80:])
+    x, y = x[:160], y[:160]
     assert learned.feature_maps_ is not None
     assert any(len(knots) > 2 for knots, _ in learned.feature_maps_)
     blank = learned.copy().forget(learned.ids_)
@@ -273,8 +279,8 @@ def test_any_history_with_learned_maps_is_one_fit(predictive: str, posterior: st
     whole = forest(rng.permutation(160))
     assert whole.digest() != learned.digest()
     in_parts = learned.copy()
-    for i in range(80, 160, 7):
-        in_parts.partial_fit(x[i : i + 7], y[i : i + 7])
+    for rows in np.array_split(np.arange(80, 160), 11):
+        in_parts.partial_fit(x[rows], y[rows], ids=rows)
     assert_equal_models(in_parts, whole, at)
     assert_equal_models(in_parts.forget(np.arange(80, 160)), learned, at)
     odd, even = np.arange(1, 160, 2), np.arange(0, 160, 2)

@@ -75,8 +75,10 @@ class MondrianForest(Estimator):
         """
 
     @abstractmethod
-    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
-        """Feature rates learned from encoded targets."""
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        """Feature rates learned from encoded targets, for a forest with these settings."""
 
     def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
@@ -264,7 +266,7 @@ class MondrianForest(Estimator):
             learned = self._learn_rates(
                 rows,
                 encoded[0],
-                min_samples_split=settings["min_samples_split"],
+                settings=settings,
                 low=low,
                 high=high,
                 seed=seed,

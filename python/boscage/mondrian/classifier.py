@@ -240,8 +240,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
                 )
         return _validation.encode(y, known or declared or []), {"declared": declared}
 
-    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
-        return learn_rates(X, y, **options)
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        return learn_rates(X, y, min_samples_split=settings["min_samples_split"], **options)
 
     def _select_discount(
         self, model: _core.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int

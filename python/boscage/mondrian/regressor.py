@@ -76,8 +76,14 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     feature_weights : array-like of shape (n_features,), "learned" or None, default=None
         Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
         means equal rates.
-        "learned" estimates the rates and the feature maps (``feature_maps_``) from the targets at
-        the first fit, and keeps them.
+        "learned" estimates the rates, with feature maps (``feature_maps_``) or without, from the
+        targets at the first fit, and keeps them. Several proposals are tried by small forests with
+        the same ``posterior`` and settings, which predict rows that the proposals were not learned
+        from (up to 600): "joint" is judged by the scale of its errors, the others also by their
+        leave-one-out density. The rates stay equal unless a proposal does better by 2 % and 2.5
+        standard errors of the difference, and always with fewer than 10 rows. The choice depends on
+        the order of the rows and on ``random_state``, not on ``n_jobs``. It takes from one to three
+        times as long as the rest of a joint fit of 100 trees to 2,000 rows or more.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range, for example another forest's
         ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
@@ -108,7 +114,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     feature_weights_ : ndarray of shape (n_features_in_,)
         The rates of cuts in use.
     feature_maps_ : list of (knots, shares) or None
-        How the rate of each feature is distributed along its range, if learned or given.
+        How the rate of each feature is distributed along its range, if learned or given. None means
+        evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
     n_rows_ : int
         Number of training rows.
     ids_ : ndarray of shape (n_rows_,)
@@ -308,8 +315,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             )
         return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
 
-    def _learn_rates(self, X: Rows, y: AnyArray, **options: Any) -> LearnedRates:
-        return learn_rates_and_maps(X, y, **options)
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        return learn_rates_and_maps(X, y, settings=settings, **options)
 
     def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())

@@ -1,11 +1,18 @@
 """Feature rates and feature maps learned from numbers.
 
-The compiled module proposes candidates: rates and maps from trees whose cuts depend on the targets,
-and a metric in which rows with similar targets are close. Each is tried with several
-powers, and so are equal rates. The trial forests predict rows that no candidate was learned from.
+Candidates come from several methods: trees whose cuts depend on the targets, a metric in which rows
+with similar targets are close, and automatic relevance determination (`kernel_rates`). Each is
+tried with several powers, with maps, and without. Small forests with the settings of the forest
+itself predict rows that no candidate was learned from. Equal rates are kept unless the best
+candidate predicts these rows better by more than chance explains.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +28,69 @@ from boscage.mondrian.feature_rates._shared import (
     LearnedRates,
     sharpen,
 )
+from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
+from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 
 HELD_OUT = 600
-"""The greatest number of rows, at most half of all, that judge the candidates."""
-LEARN_AGAIN = 4000
+"""The greatest number of rows, at most a third of all, that judge the candidates."""
+LEARN_AGAIN = 1000
 """With fewer rows than this, the chosen candidate is learned again from all rows."""
-CANDIDATES = (
-    *((kind, power) for kind in ("importances", "extra_tree_cuts") for power in (0.5, 1.0, 1.5)),
-    ("best_split_cuts", 1.0),
-    *(("metric", power) for power in (0.7, 1.0, 1.4)),
+MIN_ROWS = 10
+"""With fewer rows than this, rates are equal."""
+STANDARD_ERRORS = 2.5
+"""By how many standard errors of the difference a candidate must be better than equal rates. The
+best of several is better by two on noise alone."""
+LEAST_GAIN = 0.02
+"""And by how much more, in logarithms."""
+DEGREES_OF_FREEDOM = 3.0
+"""Of the distribution of errors."""
+SCALE_STEPS = 50
+SMALLEST = 1e-20
+"""The smallest squared scale of errors, relative to the largest squared error."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Which proposal, to which power."""
+
+    kind: str
+    power: float
+    mapped: bool
+    """Whether with the proposal's maps, or with its rates alone."""
+
+
+EQUAL = Candidate("equal", 0.0, False)
+CANDIDATES = tuple(
+    Candidate(kind, power, mapped)
+    for kind, power, ways in (
+        ("importances", 0.7, (True, False)),
+        ("extra_tree_cuts", 0.7, (True, False)),
+        ("best_split_cuts", 1.0, (True,)),
+        ("metric", 1.0, (True, False)),
+        ("kernel", 1.0, (True, False)),
+    )
+    for mapped in ways
 )
-"""Which of the compiled module's proposals, and its power."""
+OTHER_POWERS = (0.7, 1.4)
+"""Factors of the power with which the best candidate is tried again."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A trial of some candidates."""
+
+    rows: int
+    """The greatest number of rows."""
+    held_out: int
+    """The greatest number of those that judge."""
+    trees: int
+
+
+FIRST_STAGE = Stage(600, 200, TRIAL_TREES // 2)
+"""Most candidates are ruled out by few trees on few rows."""
+LAST_STAGE = Stage(TRIAL_ROWS, HELD_OUT, TRIAL_TREES)
+N_LAST = 3
+"""The number of candidates in the last stage."""
 
 __all__: list[str] = []
 
@@ -40,88 +99,210 @@ def learn_rates_and_maps(
     X: Rows,
     y: FloatArray,
     *,
-    min_samples_split: int,
+    settings: Mapping[str, Any],
     low: FloatArray | None,
     high: FloatArray | None,
     seed: int,
     n_threads: int,
 ) -> LearnedRates:
-    """Rates and maps of the features of ``X``."""
+    """Rates and maps of the features of ``X`` for a forest with these settings."""
     if low is None or high is None:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     rng = np.random.Generator(np.random.PCG64(seed ^ TRIAL_STREAM))
     order = rng.permutation(len(X))
-    n_held = min(HELD_OUT, len(X) // 2)
+    n_held = min(HELD_OUT, len(X) // 3)
+    learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
+    proposals = _Proposals(X, y, order[n_held:], **learn)
+    # With few rows, or with equal importances, there is nothing to choose.
+    if len(X) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
+        return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
+    trial = _Trial(X, y, order, n_held, settings, **learn)
+    chosen = _choose(proposals, trial)
+    if len(X) < LEARN_AGAIN:
+        proposals = _Proposals(X, y, order, **learn)
+    return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
 
-    def proposals(rows: IntArray) -> dict[str, tuple[FloatArray, Maps]]:
-        return _core.candidate_rates(
-            X[rows],
-            y[rows],
-            low,
-            high,
-            n_estimators=N_EXTRA_TREES,
-            seed=seed ^ EXTRA_TREES_STREAM,
-            n_threads=n_threads,
+
+def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
+    """The candidate that is better than equal rates most certainly, or `EQUAL` if none is."""
+
+    def judge(candidate: Candidate, stage: Stage) -> _Result:
+        return trial.run(*proposals.rates(candidate), stage)
+
+    first = sorted(CANDIDATES, key=lambda one: -judge(one, FIRST_STAGE).score)
+    equal = judge(EQUAL, LAST_STAGE)
+    gains = {EQUAL: 0.0}
+
+    def try_again(candidate: Candidate) -> None:
+        gains[candidate] = _certain_gain(judge(candidate, LAST_STAGE), equal)
+
+    for one in first[:N_LAST]:
+        try_again(one)
+    leader = max(first[:N_LAST], key=lambda one: gains[one])
+    for factor in OTHER_POWERS:
+        try_again(replace(leader, power=factor * leader.power))
+    return max(gains, key=lambda one: gains[one])
+
+
+def _certain_gain(result: _Result, equal: _Result) -> float:
+    """How much better a score is than that of equal rates, less what chance may explain."""
+    difference = result.by_row - equal.by_row
+    error = np.std(difference, ddof=1) / np.sqrt(len(difference))
+    return float(result.score - equal.score - STANDARD_ERRORS * error - LEAST_GAIN)
+
+
+class _Proposals:
+    """Rates and maps that are learned from some rows, on demand."""
+
+    def __init__(
+        self,
+        X: Rows,
+        y: FloatArray,
+        rows: IntArray,
+        *,
+        low: FloatArray,
+        high: FloatArray,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._X, self._y, self._low, self._high = X[rows], y[rows], low, high
+        self._options = {
+            "n_estimators": N_EXTRA_TREES,
+            "seed": seed ^ EXTRA_TREES_STREAM,
+            "n_threads": n_threads,
+        }
+
+    def rates(self, candidate: Candidate) -> tuple[FloatArray, Maps | None]:
+        """Weights and maps of a candidate."""
+        kind = candidate.kind
+        if kind == "equal":
+            return np.ones(self._X.shape[1]), None
+        if kind == "kernel":
+            weights = self._kernel_with_maps if candidate.mapped else self._kernel
+            maps = self._with_maps["importances"][1]
+        elif kind in self._extra_trees and not candidate.mapped:
+            weights, maps = self._extra_trees[kind], None
+        else:
+            weights, maps = self._with_maps[kind]
+        return sharpen(weights, candidate.power), maps if candidate.mapped else None
+
+    @property
+    def importances(self) -> FloatArray:
+        """Importances of the features for extremely randomised trees; they sum to one."""
+        return self._extra_trees["importances"]
+
+    @cached_property
+    def _extra_trees(self) -> dict[str, FloatArray]:
+        importances, cuts = _core.extra_trees_rates(
+            self._X, self._y, classification=False, **self._options
         )
+        return {"importances": importances, "extra_tree_cuts": cuts}
 
-    found = proposals(order[n_held:])
-    kind, power, best = "", 0.0, -np.inf
-    # With one row, or with equal importances, there is nothing to choose.
-    hopeless = n_held == 0 or np.ptp(found["importances"][0]) == 0.0
-    for other, exponent in () if hopeless else (("", 0.0), *CANDIDATES):
-        weights, maps = found[other] if other else (np.ones(X.shape[1]), None)
-        score = _trial(
-            X[order[:TRIAL_ROWS]],
-            y[order[:TRIAL_ROWS]],
-            n_held,
-            min_samples_split=min_samples_split,
-            low=low,
-            high=high,
-            weights=sharpen(weights, exponent),
+    @cached_property
+    def _with_maps(self) -> dict[str, tuple[FloatArray, Maps]]:
+        return _core.candidate_rates(self._X, self._y, self._low, self._high, **self._options)
+
+    @cached_property
+    def _kernel(self) -> FloatArray:
+        return kernel_rates(self._units(None), self._y, self.importances)
+
+    @cached_property
+    def _kernel_with_maps(self) -> FloatArray:
+        importances, maps = self._with_maps["importances"]
+        return kernel_rates(self._units(maps), self._y, importances)
+
+    def _units(self, maps: Maps | None) -> FloatArray:
+        """The rows in units of the reference ranges, as the maps stretch these."""
+        rows = self._X[:KERNEL_ROWS].astype(np.float64)
+        # Halves, since a range may overflow.
+        width = 0.5 * self._high - 0.5 * self._low
+        units = np.zeros_like(rows)
+        np.divide(0.5 * rows - 0.5 * self._low, width, out=units, where=width > 0.0)
+        for feature, (knots, shares) in enumerate(maps or []):
+            if len(knots) > 0:
+                units[:, feature] = np.interp(rows[:, feature], knots, shares)
+        return units
+
+
+@dataclass(frozen=True)
+class _Result:
+    """How well rates predict rows that are left out."""
+
+    score: float
+    by_row: FloatArray
+    """Each row's part in the score, to first order; a difference's spread is its error."""
+
+
+class _Trial:
+    """Small forests with the settings of the forest itself, whose predictions judge rates."""
+
+    def __init__(
+        self,
+        X: Rows,
+        y: FloatArray,
+        order: IntArray,
+        n_held: int,
+        settings: Mapping[str, Any],
+        *,
+        low: FloatArray,
+        high: FloatArray,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._X, self._y, self._order, self._n_held = X, y, order, n_held
+        # Local noise does not change means, and leave-one-out predictions have none.
+        self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
+        self._low, self._high, self._n_threads = low, high, n_threads
+
+    def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> _Result:
+        """Judge some rates with as many rows and trees as a stage allows."""
+        n_held = min(stage.held_out, self._n_held)
+        held = self._order[:n_held]
+        others = self._order[self._n_held :][: stage.rows - n_held]
+        left_out = self._settings["posterior"] == "joint"
+        rows = others if left_out else np.concatenate([held, others])
+        settings = {
+            **self._settings,
+            "n_estimators": min(stage.trees, self._settings["n_estimators"]),
+        }
+        forest = _core.MondrianRegressor(**settings)
+        forest.fit(
+            self._X[rows],
+            self._y[rows],
+            low=self._low,
+            high=self._high,
+            weights=weights,
             maps=maps,
-            seed=seed ^ TRIAL_STREAM,
-            n_threads=n_threads,
+            n_threads=self._n_threads,
         )
-        if score > best:
-            kind, power, best = other, exponent, score
-    if len(X) < LEARN_AGAIN and not hopeless:
-        found = proposals(order)
-    importances = found["importances"][0]
-    if not kind:
-        return LearnedRates(importances, power, np.ones(X.shape[1]))
-    weights, maps = found[kind]
-    return LearnedRates(importances, power, sharpen(weights, power), maps)
+        targets = self._y[held]
+        if left_out:
+            mean, _ = forest.predict(self._X[held], n_threads=self._n_threads)
+            return _by_error(mean, targets)
+        parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
+        return _by_density(GaussianMixture(*parts), targets)
 
 
-def _trial(
-    X: Rows,
-    y: FloatArray,
-    n_held: int,
-    *,
-    min_samples_split: int,
-    low: FloatArray,
-    high: FloatArray,
-    weights: FloatArray,
-    maps: Maps | None,
-    seed: int,
-    n_threads: int,
-) -> float:
-    """The leave-one-out score of a small forest on its first `n_held` rows.
+def _by_error(mean: FloatArray, targets: FloatArray) -> _Result:
+    """The greatest mean log density of the errors as Student's t of any scale.
 
-    It is the mean log predictive density minus the logarithm of the root mean squared error. The
-    density alone has several modes, some of them with far worse means. The noise is global, as that
-    of leave-one-out predictions always is.
+    It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
+    hundred rows says little where targets have heavy tails: a few rows decide it.
     """
-    forest = _core.MondrianRegressor(
-        n_estimators=TRIAL_TREES,
-        min_samples_split=min_samples_split,
-        posterior="exact",
-        noise="global",
-        seed=seed,
-    )
-    forest.fit(X, y, low=low, high=high, weights=weights, maps=maps, n_threads=n_threads)
-    held = np.arange(n_held, dtype=np.uint64)
-    mixture = GaussianMixture(*forest.loo_dist(held, n_threads=n_threads))
-    error = np.sqrt(np.mean((mixture.mean - y[:n_held]) ** 2))
-    tiny = np.finfo(np.float64).tiny
-    return float(np.mean(mixture.logpdf(y[:n_held])) - np.log(max(error, tiny)))
+    largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)
+    squares = ((mean - targets) / largest) ** 2
+    square = max(squares.mean(), SMALLEST)
+    for _ in range(SCALE_STEPS):
+        weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
+        square = max(np.mean(weights * squares), SMALLEST)
+    by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
+    return _Result(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
+
+
+def _by_density(mixture: GaussianMixture, targets: FloatArray) -> _Result:
+    """The mean log predictive density plus the score of the errors.
+
+    The density alone has several modes, some of them with far worse means.
+    """
+    error, density = _by_error(mixture.mean, targets), mixture.logpdf(targets)
+    return _Result(float(np.mean(density)) + error.score, density + error.by_row)

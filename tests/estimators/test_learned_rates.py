@@ -1,0 +1,201 @@
+"""`feature_weights="learned"` in regression: what is proposed, what judges it, what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+
+from boscage import MondrianForestRegressor, _core
+from boscage.mondrian.feature_rates import regression
+from boscage.mondrian.feature_rates.kernel_rates import LEAST_RATE, kernel_rates
+
+
+def learned(**params: Any) -> MondrianForestRegressor:
+    return MondrianForestRegressor(
+        **({"n_estimators": 20, "feature_weights": "learned", "random_state": 1} | params)
+    )
+
+
+def additive(n: int, seed: int) -> tuple[Any, Any]:
+    """A smooth sum whose terms matter more and less, and two features that do not matter."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(size=(n, 5))
+    noise = 0.1 * rng.normal(size=n)
+    return rows, 3.0 * np.sin(3.0 * rows[:, 0]) + 2.0 * rows[:, 1] + rows[:, 2] ** 2 + noise
+
+
+# -- proposals ------------------------------------------------------------------------------------
+
+
+def test_kernel_rates_find_what_matters() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(300, 6))
+    target = np.sin(6.0 * rows[:, 4]) + 0.5 * rows[:, 1] + 0.05 * rng.normal(size=300)
+    rates = kernel_rates(rows, target, np.full(6, 1.0 / 6.0))
+    assert rates.argmax() == 4
+    assert rates[4] > 2.0 * rates[1]
+    assert rates[1] > 5.0 * rates[[0, 2, 3, 5]].max()
+    # Shifted and scaled targets have the same rates.
+    np.testing.assert_array_equal(rates, kernel_rates(rows, 8.0 * target - 64.0, np.full(6, 1 / 6)))
+
+
+def test_kernel_rates_are_rounded_so_that_last_bits_do_not_matter() -> None:
+    rows, target = additive(200, 0)
+    rates = kernel_rates(rows, target, np.full(5, 0.2))
+    quarters = 4.0 * np.log2(rates)
+    np.testing.assert_allclose(quarters, np.round(quarters), atol=1e-9)
+    assert len(np.unique(rates)) > 2
+    nudged = kernel_rates(rows, target * (1.0 + 1e-15), np.full(5, 0.2))
+    np.testing.assert_array_equal(rates, nudged)
+
+
+def test_kernel_rates_of_few_important_features_among_many() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(size=(120, 300))
+    importances = np.full(300, 1e-4)
+    importances[[7, 200]] = 0.5
+    rates = kernel_rates(rows, rows[:, 200] - 2.0 * rows[:, 7], importances)
+    assert set(np.argsort(-rates)[:2]) == {7, 200}
+    # Unimportant features are not learned, and not ignored either.
+    assert (rates == LEAST_RATE).sum() >= 260
+
+
+def test_kernel_rates_of_what_says_nothing_are_equal() -> None:
+    rows = np.random.default_rng(2).uniform(size=(30, 3))
+    even = np.full(3, 1.0 / 3.0)
+    np.testing.assert_array_equal(kernel_rates(rows, np.full(30, 7.0), even), np.ones(3))
+    np.testing.assert_array_equal(kernel_rates(np.zeros((30, 3)), rows[:, 0], even), np.ones(3))
+    # A constant feature has the smallest rate.
+    rows[:, 1] = 0.5
+    assert kernel_rates(rows, rows[:, 0], even).argmin() == 1
+
+
+# -- what is chosen -------------------------------------------------------------------------------
+
+
+def test_rates_without_maps_win_where_targets_are_smooth() -> None:
+    rows, target = make_friedman1(1700, noise=1.0, random_state=0)
+    model = learned(posterior="joint").fit(rows[:1200], target[:1200])
+    assert model.feature_maps_ is None
+    assert model.feature_weights_[:5].min() > 2.0 * model.feature_weights_[5:].max()
+    equal = learned(posterior="joint", feature_weights=None).fit(rows[:1200], target[:1200])
+    errors = [np.std(m.predict(rows[1200:]) - target[1200:]) for m in (model, equal)]
+    assert errors[0] < 0.85 * errors[1]
+
+
+@pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rates_stay_equal_where_targets_are_noise(seed: int, posterior: str) -> None:
+    rng = np.random.default_rng(seed)
+    model = learned(posterior=posterior, random_state=seed)
+    model.fit(rng.uniform(size=(250, 4)), rng.normal(size=250))
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(4))
+    assert model.feature_maps_ is None
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rates_stay_equal_where_all_features_matter_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(size=(300, 4))
+    target = np.sin(3.0 * rows).sum(axis=1) + 0.5 * rng.normal(size=300)
+    model = learned(posterior="joint", random_state=seed).fit(rows, target)
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(4))
+
+
+# -- what judges ----------------------------------------------------------------------------------
+
+
+class Spy:
+    """Compiled forests that record what they are made of, fitted to, and asked."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.made.append(settings)
+        self.forest = _core.MondrianRegressor(**settings)
+
+    made: list[dict[str, Any]]
+    asked: list[tuple[str, Any, Any]]
+
+    def fit(self, X: Any, y: Any, **options: Any) -> None:
+        self.rows = X
+        self.forest.fit(X, y, **options)
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        self.asked.append(("predict", self.rows, X))
+        return self.forest.predict(X, **options)
+
+    def loo_dist(self, ids: Any, **options: Any) -> Any:
+        self.asked.append(("loo_dist", self.rows, self.rows[ids]))
+        return self.forest.loo_dist(ids, **options)
+
+
+@pytest.mark.parametrize(
+    ("params", "by"),
+    [
+        ({"posterior": "joint", "noise": "local"}, "predict"),
+        ({"posterior": "joint", "predictive": "realised", "min_samples_split": 5}, "predict"),
+        ({"posterior": "fast", "lifetime": 3.0}, "loo_dist"),
+        ({"hyperparameters": "ml", "prior_scale": None, "n_estimators": 3}, "loo_dist"),
+    ],
+)
+def test_the_judge_has_the_settings_of_the_forest(monkeypatch: Any, params: Any, by: str) -> None:
+    class Core:
+        MondrianRegressor = type("Recorded", (Spy,), {"made": [], "asked": []})
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(_core, name)
+
+    monkeypatch.setattr(regression, "_core", Core())
+    rows, target = additive(90, 3)
+    learned(**params).fit(rows, target)
+    made, asked = Core.MondrianRegressor.made, Core.MondrianRegressor.asked
+    assert len(made) == len(asked) >= len(regression.CANDIDATES) + 1
+    for settings in made:
+        # Local noise changes no mean; the number of trees is only limited.
+        assert settings["n_estimators"] <= params.get("n_estimators", regression.TRIAL_TREES)
+        for name in {*params} - {"noise", "n_estimators"}:
+            assert settings[name] == params[name]
+    for method, fitted, judged in asked:
+        assert method == by
+        # All judging rows are left out: of the fit, or one at a time.
+        inside = [any((row == other).all() for other in fitted) for row in judged]
+        assert all(inside) if by == "loo_dist" else not any(inside)
+        assert len(judged) == 30
+
+
+# -- the whole ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_few_rows_have_equal_rates(n: int) -> None:
+    rows, target = additive(n, 4)
+    model = learned(posterior="joint").fit(rows, target)
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(5))
+
+
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
+@pytest.mark.parametrize("n", [10, 11, 30])
+def test_rates_of_little_are_rates(n: int, posterior: str) -> None:
+    """Ties, a constant feature, single precision, more features than rows, far rows."""
+    rows, target = additive(n, 5)
+    rows = np.hstack((np.round(rows), np.ones((n, 1)), np.tile(rows, 8))).astype(np.float32)
+    rows[0] *= 1e6
+    model = learned(posterior=posterior, n_estimators=5).fit(rows, 1e3 * np.round(target))
+    weights = model.feature_weights_
+    assert np.isfinite(weights).all()
+    assert (weights >= 0.0).all()
+    assert weights.sum() == pytest.approx(rows.shape[1])
+    assert np.isfinite(model.predict(rows)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_choice_is_a_function_of_rows_and_seed(dtype: Any) -> None:
+    rows, target = additive(150, 6)
+    rows = rows.astype(dtype)
+    one, other = (learned(posterior="joint", n_jobs=jobs).fit(rows, target) for jobs in (1, 2))
+    assert one.digest() == other.digest()
+    np.testing.assert_array_equal(one.feature_importances_, other.feature_importances_)
+    assert not np.array_equal(one.feature_weights_, np.ones(5))
