@@ -126,7 +126,9 @@ def integrals(
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("prior", PRIORS)
-def test_node_posteriors_and_evidence_equal_those_of_dense_algebra(name: str, d: int, prior: str) -> None:
+def test_node_posteriors_and_evidence_equal_those_of_dense_algebra(
+    name: str, d: int, prior: str
+) -> None:
     x, y = data(d, d=d)
     hyper = PRIORS[prior]
     model = fit(x, y, hyper, **SETTINGS[name])
