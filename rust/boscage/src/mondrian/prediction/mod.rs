@@ -12,10 +12,12 @@
 //! - `walk` takes many test rows through all trees.
 //! - `path` takes the rows that go the same way down one tree together.
 //! - `branch_rate` computes the rates from the leaf up, since boxes are nested.
+//! - `shared_path` keeps what successive rows have in common.
 //! - `visitor` is how a posterior receives the path: as a list of stops (`stop`).
 
 pub(crate) mod branch_rate;
 pub(crate) mod path;
+pub(crate) mod shared_path;
 pub(crate) mod stop;
 pub(crate) mod visitor;
 pub(crate) mod walk;

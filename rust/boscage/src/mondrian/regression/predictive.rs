@@ -3,12 +3,15 @@
 use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
+use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
-use crate::mondrian::regression::hierarchy::tree_predictive::{self, Component, PredictivePrior};
+use crate::mondrian::regression::hierarchy::tree_predictive::{
+    self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior,
+};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
-use crate::mondrian::regression::joint::{self, Solution};
+use crate::mondrian::regression::joint::{self, PassedStop, Solution};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, in_messages};
@@ -21,47 +24,63 @@ pub(super) struct ForestPosterior<'a> {
     pub(super) forest: &'a Forest<NodeMoments>,
     pub(super) settings: &'a RegressionSettings,
     pub(super) state: &'a ForestState,
+    prior: PredictivePrior,
 }
 
-impl ForestPosterior<'_> {
-    /// One tree's predictive components.
+/// What successive test rows share on their paths.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Paths {
+    above: SharedPath<AboveStop>,
+    joint: SharedPath<PassedStop>,
+}
+
+impl<'a> ForestPosterior<'a> {
+    pub(super) fn new(
+        forest: &'a Forest<NodeMoments>,
+        settings: &'a RegressionSettings,
+        state: &'a ForestState,
+    ) -> Self {
+        let hyper = in_messages(&state.hyper, settings.posterior);
+        let prior = PredictivePrior::new(hyper, state.hyper.coarse, forest.settings.lifetime);
+        Self { forest, settings, state, prior }
+    }
+
+    /// One tree's predictive components, and its share of the joint model's mean; 0 if there is none.
     fn components<S: Scalar>(
         &self,
-        tree_index: usize,
-        tree: &Tree<S, NodeMoments>,
+        (number, tree): (usize, &Tree<S, NodeMoments>),
         stops: &[Stop],
+        detail: Detail,
+        paths: &mut Paths,
         emit: impl FnMut(Component),
-    ) {
+    ) -> f64 {
         let hyper = &self.state.hyper;
         if self.settings.posterior == Posterior::Fast {
             let prior = fast_prior(tree, hyper);
-            return tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
+            tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
+            return 0.0;
         }
         let scale = |node: NodeId| match &self.state.scales {
-            Some(scales) => scales[tree_index][node.index()],
+            Some(scales) => scales[number][node.index()],
             None => 1.0,
         };
-        tree_predictive::predict_exact(
-            tree,
-            &self.state.messages[tree_index],
-            &self.prior(),
-            stops,
-            scale,
-            emit,
-        );
+        let predicting = PredictingTree { number, tree, messages: &self.state.messages[number] };
+        tree_predictive::predict_exact(predicting, &self.prior, stops, scale, detail, &mut paths.above, emit);
+        self.state.joint_mean(number, stops, &mut paths.joint)
     }
 
-    /// The prior of the exact and the joint predictive.
-    fn prior(&self) -> PredictivePrior {
-        let hyper = &self.state.hyper;
-        let lifetime = self.forest.settings.lifetime;
-        PredictivePrior { hyper: in_messages(hyper, self.settings.posterior), coarse: hyper.coarse, lifetime }
+    /// Whether the pieces of a branch's time add up to the whole: not where their means and variances get
+    /// different factors.
+    fn detail_of_moments(&self) -> Detail {
+        let is_plain = self.state.scales.is_none()
+            && self.state.joint.as_ref().is_none_or(|joint| joint.together.spread == 1.0);
+        if is_plain { Detail::Moments } else { Detail::Shape }
     }
 
     /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
     fn share(&self, component: Component) -> Option<Component> {
         let n_trees = self.forest.settings.n_estimators as f64;
-        (component.weight > 1e-14).then(|| Component { weight: component.weight / n_trees, ..component })
+        (component.weight > LOST).then(|| Component { weight: component.weight / n_trees, ..component })
     }
 }
 
@@ -151,14 +170,21 @@ impl MixtureRow {
 
 /// Mean and variance of every row's mixture.
 pub(super) struct TwoMoments<'a> {
-    pub(super) posterior: ForestPosterior<'a>,
+    posterior: ForestPosterior<'a>,
+    detail: Detail,
+}
+
+impl<'a> TwoMoments<'a> {
+    pub(super) fn new(posterior: ForestPosterior<'a>) -> Self {
+        Self { posterior, detail: posterior.detail_of_moments() }
+    }
 }
 
 impl Visitor<NodeMoments> for TwoMoments<'_> {
-    type Chunk = Vec<Running>;
+    type Chunk = (Vec<Running>, Paths);
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        vec![Running::default(); n_rows]
+        (vec![Running::default(); n_rows], Paths::default())
     }
 
     fn visit<S: Scalar>(
@@ -167,10 +193,10 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
         tree: &Tree<S, NodeMoments>,
         row: usize,
         stops: &[Stop],
-        chunk: &mut Self::Chunk,
+        (rows, paths): &mut Self::Chunk,
     ) {
-        self.posterior.components(tree_index, tree, stops, |component| chunk[row].add(component));
-        chunk[row].joint += self.posterior.state.joint_mean(tree_index, stops);
+        let add = |component| rows[row].add(component);
+        rows[row].joint += self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
     }
 }
 
@@ -180,10 +206,10 @@ pub(super) struct Mixture<'a> {
 }
 
 impl Visitor<NodeMoments> for Mixture<'_> {
-    type Chunk = Vec<MixtureRow>;
+    type Chunk = (Vec<MixtureRow>, Paths);
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        vec![MixtureRow::default(); n_rows]
+        (vec![MixtureRow::default(); n_rows], Paths::default())
     }
 
     fn visit<S: Scalar>(
@@ -192,16 +218,17 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         tree: &Tree<S, NodeMoments>,
         row: usize,
         stops: &[Stop],
-        chunk: &mut Self::Chunk,
+        (rows, paths): &mut Self::Chunk,
     ) {
-        self.posterior.components(tree_index, tree, stops, |component| {
+        let MixtureRow { components, joint } = &mut rows[row];
+        let add = |component| {
             let parts = match &self.posterior.state.tails {
                 Some(tails) => &tails.part(component)[..],
                 None => &[component],
             };
-            chunk[row].components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
-        });
-        chunk[row].joint += self.posterior.state.joint_mean(tree_index, stops);
+            components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
+        };
+        *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
     }
 }
 
@@ -257,19 +284,23 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         stops: &[Stop],
         chunk: &mut LeftOutChunk,
     ) {
+        // A row that left changed the tree.
+        let mut paths = Paths::default();
         let emit = |component| chunk.rows[row].components.extend(self.posterior.share(component));
         if self.posterior.settings.posterior == Posterior::Fast {
-            return self.posterior.components(tree_index, tree, stops, emit);
+            self.posterior.components((tree_index, tree), stops, Detail::Shape, &mut paths, emit);
+            return;
         }
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let LeftOutChunk { rows, messages, .. } = chunk;
         tree_predictive::predict_exact(
-            tree,
-            messages,
-            &self.posterior.prior(),
+            PredictingTree { number: tree_index, tree, messages },
+            &self.posterior.prior,
             stops,
             |_| 1.0,
+            Detail::Shape,
+            &mut paths.above,
             |component| rows[row].components.extend(self.posterior.share(component)),
         );
         if let (Some(joint), Some(without)) = (&self.posterior.state.joint, self.without) {
@@ -281,7 +312,8 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                 let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
                 in_any_order(weights)
             };
-            rows[row].joint += joint::mean(sum, &joint.together.model.hyper, stops);
+            rows[row].joint +=
+                joint::mean((tree_index, sum), &joint.together.model.hyper, stops, &mut paths.joint);
         }
     }
 

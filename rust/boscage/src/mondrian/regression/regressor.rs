@@ -155,9 +155,9 @@ impl MondrianRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let posterior = self.forest_posterior(run)?;
-        let chunks = walk::predict(&self.forest, rows, run, &TwoMoments { posterior })?;
+        let chunks = walk::predict(&self.forest, rows, run, &TwoMoments::new(posterior))?;
         let together = posterior.state.joint.as_ref().map(|joint| joint.together);
-        Ok(chunks.into_iter().flatten().map(|row| row.moments(together)).unzip())
+        Ok(chunks.into_iter().flat_map(|(rows, _)| rows).map(|row| row.moments(together)).unzip())
     }
 
     /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
@@ -168,7 +168,8 @@ impl MondrianRegressor {
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
         let posterior = self.forest_posterior(run)?;
         let together = posterior.state.joint.as_ref().map(|joint| joint.together);
-        Ok(ragged(walk::predict(&self.forest, rows, run, &Mixture { posterior })?, together))
+        let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
+        Ok(ragged(chunks.into_iter().map(|(rows, _)| rows).collect(), together))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
@@ -232,7 +233,7 @@ impl MondrianRegressor {
 
     fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
         let state = self.posterior.state(&self.forest, run)?;
-        Ok(ForestPosterior { forest: &self.forest, settings: &self.posterior.settings, state })
+        Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
     }
 }
 

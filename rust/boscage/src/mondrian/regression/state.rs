@@ -5,6 +5,7 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
@@ -13,11 +14,12 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
-use crate::mondrian::regression::joint::{self, JointWeights, Solution, Standard};
+use crate::mondrian::regression::joint::{self, JointWeights, PassedStop, Solution, Standard};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::tree::arena::NodeId;
 
 /// Everything that is computed from the trees and all targets together.
 #[derive(Debug, Clone)]
@@ -83,10 +85,16 @@ impl ForestState {
     }
 
     /// A tree's share of the joint mean of a row.
-    pub(super) fn joint_mean(&self, tree_index: usize, stops: &[Stop]) -> f64 {
+    pub(super) fn joint_mean(
+        &self,
+        tree_index: usize,
+        stops: &[Stop],
+        path: &mut SharedPath<PassedStop>,
+    ) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
-            joint::mean(|node| sums[node.index()], &joint.together.model.hyper, stops)
+            let sum = |node: NodeId| sums[node.index()];
+            joint::mean((tree_index, sum), &joint.together.model.hyper, stops, path)
         };
         self.joint.as_ref().map_or(0.0, of)
     }

@@ -1,7 +1,9 @@
-//! The distribution of the time at which a test row branches off, on the clock of the prior.
+//! The distribution of the time at which a test row branches off, and its mean on the clock of the prior by one rule of
+//! eight points: exact to some 1e-5 of the clock's range, which is enough to choose hyperparameters. Predictions take
+//! `branch_clock`.
 
 use crate::mondrian::prediction::stop::{Branch, Stop};
-use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters, unit_clock};
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, unit_clock};
 
 /// Nodes and weights of the eight-point Gauss-Legendre rule on `[0, 1]`.
 const GAUSS: [(f64, f64); 8] = [
@@ -15,14 +17,6 @@ const GAUSS: [(f64, f64); 8] = [
     (0.980_144_928_248_768_1, 0.050_614_268_145_188_53),
 ];
 
-/// The coarse part of the clock has no effect beyond a branch where less of it is left than this share of the noise
-/// and of what is left of the other part.
-const NEGLIGIBLE: f64 = 1e-7;
-
-/// Two clocks are integrated at once, at the faster one's nodes, if a branch's time and both clocks vary by no more than
-/// this factor's exponential.
-const SHORT: f64 = 1.0;
-
 /// Before its delay a clock is integrated in so many parts at most.
 const PARTS: f64 = 8.0;
 /// The logarithm of the factor by which its slope grows in each of them, at most.
@@ -30,41 +24,30 @@ const GROWTH: f64 = 2.25;
 /// The length of the end of a part, in which `S` or the slope grows or falls by no more than this factor's exponential.
 const END: f64 = 1.5;
 
-/// The clock of the prior where a test row branches off.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BranchClock {
-    pub(crate) mean: f64,
-    /// Its variance, in units of the square of [`unit`].
-    pub(crate) spread: f64,
-    /// The mean of its coarse part.
-    pub(crate) coarse: f64,
-}
-
-/// The larger of the clock's two parts, without rounding what is `gamma_1` if there is but one.
-pub(crate) fn unit(hyper: &Hyperparameters) -> f64 {
-    hyper.gamma1.max(2.0 * hyper.coarse.variance)
-}
-
-/// The expected clock between the stop before and the place where a test row branches off; or else the stop
-/// itself, a `span` away.
-pub(crate) fn expected_span(stop: &Stop, hyper: &Hyperparameters, span: f64) -> f64 {
-    let probability = branch_probability(stop);
-    if probability == 0.0 {
-        return span;
-    }
-    let clock = branch_clock(stop, hyper, probability, 0, 1).mean;
-    probability * (clock - hyper.clock(stop.after)).max(0.0) + (1.0 - probability) * span
-}
-
 /// The expected clock where a test row branches off above a stop, in units of `gamma_1` and without the coarse part, if
 /// that is more likely than not.
 pub(crate) fn likely_branch(stop: &Stop, gamma2: f64, delay: f64) -> Option<f64> {
     let probability = branch_probability(stop);
+    (probability > 0.5).then(|| expected_clock(stop, gamma2, delay, probability))
+}
+
+/// The expected clock where a test row branches off above a stop, in units of `gamma_1` and without the coarse part.
+pub(crate) fn expected_clock(stop: &Stop, gamma2: f64, delay: f64, probability: f64) -> f64 {
     let clock = UnitClock { rate: gamma2, delay };
-    (probability > 0.5).then(|| match BranchTime::new(stop, probability, 0, 1) {
+    match BranchTime::new(stop, probability, 0, 1) {
         BranchTime::Known(time) => clock.at(time),
-        BranchTime::Random(time) => clock.at(time.after) + time.gain(clock).0,
-    })
+        BranchTime::Random(time) => clock.at(time.after) + time.gain(clock),
+    }
+}
+
+/// The expected clock between the stop before and the place where a test row branches off; or else the stop itself, a
+/// `span` away. `gain` is what is expected until a branch of some probability.
+pub(crate) fn expected_span(stop: &Stop, span: f64, gain: impl FnOnce(f64) -> f64) -> f64 {
+    let probability = branch_probability(stop);
+    if probability == 0.0 {
+        return span;
+    }
+    probability * gain(probability).max(0.0) + (1.0 - probability) * span
 }
 
 /// The probability `p_j^s(x)` of branching off above a stop (section 5.5.3; Algorithm 6.5, line 6).
@@ -76,110 +59,42 @@ pub(crate) fn branch_probability(stop: &Stop) -> f64 {
     }
 }
 
-/// Mean and variance of the clock at the branch above a stop, given that its time is in one of several pieces of equal
-/// probability.
-pub(crate) fn branch_clock(
-    stop: &Stop,
-    hyper: &Hyperparameters,
-    probability: f64,
-    piece: u32,
-    pieces: u32,
-) -> BranchClock {
-    let Hyperparameters { gamma1, noise_variance, coarse, .. } = *hyper;
-    let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
-    let coarse_clock = UnitClock::of_coarse(coarse);
-    let time = match BranchTime::new(stop, probability, piece, pieces) {
-        BranchTime::Known(time) => {
-            let coarse = coarse.clock(time);
-            return BranchClock { mean: gamma1 * fine_clock.at(time) + coarse, spread: 0.0, coarse };
-        }
-        BranchTime::Random(time) => time,
-    };
-    let fine_start = fine_clock.at(time.after);
-    if coarse.variance == 0.0 {
-        let (gain, spread) = time.gain(fine_clock);
-        return BranchClock { mean: gamma1 * (fine_start + gain), spread, coarse: 0.0 };
-    }
-    // Both parts in the same unit, so that no square overflows.
-    let unit = unit(hyper);
-    let (of_fine, of_coarse) = (gamma1 / unit, 2.0 * coarse.variance / unit);
-    let left = 2.0 * coarse.variance * coarse_clock.rest(time.after);
-    if left <= NEGLIGIBLE * (noise_variance + gamma1 * fine_clock.rest(time.after)) {
-        let (gain, spread) = time.gain(fine_clock);
-        let coarse = coarse.clock(time.after);
-        let mean = gamma1 * (fine_start + gain) + coarse;
-        return BranchClock { mean, spread: of_fine * of_fine * spread, coarse };
-    }
-    let Gains { means: [gain, coarse_gain], variances: [fine_spread, coarse_spread], covariance } =
-        time.gains([fine_clock, coarse_clock]);
-    let spread = of_fine * of_fine * fine_spread
-        + of_coarse * (of_coarse * coarse_spread + 2.0 * of_fine * covariance);
-    let coarse = 2.0 * coarse.variance * (coarse_clock.at(time.after) + coarse_gain);
-    BranchClock { mean: gamma1 * (fine_start + gain) + coarse, spread: spread.max(0.0), coarse }
-}
-
-/// The mean of the coarse part of the clock at the branch.
-pub(crate) fn expected_coarse(
-    stop: &Stop,
-    coarse: CoarsePrior,
-    probability: f64,
-    piece: u32,
-    pieces: u32,
-) -> f64 {
-    if coarse.variance == 0.0 {
-        return 0.0;
-    }
-    match BranchTime::new(stop, probability, piece, pieces) {
-        BranchTime::Known(time) => coarse.clock(time),
-        BranchTime::Random(time) => {
-            let clock = UnitClock::of_coarse(coarse);
-            2.0 * coarse.variance * (clock.at(time.after) + time.gain(clock).0)
-        }
-    }
-}
-
 /// A part of the prior's clock in its units: `sigma(rate (t - delay)) - sigma(-rate delay)` at time `t`.
 #[derive(Debug, Clone, Copy)]
-struct UnitClock {
-    rate: f64,
-    delay: f64,
+pub(super) struct UnitClock {
+    pub(super) rate: f64,
+    pub(super) delay: f64,
 }
 
 impl UnitClock {
-    fn of_coarse(coarse: CoarsePrior) -> Self {
+    pub(super) fn of_coarse(coarse: CoarsePrior) -> Self {
         Self { rate: coarse.rate, delay: 0.0 }
     }
 
-    fn at(self, time: f64) -> f64 {
+    pub(super) fn at(self, time: f64) -> f64 {
         unit_clock(self.rate, self.delay, time)
     }
 
     /// `e^(-rate (t - delay))`.
-    fn decay(self, time: f64) -> f64 {
+    pub(super) fn decay(self, time: f64) -> f64 {
         (-self.rate * (time - self.delay)).exp()
     }
 
-    /// The clock, given its decay; `start` is its value at a time before, which it is less.
-    fn gained(self, decay: f64, start: f64) -> f64 {
-        let zero = if self.delay == 0.0 { 0.5 } else { 1.0 / (1.0 + (self.rate * self.delay).exp()) };
-        1.0 / (1.0 + decay) - zero - start
-    }
-
     /// What is left of it at a time.
-    fn rest(self, time: f64) -> f64 {
+    pub(super) fn rest(self, time: f64) -> f64 {
         1.0 / (1.0 + (self.rate * (time - self.delay)).exp())
     }
 }
 
 /// The time at which a test row branches off above a stop.
-enum BranchTime {
+pub(super) enum BranchTime {
     Known(f64),
     Random(TruncatedExponential),
 }
 
 impl BranchTime {
     /// The law of the time, given that it is in one of several pieces of equal probability.
-    fn new(stop: &Stop, probability: f64, piece: u32, pieces: u32) -> Self {
+    pub(super) fn new(stop: &Stop, probability: f64, piece: u32, pieces: u32) -> Self {
         let rate = match stop.branch {
             Branch::Rate(rate) => rate,
             Branch::At(time) => return Self::Known(time),
@@ -195,62 +110,49 @@ impl BranchTime {
     }
 }
 
-/// Means, variances and covariance of what two unit clocks gain until a branch.
-struct Gains {
-    means: [f64; 2],
-    variances: [f64; 2],
-    covariance: f64,
-}
-
 /// An exponential time `T` of rate `h` after `a`, truncated at `b`.
 ///
-/// By parts, `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`, and
-/// likewise for `v^2`. In `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends; `q = z^3` makes it smoother
+/// By parts, `E[v(T)] = v(a) + int v'(t) S(t) dt` with `S(t) = (e^(-h(t-a)) - e^(-h(b-a))) / (1 - e^(-h(b-a)))`. In `q = e^(-(h + gamma_2)(t - a))` the integrand is smooth at both ends; `q = z^3` makes it smoother
 /// at 0.
 #[derive(Debug, Clone, Copy)]
-struct TruncatedExponential {
-    rate: f64,
-    after: f64,
-    span: f64,
+pub(super) struct TruncatedExponential {
+    pub(super) rate: f64,
+    pub(super) after: f64,
+    pub(super) span: f64,
 }
 
 impl TruncatedExponential {
-    /// The mean of what a clock gains until the time, and the variance.
-    fn gain(&self, clock: UnitClock) -> (f64, f64) {
+    /// The mean of what a clock gains until the time.
+    fn gain(&self, clock: UnitClock) -> f64 {
         if clock.delay > self.after {
             return self.delayed_gain(clock);
         }
-        let start = clock.at(self.after);
-        let (mut gain, mut square) = (0.0, 0.0);
+        let mut gain = 0.0;
         let first = clock.decay(self.after);
-        for Node { decay, both, weight, survives, .. } in self.nodes(clock) {
+        let both = self.rate + clock.rate;
+        for Node { decay, weight, survives, .. } in self.nodes(clock, both, (0.0, self.span)) {
             let slope = clock.rate * first / ((1.0 + decay) * (1.0 + decay) * both);
-            let part = weight * slope * survives;
-            gain += part;
-            square += part * 2.0 * clock.gained(decay, start);
+            gain += weight * slope * survives;
         }
-        (gain, (square - gain * gain).max(0.0))
+        gain
     }
 
     /// The same for a clock whose slope first grows.
-    fn delayed_gain(&self, clock: UnitClock) -> (f64, f64) {
+    fn delayed_gain(&self, clock: UnitClock) -> f64 {
         /// Nodes are all but equally spaced, where `S` falls less than the slope grows.
         const EQUAL: f64 = 1e-3;
-        let start = clock.at(self.after);
-        let (mut gain, mut square) = (0.0, 0.0);
+        let mut gain = 0.0;
         for (from, to) in self.parts(clock) {
             let is_rising = self.after + 0.5 * (from + to) < clock.delay;
             let falling = (self.rate - clock.rate).max(EQUAL / (to - from));
             let both = if is_rising { falling } else { self.rate + clock.rate };
-            for Node { elapsed, decay, weight, survives, .. } in self.nodes_within(clock, both, (from, to)) {
+            for Node { elapsed, decay, weight, survives } in self.nodes(clock, both, (from, to)) {
                 let time = weight * (both * (elapsed - from)).exp() / both;
                 let slope = clock.rate * decay / ((1.0 + decay) * (1.0 + decay));
-                let part = time * slope * survives * (-self.rate * elapsed).exp();
-                gain += part;
-                square += part * 2.0 * clock.gained(decay, start);
+                gain += time * slope * survives * (-self.rate * elapsed).exp();
             }
         }
-        (gain, (square - gain * gain).max(0.0))
+        gain
     }
 
     /// Parts of the time, in each of which a delayed clock's slope grows little, and those after its delay. At the end of a
@@ -276,67 +178,8 @@ impl TruncatedExponential {
         (0..last).flat_map(move |i| ends((edge(i), edge(i + 1)))).filter(|(from, to)| to > from)
     }
 
-    /// The gains of two clocks that are not delayed.
-    fn gains(&self, clocks: [UnitClock; 2]) -> Gains {
-        if (self.rate + clocks[0].rate.max(clocks[1].rate)) * self.span <= SHORT {
-            return self.gains_at_once(clocks);
-        }
-        let [(a, of_a), (b, of_b)] = clocks.map(|clock| self.gain(clock));
-        let [first, second] = [(clocks[0], a), (clocks[1], b)];
-        let first_is_slower = first.0.rate < second.0.rate;
-        let covariance =
-            if first_is_slower { self.covariance(second, first) } else { self.covariance(first, second) };
-        Gains { means: [a, b], variances: [of_a, of_b], covariance }
-    }
-
-    /// The same in a short time, in which both are smooth functions of `q`.
-    fn gains_at_once(&self, clocks: [UnitClock; 2]) -> Gains {
-        let fast = if clocks[0].rate < clocks[1].rate { clocks[1] } else { clocks[0] };
-        let starts = clocks.map(|clock| clock.at(self.after));
-        let (mut means, mut squares, mut product) = ([0.0; 2], [0.0; 2], 0.0);
-        for Node { elapsed, both, weight, survives, .. } in self.nodes(fast) {
-            // `S dt`.
-            let part = weight * survives * (fast.rate * elapsed).exp() / both;
-            let (mut gained, mut slopes) = ([0.0; 2], [0.0; 2]);
-            for k in 0..2 {
-                let now = clocks[k].decay(self.after + elapsed);
-                gained[k] = clocks[k].gained(now, starts[k]);
-                slopes[k] = part * clocks[k].rate * now / ((1.0 + now) * (1.0 + now));
-                means[k] += slopes[k];
-                squares[k] += 2.0 * gained[k] * slopes[k];
-            }
-            product += gained[0] * slopes[1] + gained[1] * slopes[0];
-        }
-        let variance = |k: usize| (squares[k] - means[k] * means[k]).max(0.0);
-        Gains { means, variances: [variance(0), variance(1)], covariance: product - means[0] * means[1] }
-    }
-
-    /// The covariance of two clocks' gains, each given with its mean gain, the faster one first.
-    ///
-    /// With gains `U` of the faster and `C` of the slower, and `R` what is left of the faster clock,
-    /// `E[U C] = int (U C' + C U') S dt = R(a) E[C] + int (C U' - R C') S dt`, whose integrand falls as the faster clock's.
-    fn covariance(&self, (fast, fast_gain): (UnitClock, f64), (slow, slow_gain): (UnitClock, f64)) -> f64 {
-        let start = slow.at(self.after);
-        let [fast_first, slow_first] = [fast, slow].map(|clock| clock.decay(self.after));
-        let mut product = fast.rest(self.after) * slow_gain;
-        for Node { elapsed, decay, both, weight, survives } in self.nodes(fast) {
-            let now = slow_first * (-slow.rate * elapsed).exp();
-            let gained = slow.gained(now, start);
-            let slope = slow.rate * now / ((1.0 + now) * (1.0 + now));
-            let beyond = 1.0 + decay;
-            product +=
-                weight * survives * fast_first / (beyond * both) * (gained * fast.rate / beyond - slope);
-        }
-        product - fast_gain * slow_gain
-    }
-
-    /// The rule's nodes for integrands that fall as a clock's slope times `S`.
-    fn nodes(self, clock: UnitClock) -> impl Iterator<Item = Node> {
-        self.nodes_within(clock, self.rate + clock.rate, (0.0, self.span))
-    }
-
     /// The rule's nodes for integrands that fall at the rate `both`, in a part of the time.
-    fn nodes_within(self, clock: UnitClock, both: f64, (from, to): (f64, f64)) -> impl Iterator<Item = Node> {
+    fn nodes(self, clock: UnitClock, both: f64, (from, to): (f64, f64)) -> impl Iterator<Item = Node> {
         let Self { rate, after, span } = self;
         let own = -(-rate * span).exp_m1();
         let last = (-both * (to - from)).exp();
@@ -345,7 +188,7 @@ impl TruncatedExponential {
             let elapsed = from - q.ln() / both;
             let decay = clock.decay(after + elapsed);
             let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
-            Node { elapsed, decay, both, weight: weight * 3.0 * z * z * (1.0 - last), survives }
+            Node { elapsed, decay, weight: weight * 3.0 * z * z * (1.0 - last), survives }
         })
     }
 }
@@ -356,8 +199,6 @@ struct Node {
     elapsed: f64,
     /// `e^(-gamma_2 (t - t_0))`.
     decay: f64,
-    /// The integrand's rate.
-    both: f64,
     /// The weight in `q`.
     weight: f64,
     /// `S(t)` over `e^(-h(t-a))`.

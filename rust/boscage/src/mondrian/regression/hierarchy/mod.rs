@@ -9,6 +9,7 @@
 //! whose posterior follows from theirs (a Brownian bridge), and nothing else changes (section 6.3.4).
 
 pub(crate) mod belief_propagation;
+pub(crate) mod branch_clock;
 pub(crate) mod branch_time;
 pub(crate) mod subtree_beliefs;
 pub(crate) mod tree_predictive;

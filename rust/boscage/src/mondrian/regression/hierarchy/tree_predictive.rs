@@ -1,13 +1,13 @@
 //! The predictive distribution of one tree (Algorithm 6.5): a mixture over where a test row branches off.
 
 use crate::data::Scalar;
+use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
-    Above, CoarsePrior, Hyperparameters, Message, Messages,
+    Above, CoarsePrior, Hyperparameters, Message, Messages, Told,
 };
-use crate::mondrian::regression::hierarchy::branch_time::{
-    branch_clock, branch_probability, expected_coarse, unit,
-};
+use crate::mondrian::regression::hierarchy::branch_clock::{branch_clock, expected_coarse, unit};
+use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -23,14 +23,66 @@ pub struct Component {
     pub variance: f64,
 }
 
+/// Components of no more weight are lost in rounding.
+pub(crate) const LOST: f64 = 1e-14;
+
 /// The prior of a predictive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PredictivePrior {
     /// As in the messages.
-    pub(crate) hyper: Hyperparameters,
+    hyper: Hyperparameters,
     /// The coarse part; `hyper` has it as well, or is without it where it is known at the nodes.
-    pub(crate) coarse: CoarsePrior,
-    pub(crate) lifetime: f64,
+    coarse: CoarsePrior,
+    /// The clocks of both at the lifetime.
+    end: f64,
+    coarse_end: f64,
+    /// The unit of a clock's variance.
+    unit: f64,
+}
+
+impl PredictivePrior {
+    pub(crate) fn new(hyper: Hyperparameters, coarse: CoarsePrior, lifetime: f64) -> Self {
+        let (end, coarse_end) = (hyper.clock(lifetime), coarse.clock(lifetime));
+        Self { hyper, coarse, end, coarse_end, unit: unit(&hyper) }
+    }
+}
+
+/// How a branch's components stand for all its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// With the shape of their distribution.
+    Shape,
+    /// With its mean and variance.
+    Moments,
+}
+
+/// A tree that predicts, by its number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PredictingTree<'a, S> {
+    pub(crate) number: usize,
+    pub(crate) tree: &'a Tree<S, NodeMoments>,
+    pub(crate) messages: &'a Messages,
+}
+
+/// The belief about a stop's parent from everything but the rows below the stop, and the parent's clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AboveStop {
+    node: NodeId,
+    above: Above,
+    clock: f64,
+}
+
+impl<S: Scalar> PredictingTree<'_, S> {
+    /// Given what belongs to the stop before, if there is one.
+    fn above(&self, node: NodeId, before: Option<AboveStop>, prior: &PredictivePrior) -> AboveStop {
+        let Some(AboveStop { node: parent, mut above, clock }) = before else {
+            return AboveStop { node, above: Above { mean: prior.hyper.mu, variance: 0.0 }, clock: 0.0 };
+        };
+        let here = self.messages.told(parent).clock;
+        above.variance += (here - clock).max(0.0);
+        let sibling = sibling(self.tree, parent, node);
+        AboveStop { node, above: above.observe(self.messages.told(sibling).at_parent(here)), clock: here }
+    }
 }
 
 /// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
@@ -38,30 +90,30 @@ pub(crate) struct PredictivePrior {
 /// but for the coarse part of what the prior spends below a branch: how well the rows around a node are predicted does not
 /// say how far targets range elsewhere.
 pub(crate) fn predict_exact<S: Scalar>(
-    tree: &Tree<S, NodeMoments>,
-    messages: &Messages,
+    tree: PredictingTree<'_, S>,
     prior: &PredictivePrior,
     stops: &[Stop],
     scale: impl Fn(NodeId) -> f64,
+    detail: Detail,
+    path: &mut SharedPath<AboveStop>,
     mut emit: impl FnMut(Component),
 ) {
-    let PredictivePrior { ref hyper, coarse, lifetime } = *prior;
-    let (end, coarse_end, unit) = (hyper.clock(lifetime), coarse.clock(lifetime), unit(hyper));
+    let PredictivePrior { ref hyper, coarse, end, coarse_end, unit } = *prior;
     let is_known = hyper.coarse.variance == 0.0;
     // What of it `end` does not have.
     let beyond = if is_known { coarse_end } else { 0.0 };
-    let mut above = Above { mean: hyper.mu, variance: 0.0 };
-    let mut clock = 0.0;
     let mut not_separated = 1.0;
     for (i, stop) in stops.iter().enumerate() {
-        let message = messages.of(stop.node);
-        let here = messages.told(stop.node).clock;
+        let AboveStop { mut above, clock, .. } =
+            path.at(i, (tree.number, stop.node), |before| tree.above(stop.node, before, prior));
         let probability = branch_probability(stop);
-        if probability > 0.0 {
-            let bridge = Bridge { above, clock, here, below: message, end, unit };
-            let weight = not_separated * probability;
+        let weight = not_separated * probability;
+        if weight > LOST {
+            let Told { message: below, clock: here } = tree.messages.told(stop.node);
+            let bridge = Bridge { above, clock, here, below, end, unit };
             let (noise, scale) = (hyper.noise_variance, scale(stop.node));
-            let pieces = if bridge.varies(noise) && weight > NOTICED { PIECES } else { 1 };
+            let is_whole = detail == Detail::Moments || weight <= NOTICED || !bridge.varies(noise);
+            let pieces = if is_whole { 1 } else { PIECES };
             for piece in 0..pieces {
                 let clock = branch_clock(stop, hyper, probability, piece, pieces);
                 let weight = weight / f64::from(pieces);
@@ -74,20 +126,18 @@ pub(crate) fn predict_exact<S: Scalar>(
                 let (mean, variance) = bridge.at(clock.mean, clock.spread, within);
                 emit(Component { weight, mean, variance: (variance + noise) * scale + free });
             }
-            not_separated *= 1.0 - probability;
         }
-        above.variance += (here - clock).max(0.0);
-        clock = here;
-        let Some(next) = stops.get(i + 1) else {
-            if not_separated > 0.0 {
-                let Above { mean, variance } = above.observe(message);
-                let variance = (variance + hyper.noise_variance) * scale(stop.node);
-                emit(Component { weight: not_separated, mean, variance });
-            }
+        not_separated *= 1.0 - probability;
+        if not_separated <= LOST {
             return;
-        };
-        let sibling = sibling(tree, stop.node, next.node);
-        above = above.observe(messages.told(sibling).at_parent(clock));
+        }
+        if i + 1 == stops.len() {
+            let Told { message, clock: here } = tree.messages.told(stop.node);
+            above.variance += (here - clock).max(0.0);
+            let Above { mean, variance } = above.observe(message);
+            let variance = (variance + hyper.noise_variance) * scale(stop.node);
+            emit(Component { weight: not_separated, mean, variance });
+        }
     }
     if stops.is_empty() {
         let variance = end + beyond + hyper.noise_variance;

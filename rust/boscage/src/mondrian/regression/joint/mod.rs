@@ -22,8 +22,10 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::shared_path::SharedPath;
+use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hierarchy::branch_clock::branch_clock;
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::joint::row_order::in_order;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -322,7 +324,12 @@ impl<'a> Joint<'a> {
         match (branch, path.last()) {
             (Some(stop), Some(&leaf)) => {
                 let span = spans[leaf.index()];
-                whole - (span - branch_time::expected_span(stop, &self.hyper, span)) * sum(leaf)
+                let Hyperparameters { gamma1, gamma2, delay, .. } = self.hyper;
+                let gain = |probability| {
+                    gamma1 * branch_time::expected_clock(stop, gamma2, delay, probability)
+                        - self.hyper.clock(stop.after)
+                };
+                whole - (span - branch_time::expected_span(stop, span, gain)) * sum(leaf)
             }
             _ => whole,
         }
@@ -386,15 +393,41 @@ pub(crate) struct Solution {
     pub(crate) sums: Vec<Vec<f64>>,
 }
 
+/// The joint model at a stop of a test row's path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PassedStop {
+    clock: f64,
+    /// The tree's share of the mean down to there, of a row that does not branch off before.
+    mean: f64,
+}
+
 /// A tree's share of the mean of a row: sums by node, each times the expected clock that the row and the
-/// node's rows share below the node's parent.
-pub(crate) fn mean(sum: impl Fn(NodeId) -> f64, hyper: &Hyperparameters, stops: &[Stop]) -> f64 {
+/// node's rows share below the node's parent. The tree is given by its number.
+pub(crate) fn mean(
+    (tree, sum): (usize, impl Fn(NodeId) -> f64),
+    hyper: &Hyperparameters,
+    stops: &[Stop],
+    path: &mut SharedPath<PassedStop>,
+) -> f64 {
     let mut together = 1.0;
     let mut mean = 0.0;
-    for stop in stops {
-        let span = (hyper.clock(stop.time) - hyper.clock(stop.after)).max(0.0);
-        mean += together * branch_time::expected_span(stop, hyper, span) * sum(stop.node);
-        together *= 1.0 - branch_time::branch_probability(stop);
+    let mut above = 0.0;
+    for (i, stop) in stops.iter().enumerate() {
+        let PassedStop { clock, mean: shared } = path.at(i, (tree, stop.node), |before| {
+            let before = before.unwrap_or(PassedStop { clock: 0.0, mean: 0.0 });
+            let clock = hyper.clock(stop.time);
+            let span = (clock - before.clock).max(0.0);
+            PassedStop { clock, mean: before.mean + span * sum(stop.node) }
+        });
+        if stop.branch == Branch::Never && together == 1.0 {
+            mean = shared;
+        } else {
+            let span = (clock - above).max(0.0);
+            let gain = |probability| branch_clock(stop, hyper, probability, 0, 1).mean - above;
+            mean += together * branch_time::expected_span(stop, span, gain) * sum(stop.node);
+            together *= 1.0 - branch_time::branch_probability(stop);
+        }
+        above = clock;
     }
     mean
 }

@@ -125,7 +125,14 @@ fn expected_span_is_an_integral() {
         })
         .sum();
     let expected = integral + (-rate * (time - after)).exp() * span;
-    let found = branch_time::expected_span(&stop, &HYPER, span);
+    let before = HYPER.clock(after);
+    let exact = |probability| branch_clock(&stop, &HYPER, probability, 0, 1).mean - before;
+    let found = branch_time::expected_span(&stop, span, exact);
+    assert!((found - expected).abs() < 1e-9, "{found} and {expected}");
+    let by_one_rule = |probability| {
+        HYPER.gamma1 * branch_time::expected_clock(&stop, HYPER.gamma2, HYPER.delay, probability) - before
+    };
+    let found = branch_time::expected_span(&stop, span, by_one_rule);
     assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
 }
 
