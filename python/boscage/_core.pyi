@@ -321,7 +321,7 @@ class MondrianRegressor(_MondrianForest):
         noise_variance: float | None = None,
         coarse_variance: float = 0.0,
         coarse_rate: float = 1.0,
-        prior_scale: float | None = 1.0,
+        prior_scale: float | None = ...,
     ) -> Self: ...
     def fit(
         self,
