@@ -322,7 +322,7 @@ class MondrianRegressor(_MondrianForest):
         delay: float = 0.0,
         coarse_variance: float = 0.0,
         coarse_rate: float = 1.0,
-        prior_scale: float | None = 1.0,
+        prior_scale: float | None = ...,
     ) -> Self: ...
     def fit(
         self,

@@ -33,6 +33,18 @@ def test_fit_is_the_estimators_fit(iris_model: str) -> None:
     assert list(model.feature_names_in_) == ["x0", "x1", "x2", "x3"]
 
 
+@pytest.mark.parametrize(("word", "calibration"), [("loo", "loo"), ("none", None)])
+def test_calibration_is_chosen_by_a_word(folder: Path, word: str, calibration: str | None) -> None:
+    run(
+        *("fit", "iris_train.csv", "-t", "species", "--drop", "id"),
+        *("--calibration", word, *FEW, "-o", "new.model"),
+    )
+    model = boscage.load("new.model")
+    assert isinstance(model, MondrianForestClassifier)
+    assert model.calibration == calibration
+    assert (model.calibration_power_ == 1.0) == (calibration is None)
+
+
 @pytest.mark.parametrize("table", ["iris_train.csv", "iris_train.parquet", "iris_train.csv.gz"])
 @pytest.mark.parametrize("chunk", ["7", "120", "1000"])
 def test_chunks_and_formats_change_nothing(iris_model: str, table: str, chunk: str) -> None:

@@ -29,6 +29,7 @@ Y = (X[:, 0] > 0).astype(int)
     [
         MondrianForestClassifier(),
         MondrianForestClassifier(10, predictive="realised"),
+        MondrianForestClassifier(10, calibration=None),
         MondrianForestClassifier(10, discount="loo", feature_weights="learned", window_size=1000),
         MondrianForestRegressor(),
         MondrianForestRegressor(10, posterior="fast"),

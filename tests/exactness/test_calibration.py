@@ -13,7 +13,7 @@ from boscage import MondrianForestClassifier
 from reference.arrays import Array
 
 RNG = np.random.default_rng(12)
-N_CHOSEN = 128
+N_CHOSEN = 300
 """Rows that are left out at most."""
 
 
@@ -184,7 +184,7 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
     # All rows twice: no row is without a copy, and nothing is learned from copies.
     assert make().fit(np.tile(x[train], (2, 1)), np.tile(noisy[train], 2)).calibration_power_ == 1.0
     for chosen in (rows, np.tile(rows, 2), np.concatenate([rows, np.repeat(rows[:150], 4)])):
-        assert loss(chosen, "loo") <= loss(chosen, None) + 1e-3
+        assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
 
 
 def test_digits_are_predicted_far_better() -> None:

@@ -47,7 +47,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         choice.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power and normalises it. The power
-        is the one that predicts up to 128 training rows best by leave-one-out; it is fitted again
+        is the one that predicts up to 300 training rows best by leave-one-out; it is fitted again
         at the first read after rows came or left. None predicts with the average itself, as in the
         thesis (equation 5.6).
     predictive : {"averaged", "realised"}, default="averaged"

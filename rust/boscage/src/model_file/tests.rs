@@ -214,7 +214,7 @@ fn messages_say_what_was_expected_and_found() {
         Classifier,
         "annotation",
         &[0xff; 8],
-        "expected a length of at most 193, for which there are bytes left, found 18446744073709551615",
+        "expected a length of at most 194, for which there are bytes left, found 18446744073709551615",
     );
     check(Regressor, "targets[3]", &nan, "expected a finite number, found NaN");
     check(
