@@ -79,13 +79,10 @@ pub(super) fn fit(
         .collect();
     let power = |discount: usize| {
         let mut proba = Vec::with_capacity(rows.len() * live.len());
-        let mut first = 0;
         for chunk in &chunks {
             // The class of a chosen row has other rows, or is declared.
             gather.finish(chunk, discount, None, &mut proba);
-            first += chunk.n_rows;
         }
-        debug_assert_eq!(first, rows.len());
         let each: Vec<Vec<f64>> = proba
             .chunks_exact(live.len())
             .zip(&columns)

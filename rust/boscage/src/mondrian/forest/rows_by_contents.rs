@@ -105,7 +105,9 @@ mod tests {
             }
             let mut again = RowsByContents::new(7);
             held.sort_unstable_by_key(|row| row % 7);
-            held.iter().for_each(|&row| again.insert(row, features(row)));
+            for &row in &held {
+                again.insert(row, features(row));
+            }
             for n in [1, 20, 1000] {
                 assert_eq!(contents(&rows, n), contents(&again, n));
             }
@@ -113,7 +115,9 @@ mod tests {
             all.sort_unstable();
             held.sort_unstable();
             assert_eq!(all, held);
-            held.iter().for_each(|&row| rows.remove(row, features(row)));
+            for &row in &held {
+                rows.remove(row, features(row));
+            }
             assert!(rows.copies.is_empty() && rows.order.is_empty());
         }
     }
@@ -123,7 +127,9 @@ mod tests {
         let n_chosen = (0..400).map(|seed| {
             let mut rows = RowsByContents::new(seed);
             // Half of the rows are the same.
-            (0..100).for_each(|row| rows.insert(row, [f64::from(row.max(49))].into_iter()));
+            for row in 0..100 {
+                rows.insert(row, [f64::from(row.max(49))].into_iter());
+            }
             rows.first(10, |_| ()).iter().filter(|(row, _)| *row < 50).count()
         });
         let mean = n_chosen.sum::<usize>() as f64 / 400.0;
