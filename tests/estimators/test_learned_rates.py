@@ -138,7 +138,8 @@ class Spy:
         ({"posterior": "joint", "noise": "local"}, "predict"),
         ({"posterior": "joint", "predictive": "realised", "min_samples_split": 5}, "predict"),
         ({"posterior": "fast", "lifetime": 3.0}, "loo_dist"),
-        ({"hyperparameters": "ml", "prior_scale": None, "n_estimators": 3}, "loo_dist"),
+        ({"hyperparameters": "ml", "prior_scale": None, "n_estimators": 3}, "predict"),
+        ({"posterior": "exact", "hyperparameters": "ml", "n_estimators": 3}, "loo_dist"),
     ],
 )
 def test_the_judge_has_the_settings_of_the_forest(monkeypatch: Any, params: Any, by: str) -> None:

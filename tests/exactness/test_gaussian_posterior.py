@@ -37,7 +37,7 @@ PRIORS = {
     "nearly all coarse": replace(HYPER, gamma1=0.05, coarse_variance=3.0),
     "late": replace(HYPER, delay=1.5),
     "very late": replace(HYPER, delay=3.0),
-    "sudden": replace(HYPER, gamma2=9.0, delay=0.8),
+    "sudden": replace(HYPER, gamma2=4.0, delay=0.5),
 }
 N_TREES = 3
 
@@ -69,6 +69,7 @@ def fit(x: Array, y: Array, hyper: bp.Hyperparameters | None = HYPER, **settings
         "min_samples_split": 4,
         "seed": 1,
         "posterior": "exact",
+        "noise": "global",
     }
     if hyper is not None:
         given |= {

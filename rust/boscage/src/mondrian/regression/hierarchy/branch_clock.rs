@@ -174,6 +174,10 @@ struct Gains<const N: usize> {
 impl<const N: usize> Gains<N> {
     fn until(time: &TruncatedExponential, parts: [Part; N]) -> Self {
         let probability = -(-time.rate * time.span).exp_m1();
+        if probability <= 0.0 {
+            // A piece of a time that overflows is a moment.
+            return Self { means: [0.0; N], spread: 0.0 };
+        }
         let mut this =
             Integrals { time: *time, parts, ends: 1.0 - probability, means: [0.0; N], square: 0.0 };
         this.integrate();
