@@ -62,7 +62,9 @@ def main() -> None:
         span = (data.X.min(axis=0), data.X.max(axis=0))
 
         def make(span: object = None) -> MondrianForestClassifier:
-            return MondrianForestClassifier(trees, feature_range=span, random_state=0)
+            return MondrianForestClassifier(
+                trees, feature_range=span, calibration=None, random_state=0
+            )
 
         took = seconds(
             {
@@ -97,7 +99,9 @@ def main() -> None:
         figures = []
         for many, asked, _ in WAYS.values():
             rows = rows_of[many]
-            forest = MondrianForestClassifier(100, feature_range=span, random_state=0)
+            forest = MondrianForestClassifier(
+                100, feature_range=span, calibration=None, random_state=0
+            )
             learn = partial(stream, forest, rows, BATCHES if many else len(rows.X), asked=asked)
             own = 1e6 * seconds({"": learn}, 1)[""] / (len(rows.X) * 100)
             figures += [own, river[many] / own]
