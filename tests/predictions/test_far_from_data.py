@@ -24,15 +24,16 @@ MODELS: list[dict[str, Any]] = [
             ["exact", "joint"], [("global", "loo"), ("global", "ml"), ("local", "loo")]
         )
     ),
-    {"noise": "local", "feature_weights": "learned"},
+    {"posterior": "exact", "noise": "local", "feature_weights": "learned"},
+    {},
     {"posterior": "joint", "noise": "local", "feature_weights": "learned"},
 ]
 # Trees whose means are far apart add a little near the data, and so do local factors.
 FALLING: list[dict[str, Any]] = [
     {"posterior": "fast"},
-    {"hyperparameters": "heuristic"},
-    {"posterior": "joint", "hyperparameters": "heuristic"},
-    {"noise": "local", "hyperparameters": "ml"},
+    {"posterior": "exact", "hyperparameters": "heuristic", "noise": "global"},
+    {"posterior": "joint", "hyperparameters": "heuristic", "noise": "global"},
+    {"posterior": "exact", "noise": "local", "hyperparameters": "ml"},
     {"posterior": "joint", "noise": "local", "hyperparameters": "ml"},
 ]
 
@@ -61,7 +62,7 @@ def check_rays(model: MondrianForestRegressor, y: Array, fall: float, scale: flo
 
 @pytest.mark.parametrize("targets", TARGETS)
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("params", MODELS, ids=lambda p: "-".join(p.values()))
+@pytest.mark.parametrize("params", MODELS, ids=lambda p: "-".join(p.values()) or "default")
 def test_the_targets_variance_returns(targets: str, d: int, params: dict[str, Any]) -> None:
     x, y = data(targets, d)
     model = MondrianForestRegressor(25, random_state=0, **params).fit(x, y)
@@ -70,7 +71,7 @@ def test_the_targets_variance_returns(targets: str, d: int, params: dict[str, An
 
 @pytest.mark.parametrize("targets", TARGETS)
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("params", FALLING, ids=lambda p: "-".join(p.values()))
+@pytest.mark.parametrize("params", FALLING, ids=lambda p: "-".join(p.values()) or "default")
 def test_the_variance_falls_little(targets: str, d: int, params: dict[str, Any]) -> None:
     x, y = data(targets, d)
     model = MondrianForestRegressor(25, random_state=0, **params).fit(x, y)
@@ -112,7 +113,7 @@ def test_the_whole_prior_is_spent_until_the_lifetime(rule: Any, lifetime: float)
     assert model.predict([[1e7]], return_std=True)[1][0] == pytest.approx(y.std(), rel=0.02)
 
 
-@pytest.mark.parametrize("params", MODELS[:4], ids=lambda p: "-".join(p.values()))
+@pytest.mark.parametrize("params", MODELS[:4], ids=lambda p: "-".join(p.values()) or "default")
 def test_any_history_gives_the_same_prior(params: dict[str, Any]) -> None:
     x, y = data("sine", 2)
     y = y * (1.0 + 3.0 * (np.arange(N) >= 300))
@@ -144,9 +145,10 @@ def test_any_history_gives_the_same_prior(params: dict[str, Any]) -> None:
 @pytest.mark.parametrize("rule", ["loo", "ml", "heuristic"])
 def test_hyperparameters_can_be_given_again(rule: Any) -> None:
     x, y = data("sine", 2)
-    model = MondrianForestRegressor(10, hyperparameters=rule, random_state=0).fit(x, y)
+    exact: dict[str, Any] = {"posterior": "exact", "noise": "global", "random_state": 0}
+    model = MondrianForestRegressor(10, hyperparameters=rule, **exact).fit(x, y)
     ray = np.concatenate(rays(2))
-    again = MondrianForestRegressor(10, hyperparameters=model.hyperparameters_, random_state=0)
+    again = MondrianForestRegressor(10, hyperparameters=model.hyperparameters_, **exact)
     again.fit(x, y)
     assert again.hyperparameters_ == model.hyperparameters_
     file = io.BytesIO()
