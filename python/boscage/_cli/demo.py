@@ -40,7 +40,6 @@ FOLDS = 5
 SEED = 0
 PIXEL = (0.0, 16.0)
 BATCH, STREAM = "Mondrian forest, batch", f"Mondrian forest, {BATCHES} batches"
-LEARNED = "  learned rates, local noise"
 FOREST = "random forest, trees' spread"
 SAME = "batch and stream are the same forests, bit for bit"
 
@@ -89,10 +88,11 @@ def _regression(forest: dict[str, Any]) -> tuple[Array, GaussianMixture, Normal]
     X = X.astype(np.float32)
     _title("Progression of diabetes", X, f"targets from {y.min():.0f} to {y.max():.0f}")
     mondrian = MondrianForestRegressor(**forest, feature_range=(X.min(axis=0), X.max(axis=0)))
+    papers = {"posterior": "exact", "noise": "global", "prior_scale": None}
     contenders: Contenders = {
         BATCH: (mondrian, _learn),
         STREAM: (mondrian, _learn_stream),
-        LEARNED: (clone(mondrian).set_params(feature_weights="learned", noise="local"), _learn),
+        "  posterior of the papers": (clone(mondrian).set_params(**papers), _learn),
         FOREST: (RandomForestRegressor(**forest), _learn),
         "extremely randomised, spread": (ExtraTreesRegressor(**forest), _learn),
     }
@@ -112,7 +112,7 @@ def _regression(forest: dict[str, Any]) -> tuple[Array, GaussianMixture, Normal]
             table.add(name, [*_scores(y[test], dist), fit_time, predict_time])
             if name in digests:
                 digests[name].append(model.digest())
-            elif name == LEARNED:
+            if name == BATCH:
                 ours.append(dist)
             elif name == FOREST:
                 theirs.append(normal)
