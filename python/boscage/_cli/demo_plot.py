@@ -101,7 +101,7 @@ def _calibration(
 ) -> None:
     levels = np.linspace(0.05, 0.95, 19)
     for name, predicted, colour in (
-        ("Mondrian forest, learned rates", ours, OURS),
+        ("Mondrian forest", ours, OURS),
         ("random forest, trees' spread", theirs, THEIRS),
     ):
         axes.set_prop_cycle(color=[colour])
