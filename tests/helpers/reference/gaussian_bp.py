@@ -174,7 +174,7 @@ def predict(
     bridge = Bridge(tree, points, y, hyper, lifetime) if bridge is None else bridge
     if n_nodes is None:
         # A late walk moves within a short time.
-        n_nodes = 3201 if hyper.gamma2 * hyper.delay > 30.0 else 801 if hyper.delay else 201
+        n_nodes = 801 if hyper.delay else 201
     z = np.linspace(-3.6, 3.6, n_nodes)
     u, one_less_u = expit(np.pi * np.sinh(z)), expit(-np.pi * np.sinh(z))
     du = u * one_less_u * np.cosh(z)
