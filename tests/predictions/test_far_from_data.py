@@ -142,9 +142,11 @@ def test_any_history_gives_the_same_prior(params: dict[str, Any]) -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("targets", ["sine", "noisy line"])
 @pytest.mark.parametrize("rule", ["loo", "ml", "heuristic"])
-def test_hyperparameters_can_be_given_again(rule: Any) -> None:
-    x, y = data("sine", 2)
+def test_hyperparameters_can_be_given_again(rule: Any, targets: str) -> None:
+    """Whether the prior has a coarse part or comes late."""
+    x, y = data(targets, 2)
     exact: dict[str, Any] = {"posterior": "exact", "noise": "global", "random_state": 0}
     model = MondrianForestRegressor(10, hyperparameters=rule, **exact).fit(x, y)
     ray = np.concatenate(rays(2))

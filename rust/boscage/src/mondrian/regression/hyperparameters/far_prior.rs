@@ -45,21 +45,32 @@ impl FarPrior {
         (a > 1.0 && delay.is_finite()).then(|| Hyperparameters { gamma1: hyper.gamma1 / a, delay, ..*hyper })
     }
 
-    /// With neither more nor less variance: with a delay, or with a coarse part that brings what is missing.
+    /// With neither more nor less variance: with a delay (another one, if it was too long), or with a coarse part that
+    /// brings what is missing. Never with both.
     ///
     /// The coarse part is spent at the rate at which cuts come in the whole box of the reference ranges, so that little of
     /// it is left inside the data.
     pub(crate) fn complete(&self, hyper: &Hyperparameters) -> Hyperparameters {
-        if let Some(delayed) = self.delayed(hyper) {
+        let missing =
+            |hyper: &Hyperparameters| self.variance - hyper.clock(self.lifetime) - hyper.noise_variance;
+        if missing(hyper).abs() <= ROUNDING * self.variance {
+            return *hyper;
+        }
+        let prompt = Hyperparameters {
+            gamma1: hyper.gamma1 * (hyper.gamma2 * hyper.delay).exp(),
+            delay: 0.0,
+            ..*hyper
+        };
+        if let Some(delayed) = self.delayed(&prompt) {
             return delayed;
         }
-        let missing = self.variance - hyper.clock(self.lifetime) - hyper.noise_variance;
+        let missing = missing(&prompt);
         // All that it spends until the lifetime.
         let coarse = CoarsePrior { variance: 1.0, rate: self.total_weight };
         let variance = missing / coarse.clock(self.lifetime);
         if missing > ROUNDING * self.variance && variance.is_normal() {
-            return Hyperparameters { coarse: CoarsePrior { variance, ..coarse }, ..*hyper };
+            return Hyperparameters { coarse: CoarsePrior { variance, ..coarse }, ..prompt };
         }
-        *hyper
+        prompt
     }
 }
