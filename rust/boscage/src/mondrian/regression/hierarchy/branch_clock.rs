@@ -221,7 +221,7 @@ impl<const N: usize> Integrals<N> {
             let start = from + f64::from(i) * width;
             self.step(start, if f64::from(i + 1) < n { start + width } else { until }, both);
         }
-        if until < span && rate * until < LOST {
+        if until < span && until < LOST / rate {
             self.rest(until);
         }
     }
@@ -380,6 +380,17 @@ mod tests {
                 let coarse = expected_coarse(&stop, hyper.coarse, probability, 0, 1);
                 assert!((coarse - expected[2]).abs() < 1e-10 * unit, "{stop:?} {hyper:?}");
             }
+        }
+    }
+
+    /// Of branches that come before a late clock moves: the series would have no end there.
+    #[test]
+    fn branches_long_before_the_delay_gain_next_to_nothing() {
+        let (node, hyper) = (node(), hyper((25.0, 3.0, NONE)));
+        for rate in (0..2000).map(|i| 20.0 + 0.37 * f64::from(i)) {
+            let stop = Stop { node, after: 0.0, time: f64::INFINITY, branch: Branch::Rate(rate) };
+            let found = branch_clock(&stop, &hyper, 1.0, 0, 1);
+            assert!(found.mean < 1e-17 && found.spread < 1e-17, "{found:?} {rate}");
         }
     }
 
