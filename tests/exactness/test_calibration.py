@@ -1,4 +1,4 @@
-"""Calibration by leave-one-out: the power, what it is fitted to, and what it leaves as it is."""
+"""Calibration by leave-one-out: power and noise, what they are fitted to, and what they leave."""
 
 from __future__ import annotations
 
@@ -30,39 +30,46 @@ def make(**params: Any) -> MondrianForestClassifier:
     return MondrianForestClassifier(**(settings | params))
 
 
-def powered(proba: Array, power: float) -> Array:
+def sharpened(proba: Array, power: Any, noise: Any) -> Array:
     raised = proba**power
-    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+    raised = raised / raised.sum(axis=-1, keepdims=True)
+    return np.asarray((1.0 - noise) * raised + noise / proba.shape[-1])
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize(("n", "n_classes"), [(60, 2), (N_CHOSEN, 5)])
-def test_the_power_is_the_best_one_for_rows_left_out(
+def test_power_and_noise_are_the_best_for_rows_left_out(
     predictive: Any, n: int, n_classes: int
 ) -> None:
-    """With the prior, which is about one row's worth of a power of 1."""
+    """With their priors: about one row's worth of a power of 1, a tenth of a row's of noise."""
     x, y = data(n, n_classes=n_classes)
+    y[: n // 8] = RNG.integers(n_classes, size=n // 8)
     model = make(predictive=predictive).fit(x, y)
     left_out = model.loo_predict_proba(calibrated=False)
 
-    def loss(power: float) -> float:
-        own = powered(left_out, power)[np.arange(n), y]
-        return float(-np.log(own).sum() + power - 1.0 - np.log(power))
+    def loss(power: float, noise: Array) -> Array:
+        own = sharpened(left_out, power, 0.0)[np.arange(n), y]
+        mixed = (1.0 - noise[:, None]) * own + noise[:, None] / n_classes
+        prior = power - 1.0 - np.log(power) - 0.1 * np.log(noise)
+        return np.asarray(prior - np.log(mixed).sum(axis=1))
 
-    grid = np.geomspace(1.0 / 16.0, 16.0, 4001)
-    best = grid[np.argmin([loss(power) for power in grid])]
-    assert abs(best - 1.0) > 0.05
-    assert model.calibration_power_ == pytest.approx(best, rel=2e-3)
-    assert loss(model.calibration_power_) <= min(loss(power) for power in grid)
+    powers = np.geomspace(1.0 / 16.0, 16.0, 801)
+    noises = np.geomspace(1e-5, 0.99, 800)
+    losses = np.array([loss(power, noises) for power in powers])
+    at_power, at_noise = np.unravel_index(losses.argmin(), losses.shape)
+    assert abs(powers[at_power] - 1.0) > 0.05
+    assert 0.02 < noises[at_noise] < 0.5
+    power, noise = model.calibration_power_, model.calibration_noise_
+    assert power == pytest.approx(powers[at_power], rel=2e-2)
+    assert noise == pytest.approx(noises[at_noise], rel=5e-2)
+    assert loss(power, np.array([noise]))[0] <= losses.min() + 1e-9
     plain = make(predictive=predictive, calibration=None).fit(x, y)
-    assert plain.calibration_power_ == 1.0
+    assert (plain.calibration_power_, plain.calibration_noise_) == (1.0, 0.0)
     for calibrated, raw in (
         (model.predict_proba(3.0 * x - 1.0), plain.predict_proba(3.0 * x - 1.0)),
         (model.loo_predict_proba(), plain.loo_predict_proba()),
     ):
-        np.testing.assert_allclose(
-            calibrated, powered(raw, model.calibration_power_), rtol=1e-9, atol=1e-300
-        )
+        np.testing.assert_allclose(calibrated, sharpened(raw, power, noise), rtol=1e-9)
     np.testing.assert_array_equal(plain.loo_predict_proba(), left_out)
 
 
@@ -89,7 +96,7 @@ def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, setting
         np.testing.assert_array_equal(found[row][columns], without.predict_proba(x[[row]])[0])
 
 
-def test_the_power_depends_on_the_set_of_rows_alone() -> None:
+def test_power_and_noise_depend_on_the_set_of_rows_alone() -> None:
     x, y = data(900, n_classes=4)
     # Copies too, with the same label and with other ones.
     x[700:800], x[800:] = x[:100], x[:100]
@@ -109,6 +116,7 @@ def test_the_power_depends_on_the_set_of_rows_alone() -> None:
     merged = shards[0].merge(shards[1])
     for model in (other, merged, merged.copy(), whole.copy().flush()):
         assert model.calibration_power_ == whole.calibration_power_
+        assert model.calibration_noise_ == whole.calibration_noise_
         np.testing.assert_array_equal(model.predict_proba(x[::9]), whole.predict_proba(x[::9]))
     assert whole.calibration_power_ != make(n_estimators=5).fit(x[50:], y[50:]).calibration_power_
 
@@ -153,7 +161,7 @@ def test_few_rows_do_no_harm(predictive: Any) -> None:
         (x, np.arange(30), 1.0),
         (x[:2], np.array([0, 1]), 1.0),
         (x[:3], np.array([0, 0, 1]), None),
-        (np.full((30, 4), 0.5), y, 1.0),
+        (np.full((30, 4), 0.5), y, None),
     ]
     for rows, labels, power in cases:
         model = make(predictive=predictive).fit(rows, labels)
@@ -171,6 +179,26 @@ def test_few_rows_do_no_harm(predictive: Any) -> None:
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("levels", [2, 5, 10])
+def test_features_of_few_values_make_no_class_impossible(levels: int) -> None:
+    """Rows with the same features have different labels, and test rows are copies of them."""
+    rng = np.random.default_rng(levels)
+    x = rng.integers(levels, size=(1600, 3)).astype(float)
+    y = (x.sum(axis=1) > 1.5 * (levels - 1)) ^ (rng.uniform(size=1600) < 0.15)
+    train, test = slice(0, 800), slice(800, 1600)
+
+    def losses(calibration: Any) -> Array:
+        model = make(calibration=calibration, feature_range=None).fit(x[train], y[train])
+        own = model.predict_proba(x[test])[np.arange(800), y[test].astype(int)]
+        return -np.log(np.maximum(own, 1e-15))
+
+    calibrated = losses("loo")
+    truth = np.where((x[test].sum(axis=1) > 1.5 * (levels - 1)) == y[test], 0.85, 0.15)
+    assert calibrated.max() < 5.0
+    assert calibrated.mean() < -np.log(truth).mean() + 0.15
+    assert calibrated.mean() < losses(None).mean() + 0.01
+
+
 def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
     x, y = data(800, n_classes=4)
     noisy = np.where(RNG.uniform(size=800) < 0.2, RNG.integers(4, size=800), y)
@@ -182,7 +210,8 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
         return float(log_loss(noisy[test], model.predict_proba(x[test])))
 
     # All rows twice: no row is without a copy, and nothing is learned from copies.
-    assert make().fit(np.tile(x[train], (2, 1)), np.tile(noisy[train], 2)).calibration_power_ == 1.0
+    twice = make().fit(np.tile(x[train], (2, 1)), np.tile(noisy[train], 2))
+    assert (twice.calibration_power_, twice.calibration_noise_) == (1.0, 0.0)
     for chosen in (rows, np.tile(rows, 2), np.concatenate([rows, np.repeat(rows[:150], 4)])):
         assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
 

@@ -46,9 +46,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         it at the first fit, by the leave-one-out log loss on up to 1000 rows; ``discount_`` is the
         choice.
     calibration : "loo" or None, default="loo"
-        "loo" raises the average of the trees' probabilities to a power and normalises it. The power
-        is the one that predicts up to 300 training rows best by leave-one-out; it is fitted again
-        at the first read after rows came or left. None predicts with the average itself, as in the
+        "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
+        with a share of noise, which gives all classes the same probability. Power and noise are
+        those that predict up to 300 training rows best by leave-one-out; they are fitted again at
+        the first read after rows came or left. None predicts with the average itself, as in the
         thesis (equation 5.6).
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
@@ -81,6 +82,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         The discount in use.
     calibration_power_ : float
         The power to which probabilities are raised; 1 for ``calibration=None``.
+    calibration_noise_ : float
+        The share of labels taken as drawn at random from all classes, which is mixed with the
+        powered probabilities; 0 for ``calibration=None``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -301,15 +305,15 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         """Predict training rows by leave-one-out: each by the forest without that row.
 
         The predictions replace a validation set. Each costs about as much as a prediction, and the
-        forest does not change. The power of ``calibration="loo"`` is that of the forest with the
-        row: no single row matters to it.
+        forest does not change. Power and noise of ``calibration="loo"`` are those of the forest
+        with the row: no single row matters to them.
 
         Parameters
         ----------
         ids : array-like of int, default=None
             Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
         discounts : array-like of float of shape (n_discounts,), default=None
-            Discounts to predict with, instead of ``discount_``. Each has its own power.
+            Discounts to predict with, instead of ``discount_``. Each is calibrated on its own.
         calibrated : bool, default=True
             Whether to calibrate as `predict_proba` does. False returns the average over the trees,
             whatever ``calibration`` is.
@@ -358,4 +362,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     @property
     def calibration_power_(self) -> float:
         """The power to which probabilities are raised; 1 for ``calibration=None``."""
-        return float(self._flushed().calibration_power(n_threads=self._n_threads()))
+        return self._flushed().sharpening(n_threads=self._n_threads())[0]
+
+    @property
+    def calibration_noise_(self) -> float:
+        """The share of labels taken as drawn at random from all classes."""
+        return self._flushed().sharpening(n_threads=self._n_threads())[1]

@@ -35,6 +35,6 @@ pub use mondrian::{
     Batch, Calibration, CandidateRates, ClassificationSettings, CoarsePrior, Component, Domain, ExportedTree,
     ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, MAX_KNOTS, MAX_LEVEL,
     MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
-    Rates, RegressionSettings, TargetKind, candidate_rates, extra_trees_rates,
+    Rates, RegressionSettings, Sharpening, TargetKind, candidate_rates, extra_trees_rates,
 };
 pub use random::Stream;

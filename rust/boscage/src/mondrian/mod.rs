@@ -15,6 +15,7 @@ pub(crate) mod process;
 pub(crate) mod regression;
 pub(crate) mod tree;
 
+pub use classification::calibration::Sharpening;
 pub use classification::classifier::MondrianClassifier;
 pub use classification::settings::{Calibration, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};

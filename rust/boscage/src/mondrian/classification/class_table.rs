@@ -46,6 +46,11 @@ impl ClassTable {
         self.declared[class as usize] || self.n_rows[class as usize] > 0
     }
 
+    /// Whether nobody knows of a row's class without the row.
+    pub(super) fn goes_with_its_row(&self, class: Class) -> bool {
+        self.n_rows[class as usize] == 1 && !self.declared[class as usize]
+    }
+
     /// Classes that are declared or have rows, in order of label.
     pub(super) fn live(&self) -> Vec<Class> {
         self.by_label.values().copied().filter(|&class| self.is_live(class)).collect()

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration;
+use crate::mondrian::classification::calibration::{self, Sharpening};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::left_out;
@@ -48,21 +48,21 @@ pub type MondrianClassifier = MondrianForest<Classification>;
 pub struct Classification {
     pub(crate) settings: ClassificationSettings,
     pub(crate) classes: ClassTable,
-    /// The power of the calibration, fitted on the first read after rows came or left.
-    power: OnceLock<f64>,
+    /// What calibration does, fitted on the first read after rows came or left.
+    sharpening: OnceLock<Sharpening>,
 }
 
 impl Classification {
-    fn power(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<f64> {
+    fn sharpening(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Sharpening> {
         if self.settings.calibration == Calibration::None {
-            return Ok(1.0);
+            return Ok(Sharpening::NONE);
         }
-        if let Some(&power) = self.power.get() {
-            return Ok(power);
+        if let Some(&sharpening) = self.sharpening.get() {
+            return Ok(sharpening);
         }
-        let power = calibration::fit(forest, &self.classes, &[self.settings.discount], run)?[0];
+        let sharpening = calibration::fit(forest, &self.classes, &[self.settings.discount], run)?[0];
         // A thread that came first has computed the same.
-        Ok(*self.power.get_or_init(|| power))
+        Ok(*self.sharpening.get_or_init(|| sharpening))
     }
 }
 
@@ -70,13 +70,13 @@ impl NodePosterior for Classification {
     type Statistics = ClassCounts;
 
     fn rows_came(&mut self, targets: &[Class]) {
-        self.power = OnceLock::new();
+        self.sharpening = OnceLock::new();
         self.classes.count(targets, 1);
     }
 
     fn rows_left(&mut self, targets: &[Class]) {
         if !targets.is_empty() {
-            self.power = OnceLock::new();
+            self.sharpening = OnceLock::new();
         }
         self.classes.count(targets, -1);
     }
@@ -99,7 +99,7 @@ impl NodePosterior for Classification {
     }
 
     fn predictive_changed(&mut self) {
-        self.power = OnceLock::new();
+        self.sharpening = OnceLock::new();
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
@@ -111,11 +111,11 @@ impl NodePosterior for Classification {
     }
 
     fn refresh(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<()> {
-        self.power(forest, run).map(drop)
+        self.sharpening(forest, run).map(drop)
     }
 
     fn is_fresh(&self) -> bool {
-        self.settings.calibration == Calibration::None || self.power.get().is_some()
+        self.settings.calibration == Calibration::None || self.sharpening.get().is_some()
     }
 
     fn digest_bytes(&self) -> Vec<u8> {
@@ -158,7 +158,7 @@ impl MondrianClassifier {
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
-        let posterior = Classification { settings: classification, classes, power: OnceLock::new() };
+        let posterior = Classification { settings: classification, classes, sharpening: OnceLock::new() };
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -177,20 +177,21 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let power = self.posterior.power(&self.forest, run)?;
+        let sharpening = self.posterior.sharpening(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
         let chunks = walk::predict(&self.forest, rows, run, &gather)?;
         let mut out = Vec::new();
         for chunk in chunks {
             gather.finish(&chunk, 0, None, &mut out);
         }
-        self.calibrate(&mut out, power);
+        let n_classes = self.posterior.classes.live().len();
+        out.chunks_exact_mut(n_classes.max(1)).for_each(|row| sharpening.apply(row, None));
         Ok(out)
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
-    /// discounts: `n_discounts x n_rows x n_classes`. The forest is as before. A power that calibrates them is fitted for
-    /// every discount by the forest with the row.
+    /// discounts: `n_discounts x n_rows x n_classes`. The forest is as before. What calibrates them is fitted
+    /// for every discount by the forest with the row.
     ///
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
@@ -205,14 +206,15 @@ impl MondrianClassifier {
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
-        let powers = match calibration {
-            Calibration::None => vec![1.0; discounts.len()],
+        let sharpenings = match calibration {
+            Calibration::None => vec![Sharpening::NONE; discounts.len()],
             Calibration::LeaveOneOut => {
                 calibration::fit(&self.forest, &self.posterior.classes, discounts, run)?
             }
         };
+        let live = self.posterior.classes.live();
         let mut out = Vec::new();
-        for (i, power) in powers.into_iter().enumerate() {
+        for (i, sharpening) in sharpenings.into_iter().enumerate() {
             let (start, mut first) = (out.len(), 0);
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
@@ -220,7 +222,13 @@ impl MondrianClassifier {
                 gather.finish(chunk, i, Some(&targets), &mut out);
                 first += chunk.n_rows;
             }
-            self.calibrate(&mut out[start..], power);
+            for (proba, &row) in out[start..].chunks_exact_mut(live.len()).zip(&rows) {
+                let class = self.forest.targets[row as usize];
+                let gone = live
+                    .iter()
+                    .position(|&own| own == class && self.posterior.classes.goes_with_its_row(class));
+                sharpening.apply(proba, gone);
+            }
         }
         Ok(out)
     }
@@ -260,12 +268,12 @@ impl MondrianClassifier {
         self.posterior.settings.calibration = calibration;
     }
 
-    /// The power of the calibration; 1 without it.
+    /// What calibration does to probabilities: nothing without it.
     ///
     /// # Errors
     /// An interrupt, while it is fitted.
-    pub fn calibration_power(&self, run: &Run<'_>) -> Result<f64> {
-        self.posterior.power(&self.forest, run)
+    pub fn sharpening(&self, run: &Run<'_>) -> Result<Sharpening> {
+        self.posterior.sharpening(&self.forest, run)
     }
 
     /// Sets the discount; trees do not depend on it.
@@ -275,7 +283,7 @@ impl MondrianClassifier {
     pub fn set_discount(&mut self, discount: f64) -> Result<()> {
         check_discount(discount)?;
         self.posterior.settings.discount = discount;
-        self.posterior.power = OnceLock::new();
+        self.posterior.sharpening = OnceLock::new();
         Ok(())
     }
 
@@ -283,12 +291,6 @@ impl MondrianClassifier {
     #[must_use]
     pub fn trees(&self) -> Vec<ExportedTree> {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
-    }
-
-    /// Raises the probabilities of some rows to a power.
-    fn calibrate(&self, proba: &mut [f64], power: f64) {
-        let n_classes = self.posterior.classes.live().len();
-        proba.chunks_exact_mut(n_classes.max(1)).for_each(|row| calibration::raise(row, power));
     }
 
     fn gather(&self, discounts: &[f64]) -> Gather<'_> {

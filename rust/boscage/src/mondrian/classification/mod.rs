@@ -8,7 +8,7 @@
 //! `kneser_ney`), and the forest's averages over trees (`predictive`). `calibration`,
 //! which goes beyond the thesis, raises that average to a power, fitted to rows of the forest that are left out (`left_out`). `class_table` names the classes.
 
-mod calibration;
+pub(crate) mod calibration;
 pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;

@@ -49,10 +49,8 @@ impl<'a> Gather<'a> {
         let n_codes = self.classes.labels.len();
         out.reserve(chunk.n_rows * live.len());
         for row in 0..chunk.n_rows {
-            let gone = left_out.map(|targets| targets[row]).filter(|&class| {
-                let class = class as usize;
-                self.classes.n_rows[class] == 1 && !self.classes.declared[class]
-            });
+            let gone =
+                left_out.map(|targets| targets[row]).filter(|&class| self.classes.goes_with_its_row(class));
             let n_live = live.len() - usize::from(gone.is_some());
             let at = discount * chunk.n_rows + row;
             let base = chunk.base[at] / n_live.max(1) as f64;

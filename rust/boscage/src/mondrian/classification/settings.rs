@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 pub enum Calibration {
     /// Not: the average over trees (eq. 5.6), as in the thesis.
     None,
-    /// A power, under which some rows that are left out are most likely.
+    /// A power and a share of noise, under which some rows that are left out are most likely.
     #[default]
     LeaveOneOut,
 }

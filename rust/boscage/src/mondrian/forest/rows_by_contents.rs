@@ -8,6 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::data::RowId;
 use crate::random::keyed::Key;
 
+/// Other rows with a row's features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Copies {
+    None,
+    /// All of the row's rank.
+    Agree,
+    /// Some of other ranks.
+    Disagree,
+}
+
 /// Rows by the hashes of their features.
 #[derive(Debug, Clone)]
 pub(crate) struct RowsByContents {
@@ -44,21 +54,23 @@ impl RowsByContents {
         }
     }
 
-    /// The first `n` rows, or all, and whether each is the only one with its features. Copies are numbered in the order of
-    /// `rank`, so that rows that differ in rank alone are told apart.
-    pub(crate) fn first<T: Ord>(&self, n: usize, rank: impl Fn(RowId) -> T) -> Vec<(RowId, bool)> {
+    /// The first `n` rows, or all, and the copies of each. Copies are numbered in the order of `rank`, so that rows that
+    /// differ in rank alone are told apart.
+    pub(crate) fn first<T: Ord>(&self, n: usize, rank: impl Fn(RowId) -> T) -> Vec<(RowId, Copies)> {
         let mut sorted: BTreeMap<Key, Vec<RowId>> = BTreeMap::new();
         let chosen = self.order.iter().take(n).map(|&(_, key, number)| {
             let copies = &self.copies[&key];
             if let [row] = copies[..] {
-                return (row, true);
+                return (row, Copies::None);
             }
             let copies = sorted.entry(key).or_insert_with(|| {
                 let mut copies = copies.clone();
                 copies.sort_by_key(|&row| rank(row));
                 copies
             });
-            (copies[number as usize], false)
+            let ends = [copies.first(), copies.last()].map(|row| row.map(|&row| rank(row)));
+            let agree = if ends[0] == ends[1] { Copies::Agree } else { Copies::Disagree };
+            (copies[number as usize], agree)
         });
         chosen.collect()
     }
@@ -81,11 +93,11 @@ mod tests {
         (0..2).map(move |_| stream.below(12) as f64)
     }
 
-    fn contents(rows: &RowsByContents, n: usize) -> Vec<(Vec<f64>, u32, bool)> {
+    fn contents(rows: &RowsByContents, n: usize) -> Vec<(Vec<f64>, u32, Copies)> {
         let rank = |row: RowId| row % 3;
         rows.first(n, rank)
             .into_iter()
-            .map(|(row, alone)| (features(row).collect(), rank(row), alone))
+            .map(|(row, copies)| (features(row).collect(), rank(row), copies))
             .collect()
     }
 
