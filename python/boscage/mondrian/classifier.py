@@ -362,9 +362,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     @property
     def calibration_power_(self) -> float:
         """The power to which probabilities are raised; 1 for ``calibration=None``."""
-        return self._flushed().sharpening(n_threads=self._n_threads())[0]
+        return float(self._flushed().sharpening(n_threads=self._n_threads())[0])
 
     @property
     def calibration_noise_(self) -> float:
         """The share of labels taken as drawn at random from all classes."""
-        return self._flushed().sharpening(n_threads=self._n_threads())[1]
+        return float(self._flushed().sharpening(n_threads=self._n_threads())[1])
