@@ -192,7 +192,7 @@ def test_the_distribution_is_the_integral_over_the_branch_time(
         np.testing.assert_allclose(ours.cdf(z), theirs.cdf(z), rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("lifetime", [inf, 2.5])
+@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 2.5])
 @pytest.mark.parametrize("prior", ["fine", "coarse"])
 def test_prediction_is_the_mean_over_sampled_extensions(prior: str, lifetime: float) -> None:
     """Points added at random by Algorithm 5.6: both moments and P(y < 0), in standard errors."""
