@@ -115,6 +115,7 @@ def test_averaged_prediction_is_the_integral_over_extensions(lifetime: float) ->
         )
 
 
+@pytest.mark.slow
 def test_averaged_prediction_is_the_mean_over_sampled_extensions() -> None:
     """Each difference in units of its standard error: none above 4.5, their square about one."""
     rng = np.random.default_rng(3)

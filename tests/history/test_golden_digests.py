@@ -254,8 +254,12 @@ def found(case: Case, n_jobs: int) -> dict[str, str]:
     }
 
 
-# Leaving out each of 1500 rows of a joint posterior: "regressor-joint-more-rows" has 300.
-SLOW = {"regressor-many-rows"}
+# What takes a second or more. "regressor-joint-more-rows" leaves out 300 rows of a joint posterior
+# instead of 1500, and sums for a number or two classes have the same kernels as for more classes.
+SLOW = {
+    "regressor-many-rows",
+    *(f"bart-multinomial-{name}" for name in ("edit", "regrow", "regrow-optimal", "sparse-mixed")),
+}
 
 
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
