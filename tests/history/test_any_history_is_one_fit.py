@@ -248,7 +248,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     ("predictive", "posterior"),
     [
         ("averaged", "joint"),
-        ("realised", "exact"),
+        pytest.param("realised", "exact", marks=pytest.mark.slow),
         pytest.param("averaged", "exact", marks=pytest.mark.slow),
         pytest.param("realised", "joint", marks=pytest.mark.slow),
     ],
