@@ -196,6 +196,7 @@ def test_settings_reach_bart(folder: Path) -> None:
     assert boscage.load("m").sparse is True
 
 
+@pytest.mark.slow
 def test_the_estimators_warnings_are_one_line_in_the_options_words(folder: Path) -> None:
     how = ["--n-trees", "3", "--n-burn", "0", "--n-draws", "100", "--n-chains", "2"]
     fit = [*COMMAND, "fit", *TASKS[REGRESSION], "--model", "bart", *how, "-o", "m"]

@@ -74,7 +74,9 @@ def test_a_device_that_is_full(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-@pytest.mark.parametrize("args", [PREDICT, ["info", "iris.model"]])
+@pytest.mark.parametrize(
+    "args", [PREDICT, pytest.param(["info", "iris.model"], marks=pytest.mark.slow)]
+)
 def test_standard_output_that_is_full(folder: Path, args: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(

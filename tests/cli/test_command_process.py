@@ -17,6 +17,7 @@ import boscage
 from command_line import COMMAND, FEW, run
 
 
+@pytest.mark.slow
 def test_silence_in_a_pipe(folder: Path) -> None:
     fit = [*COMMAND, "fit", "iris.csv", "-t", "species", "-o", "m", *FEW, "--chunk-rows", "50"]
     done = subprocess.run(fit, capture_output=True, check=True)

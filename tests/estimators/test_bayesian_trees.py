@@ -117,7 +117,7 @@ def test_default_particles_are_resampled() -> None:
     assert any((np.array(steps) != np.arange(10)).any() for steps in model.ancestry_)
 
 
-@pytest.mark.parametrize("n_jobs", [2**31, 2**64])
+@pytest.mark.parametrize("n_jobs", [pytest.param(2**31, marks=pytest.mark.slow), 2**64])
 def test_thread_counts_may_be_huge(n_jobs: int) -> None:
     one, many = (BayesianTreeClassifier(random_state=0, n_jobs=n).fit(X, Y) for n in (1, n_jobs))
     np.testing.assert_array_equal(many.predict_proba(X), one.predict_proba(X))

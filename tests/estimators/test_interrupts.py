@@ -157,9 +157,9 @@ def test_interrupted_predictions_end_soon() -> None:
 
 
 def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:
-    x, _ = data(20_000, 4)
+    x, _ = data(3_000, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
-    model = MondrianForestRegressor(100, random_state=0).fit(x[:-1], y[:-1])
+    model = MondrianForestRegressor(60, random_state=0, n_jobs=2).fit(x[:-1], y[:-1])
     model.partial_fit(x[-1:], y[-1:])
     assert interrupted(lambda: model.predict(x[:1]), after=0.2) < WITHIN
     assert np.isfinite(model.predict(x[:1])).all()

@@ -379,10 +379,11 @@ def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
 
 
 def test_maps_must_be_those_of_one_forest_to_merge() -> None:
-    plain = make().fit(X[:100], Y[:100], ids=np.arange(100))
+    exact: dict[str, Any] = {"posterior": "exact", "noise": "global"}
+    plain = make(**exact).fit(X[:100], Y[:100], ids=np.arange(100))
     rows = np.random.default_rng(4).uniform(size=(600, 2))
     waves = np.where(rows[:, 1] < 0.25, np.sin(50.0 * rows[:, 1]), rows[:, 0])
-    learned = make(feature_weights="learned").fit(rows, waves, ids=np.arange(100, 700))
+    learned = make(feature_weights="learned", **exact).fit(rows, waves, ids=np.arange(100, 700))
     assert learned.feature_maps_ is not None
     with pytest.raises(ValueError, match=r"feature (weights|maps) are equal"):
         plain.merge(learned)

@@ -99,7 +99,7 @@ def test_mcmc_finds_the_exact_posterior() -> None:
         assert shares[key] == pytest.approx(p, abs=0.03)
 
 
-@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
+@pytest.mark.parametrize("sampler", ["smc", pytest.param("mcmc", marks=pytest.mark.slow)])
 def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
     X, _ = classes(14, 2)
     y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))

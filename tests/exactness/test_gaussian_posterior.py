@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import inf
 from typing import Any
 
@@ -96,6 +96,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+def in_the_fast_loop(prior: str, d: int, name: str) -> bool:
+    """Each prior with one of the settings, and each of the settings with one prior."""
+    return d == 1 and (prior == "coarse" or name == "default")
+
+
+BRANCHES = pytest.mark.parametrize(
+    ("prior", "d", "name"),
+    [
+        pytest.param(*case, marks=() if in_the_fast_loop(*case) else pytest.mark.slow)
+        for case in product(PRIORS, (1, 3), SETTINGS)
+    ],
+)
+
+
 def components(model: Any, x: Array) -> list[bp.Mixture]:
     offsets, weight, mean, variance = model.predict_dist(x)
     assert offsets[0] == 0
@@ -142,9 +156,7 @@ def test_node_posteriors_and_evidence_equal_those_of_dense_algebra(
     assert model.log_marginal_likelihood() == pytest.approx(np.mean(evidence), rel=1e-10)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("d", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("prior", PRIORS)
+@BRANCHES
 def test_mean_and_variance_are_the_integral_over_the_branch_time(
     name: str, d: int, prior: str
 ) -> None:
@@ -168,9 +180,7 @@ def test_mean_and_variance_are_the_integral_over_the_branch_time(
             assert own_variance == pytest.approx(found_variance[i], rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("d", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("prior", PRIORS)
+@BRANCHES
 def test_the_distribution_is_the_integral_over_the_branch_time(
     name: str, d: int, prior: str
 ) -> None:
@@ -192,7 +202,7 @@ def test_the_distribution_is_the_integral_over_the_branch_time(
         np.testing.assert_allclose(ours.cdf(z), theirs.cdf(z), rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("lifetime", [inf, 2.5])
+@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 2.5])
 @pytest.mark.parametrize("prior", ["fine", "coarse"])
 def test_prediction_is_the_mean_over_sampled_extensions(prior: str, lifetime: float) -> None:
     """Points added at random by Algorithm 5.6: both moments and P(y < 0), in standard errors."""

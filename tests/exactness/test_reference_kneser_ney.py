@@ -73,7 +73,7 @@ def test_posterior_means_are_distributions(lifetime: float) -> None:
         np.testing.assert_allclose(means.sum(axis=1), 1.0, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("lifetime", [inf, 1.5])
+@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 1.5])
 def test_averaged_prediction_is_the_integral_over_extensions(lifetime: float) -> None:
     """Algorithm 5.8 against the extended tree's own prediction, integrated over the branch time."""
     for seed in range(6):
@@ -115,6 +115,7 @@ def test_averaged_prediction_is_the_integral_over_extensions(lifetime: float) ->
         )
 
 
+@pytest.mark.slow
 def test_averaged_prediction_is_the_mean_over_sampled_extensions() -> None:
     """Each difference in units of its standard error: none above 4.5, their square about one."""
     rng = np.random.default_rng(3)

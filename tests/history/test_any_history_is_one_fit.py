@@ -244,8 +244,15 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     assert_equal_models(model, once, query_points(x))
 
 
-@pytest.mark.parametrize("posterior", ["exact", "joint"])
-@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize(
+    ("predictive", "posterior"),
+    [
+        ("averaged", "joint"),
+        pytest.param("realised", "exact", marks=pytest.mark.slow),
+        pytest.param("averaged", "exact", marks=pytest.mark.slow),
+        pytest.param("realised", "joint", marks=pytest.mark.slow),
+    ],
+)
 def test_any_history_with_learned_maps_is_one_fit(predictive: str, posterior: str) -> None:
     """Maps are frozen like ranges and rates: a forest that forgot all its rows starts from them.
 
@@ -387,6 +394,8 @@ def test_a_table_larger_than_the_cache_equals_its_parts(kind: Any) -> None:
     y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.0)
     ranges = (X.min(axis=0), X.max(axis=0))
     params: dict[str, Any] = {"n_estimators": 2, "feature_range": ranges, "min_samples_split": 3}
+    if kind is MondrianForestRegressor:
+        params |= {"hyperparameters": "heuristic", "posterior": "exact", "noise": "global"}
     parts = kind(**params, random_state=3)
     for rows in np.array_split(rng.permutation(len(X)), 40):
         parts.partial_fit(X[rows], y[rows], ids=rows)

@@ -60,9 +60,22 @@ def check_rays(model: MondrianForestRegressor, y: Array, fall: float, scale: flo
         assert (np.maximum.accumulate(std) - std).max() < fall
 
 
-@pytest.mark.parametrize("targets", TARGETS)
-@pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("params", MODELS, ids=lambda p: "-".join(p.values()) or "default")
+def is_dear(params: dict[str, Any], targets: str) -> bool:
+    """Learned rates, and the defaults, which are tested by name, too: sines in the fast loop."""
+    return ("feature_weights" in params or not params) and targets != "sine"
+
+
+@pytest.mark.parametrize(
+    ("params", "d", "targets"),
+    [
+        pytest.param(
+            *case,
+            id="-".join((*(case[0].values() or ["default"]), str(case[1]), case[2])),
+            marks=pytest.mark.slow if is_dear(case[0], case[2]) else (),
+        )
+        for case in itertools.product(MODELS, [1, 3], TARGETS)
+    ],
+)
 def test_the_targets_variance_returns(targets: str, d: int, params: dict[str, Any]) -> None:
     x, y = data(targets, d)
     model = MondrianForestRegressor(25, random_state=0, **params).fit(x, y)

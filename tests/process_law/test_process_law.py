@@ -134,6 +134,10 @@ def test_each_nodes_wait_dimension_and_location(name: str) -> None:
 
 
 LONG = ("range is a speck", "range is a grain", "rows far away", "far, paused")
+# Both kinds of pausing are in "lifetime, labels, size", too.
+LONG += ("equal labels", "small nodes")
+# Rows outside the reference range are in `test_depth_and_size_of_larger_trees`, too.
+LONG += ("range is elsewhere",)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     from scipy.linalg import lapack
     from scipy.optimize import minimize
     from scipy.spatial.distance import squareform
+    from threadpoolctl import threadpool_limits
 
     n, d = Z.shape
     first, second = np.triu_indices(n, 1)
@@ -94,5 +95,7 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     bounds = [(-14.0, 7.0)] * d + [(-5.0, 5.0), (-9.0, 3.0)]
     theta = np.r_[np.log(start), 0.0, np.log(0.1)]
     options = {"maxiter": MAX_STEPS}
-    found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    # On matrices of this size, threads of linear algebra mostly wait for each other in busy loops.
+    with threadpool_limits(1, user_api="blas"):
+        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(np.exp(found.x[:d]))
