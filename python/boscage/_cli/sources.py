@@ -8,6 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -216,10 +217,14 @@ class Source:
             raise self._unreadable(error) from error
 
     def _csv_batches(self, columns: list[str]) -> Iterator[Any]:
+        with closing(self._open_csv()) as stream:
+            yield from self._csv_batches_of(stream, columns)
+
+    def _csv_batches_of(self, stream: IO[bytes], columns: list[str]) -> Iterator[Any]:
         wrong, quotes = _WrongRows(), Quotes(self._delimiter)
-        watched = _Watched(self._open_csv(), quotes)
+        watched = _Watched(stream, quotes)
         pa.set_io_thread_count(1)  # see _wait_for_reader
-        found, reader = wrong.found, None
+        reader, error = None, None
         try:
             # Reading on one thread makes the reader know rows' numbers.
             with pacsv.open_csv(
@@ -238,20 +243,28 @@ class Source:
             ) as reader:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(batch.columns, names=columns)
-        except pa.ArrowInvalid as error:
-            raise self._bad_csv(error, found, quotes) from error
+        except pa.ArrowInvalid as raised:
+            error = raised
         finally:
+            found = wrong.found
             del wrong, reader, watched
             _wait_for_reader()
+        if error is not None:
+            raise self._bad_csv(error, found, quotes, stream) from error
         quotes.finish()
         if quotes.opened is not None:
             raise self._unclosed(quotes.opened)
 
-    def _bad_csv(self, error: Exception, found: list[Any], quotes: Quotes) -> UserError:
-        """What the reader's error means."""
-        quotes.finish()
-        if quotes.opened is not None and (not found or "\n" in found[0].text):
-            return self._unclosed(quotes.opened)
+    def _bad_csv(
+        self, error: Exception, found: list[Any], quotes: Quotes, rest: IO[bytes]
+    ) -> UserError:
+        """What the reader's error means; it has stopped somewhere in the file."""
+        if not found or "\n" in found[0].text:
+            while quotes.opened is not None and (piece := rest.read(BLOCK)):
+                quotes.feed(piece)
+            quotes.finish()
+            if quotes.opened is not None:
+                return self._unclosed(quotes.opened)
         if found:
             # The reader counts the header.
             return UserError(
@@ -301,7 +314,7 @@ class _Watched:
         return piece
 
     def close(self) -> None:
-        self._stream.close()
+        """Take no more; what is left of the stream may still be wanted."""
         self.closed = True
 
 
