@@ -286,7 +286,9 @@ def _wait_for_reader() -> None:
     thread, which takes its tasks in their order: when it has read another table, it is done with
     those before.
     """
-    pacsv.read_csv(pa.BufferReader(b"a\n1\n"), pacsv.ReadOptions(use_threads=False))
+    table = pa.BufferOutputStream()  # Arrow's own memory: to free bytes of Python takes Python, too
+    table.write(b"a\n1\n")
+    pacsv.read_csv(pa.BufferReader(table.getvalue()), pacsv.ReadOptions(use_threads=False))
 
 
 class _WrongRows:
