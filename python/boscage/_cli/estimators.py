@@ -204,8 +204,8 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "feature_weights",
-                "learn the features' rates from the labels, those of the first chunk if the table"
-                " has several, or let them be equal",
+                "learn the features' rates from the labels (of the first chunk, and at least a"
+                " thousand rows, if the table has several chunks), or let them be equal",
                 *("learned", "none"),
             ),
             Option(
