@@ -23,8 +23,10 @@ def main() -> None:
     for name in SIX:
         data = load(name)
         peer = ExtraTreesClassifier(trees, max_features=1, random_state=0)
-        ours = MondrianForestClassifier(trees, random_state=0)
-        lean = MondrianForestClassifier(trees, predictive="realised", random_state=0)
+        ours = MondrianForestClassifier(trees, feature_weights=None, random_state=0)
+        lean = MondrianForestClassifier(
+            trees, feature_weights=None, predictive="realised", random_state=0
+        )
         took = seconds(
             {
                 key: lambda m=model, d=data: m.fit(d.X, d.y).predict_proba(d.X_test[:1])
@@ -55,7 +57,12 @@ def main() -> None:
     models = {"exact": {"noise": "global"}, "fast": {}, "joint": {}}
     for posterior, settings in models.items():
         ours = MondrianForestRegressor(
-            10, min_samples_split=10, posterior=posterior, random_state=0, **settings
+            10,
+            min_samples_split=10,
+            posterior=posterior,
+            feature_weights=None,
+            random_state=0,
+            **settings,
         )
         took = seconds(
             {

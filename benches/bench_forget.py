@@ -30,7 +30,9 @@ def main() -> None:
         data = load(name)
         rng = np.random.default_rng(0)
         rows = rng.choice(len(data.X), n, replace=False)
-        model = MondrianForestClassifier(trees, random_state=0).fit(data.X, data.y)
+        model = MondrianForestClassifier(trees, feature_weights=None, random_state=0).fit(
+            data.X, data.y
+        )
         model.predict_proba(data.X_test[:1])
         before = model.digest()
         many = once(model, data.X, data.y, [rows])
@@ -82,7 +84,9 @@ def once(model, X, y, groups):  # type: ignore[no-untyped-def]
 def window(trees, size, X, y, n_batches=BATCHES):  # type: ignore[no-untyped-def]
     """Keep the newest rows of a stream, and predict at its end."""
     span = (X.min(axis=0), X.max(axis=0))
-    model = MondrianForestClassifier(trees, window_size=size, feature_range=span, random_state=0)
+    model = MondrianForestClassifier(
+        trees, feature_weights=None, window_size=size, feature_range=span, random_state=0
+    )
     for rows in np.array_split(np.arange(len(X)), n_batches):
         model.partial_fit(X[rows], y[rows])
     model.flush()

@@ -22,8 +22,10 @@ def measure(name: str, which: str, trees: int) -> None:
     from boscage import MondrianForestClassifier
 
     models = {
-        "averaged": lambda: MondrianForestClassifier(trees, random_state=0),
-        "realised": lambda: MondrianForestClassifier(trees, predictive="realised", random_state=0),
+        "averaged": lambda: MondrianForestClassifier(trees, feature_weights=None, random_state=0),
+        "realised": lambda: MondrianForestClassifier(
+            trees, feature_weights=None, predictive="realised", random_state=0
+        ),
         "scikit ERT": lambda: ExtraTreesClassifier(trees, max_features=1, random_state=0),
         "scikit RF": lambda: RandomForestClassifier(trees, random_state=0),
     }

@@ -63,7 +63,12 @@ def main() -> None:
 
         def make(span: object = None) -> MondrianForestClassifier:
             return MondrianForestClassifier(
-                trees, feature_range=span, calibration=None, random_state=0
+                trees,
+                feature_range=span,
+                feature_weights=None,
+                warm_up=0,
+                calibration=None,
+                random_state=0,
             )
 
         took = seconds(
@@ -100,7 +105,7 @@ def main() -> None:
         for many, asked, _ in WAYS.values():
             rows = rows_of[many]
             forest = MondrianForestClassifier(
-                100, feature_range=span, calibration=None, random_state=0
+                100, feature_range=span, feature_weights=None, calibration=None, random_state=0
             )
             learn = partial(stream, forest, rows, BATCHES if many else len(rows.X), asked=asked)
             own = 1e6 * seconds({"": learn}, 1)[""] / (len(rows.X) * 100)

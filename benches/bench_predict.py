@@ -18,8 +18,10 @@ def main() -> None:
     for name in SIX:
         data = load(name)
         models = {
-            "averaged": MondrianForestClassifier(trees, random_state=0),
-            "realised": MondrianForestClassifier(trees, predictive="realised", random_state=0),
+            "averaged": MondrianForestClassifier(trees, feature_weights=None, random_state=0),
+            "realised": MondrianForestClassifier(
+                trees, feature_weights=None, predictive="realised", random_state=0
+            ),
             "scikit": ExtraTreesClassifier(trees, max_features=1, random_state=0),
         }
         for model in models.values():

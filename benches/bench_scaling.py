@@ -60,11 +60,13 @@ def main() -> None:
 def times(X: Array, y: Array, trees: int, repeats: int, weigh: bool = False) -> dict[str, float]:
     weights = (np.arange(X.shape[1]) < INFORMATIVE).astype(float)
     models = {
-        "averaged": MondrianForestClassifier(trees, random_state=0),
+        "averaged": MondrianForestClassifier(trees, feature_weights=None, random_state=0),
         "scikit": ExtraTreesClassifier(trees, max_features=1, random_state=0),
     }
     if weigh:
-        models["realised"] = MondrianForestClassifier(trees, predictive="realised", random_state=0)
+        models["realised"] = MondrianForestClassifier(
+            trees, feature_weights=None, predictive="realised", random_state=0
+        )
         models["weights 0"] = MondrianForestClassifier(
             trees, feature_weights=weights, random_state=0
         )

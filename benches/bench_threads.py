@@ -30,8 +30,8 @@ def main() -> None:
     )
     for name in ("letter", "usps", "satimage", "pendigits", "magic04"):
         data = load(name)
-        one = MondrianForestClassifier(trees, n_jobs=1, random_state=0)
-        many = MondrianForestClassifier(trees, n_jobs=n, random_state=0)
+        one = MondrianForestClassifier(trees, feature_weights=None, n_jobs=1, random_state=0)
+        many = MondrianForestClassifier(trees, feature_weights=None, n_jobs=n, random_state=0)
         fit = seconds(
             {k: lambda m=m, d=data: m.fit(d.X, d.y) for k, m in (("1", one), ("n", many))}, repeats
         )

@@ -38,15 +38,13 @@ def main() -> None:
     names = ["satimage", "dna"] if args.quick else [*SIX, "madelon"]
     makers = {
         "papers": lambda s: MondrianForestClassifier(
-            trees, calibration=None, random_state=s, n_jobs=-1
+            trees, calibration=None, feature_weights=None, random_state=s, n_jobs=-1
         ),
-        "Mondrian": lambda s: MondrianForestClassifier(trees, random_state=s, n_jobs=-1),
-        "learned": lambda s: MondrianForestClassifier(
-            trees, feature_weights="learned", random_state=s, n_jobs=-1
+        "Mondrian": lambda s: MondrianForestClassifier(
+            trees, feature_weights=None, random_state=s, n_jobs=-1
         ),
-        "loo": lambda s: MondrianForestClassifier(
-            trees, feature_weights="learned", discount="loo", random_state=s, n_jobs=-1
-        ),
+        "learned": lambda s: MondrianForestClassifier(trees, random_state=s, n_jobs=-1),
+        "loo": lambda s: MondrianForestClassifier(trees, discount="loo", random_state=s, n_jobs=-1),
         "RF": lambda s: RandomForestClassifier(trees, random_state=s, n_jobs=-1),
         "ERT": lambda s: ExtraTreesClassifier(trees, random_state=s, n_jobs=-1),
         "ERT-1": lambda s: ExtraTreesClassifier(trees, max_features=1, random_state=s, n_jobs=-1),

@@ -3,9 +3,9 @@
 All cores. A quarter of the rows is the test set; --test-rows and --train-rows limit both sets.
 Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
 trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest.
-"Mondrian" has equal rates, "learned" has rates and maps learned from the labels; "joint" also
-fits the sum of all trees. --split chooses the rows, --ours which of our models are scored,
-as in --ours "joint, local noise".
+"default" has rates and maps learned from the labels and fits the sum of all trees, which "exact"
+does not. --split chooses the rows, --ours which of our models are scored, as in --ours "exact,
+local noise".
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def quantiles(data: Split, trees: int, seed: int) -> list[float]:
 
 OURS = {
     "default": mondrian(),
-    "learned": mondrian(feature_weights="learned"),
+    "equal weights": mondrian(feature_weights=None),
+    "exact, equal weights": mondrian(posterior="exact", noise="global", feature_weights=None),
     "exact": mondrian(posterior="exact", noise="global"),
-    "exact, learned": mondrian(posterior="exact", noise="global", feature_weights="learned"),
-    "exact, learned, local noise": mondrian(posterior="exact", feature_weights="learned"),
+    "exact, local noise": mondrian(posterior="exact"),
 }
 PEERS = {
     "RF, spread": gaussian(RandomForestRegressor),

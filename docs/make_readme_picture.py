@@ -34,8 +34,9 @@ def draw_stream(axes: Axes) -> None:
     """A forest that learned row after row, with the cuts of one tree."""
     X, y = make_moons(240, noise=0.2, random_state=1)
     low, high = [-1.8, -1.3], [2.8, 1.8]
-    batch = MondrianForestClassifier(50, feature_range=(low, high), random_state=0).fit(X, y)
-    forest = MondrianForestClassifier(50, feature_range=(low, high), random_state=0)
+    given = {"feature_range": (low, high), "feature_weights": None}
+    batch = MondrianForestClassifier(50, random_state=0, **given).fit(X, y)
+    forest = MondrianForestClassifier(50, random_state=0, **given)
     for row in range(len(X)):
         forest.partial_fit(X[row : row + 1], y[row : row + 1])
     assert forest.digest() == batch.digest()

@@ -4,7 +4,7 @@ One row at a time, or all at once
 
 ``fit`` learns from all rows at once, ``partial_fit`` from rows as they come. Most libraries give
 two different models. Here they are the same forest, bit for bit: a forest is a function of the set
-of its rows.
+of its rows, where the ranges and weights of the features are given.
 """
 
 # %%
@@ -25,7 +25,8 @@ low, high = [-1.8, -1.3], [2.8, 1.8]  # the range of each feature, known in adva
 
 
 def new_forest():
-    return MondrianForestClassifier(50, feature_range=(low, high), random_state=0)
+    given = {"feature_range": (low, high), "feature_weights": None}
+    return MondrianForestClassifier(50, random_state=0, **given)
 
 
 def cuts(tree):
@@ -85,10 +86,11 @@ orders = {
     "sorted by class": np.argsort(y, kind="stable"),
 }
 
+given = {"feature_range": (0, 16), "feature_weights": None, "random_state": 0}
 figure, axes = plt.subplots()
 digests = set()
 for name, order in orders.items():
-    forest = MondrianForestClassifier(50, feature_range=(0, 16), random_state=0)
+    forest = MondrianForestClassifier(50, **given)
     seen, accuracy = [], []
     for part in np.array_split(order, 24):
         forest.partial_fit(X[part], y[part], ids=part)
@@ -96,7 +98,7 @@ for name, order in orders.items():
         accuracy.append(forest.score(X_test, y_test))
     axes.plot(seen, accuracy, marker=".", label=f"stream, {name}")
     digests.add(forest.digest())
-forest = MondrianForestClassifier(50, feature_range=(0, 16), random_state=0).fit(X, y)
+forest = MondrianForestClassifier(50, **given).fit(X, y)
 digests.add(forest.digest())
 axes.plot(1200, forest.score(X_test, y_test), "*", color="black", markersize=13, label="one fit")
 axes.set(xlabel="rows seen", ylabel="accuracy on 597 other digits", ylim=(0, 1))

@@ -29,7 +29,8 @@ square = ([-2.0, -1.5], [3.0, 2.0])
 
 
 def new_forest():
-    return MondrianForestClassifier(100, feature_range=square, random_state=0)
+    given = {"feature_range": square, "feature_weights": None}
+    return MondrianForestClassifier(100, random_state=0, **given)
 
 
 forest = new_forest().fit(
@@ -86,6 +87,6 @@ bar = figure.colorbar(mesh, ax=panels, pad=0.01)
 bar.set_label("probability of class 1")
 
 # %%
-# Two things to mind. Reference ranges that are learned from the data are data too, so give
-# ``feature_range``, as here. And backups of model files hold the rows that were in the forest when
-# they were saved.
+# Two things to mind. Reference ranges and feature weights that are learned from the data are data
+# too, so give ``feature_range`` and ``feature_weights``, as here. And backups of model files hold
+# the rows that were in the forest when they were saved.

@@ -24,7 +24,11 @@ y = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle) > 0.0
 
 def new_forest(window_size=None):
     return MondrianForestClassifier(
-        30, feature_range=(-1, 1), window_size=window_size, random_state=0
+        30,
+        feature_range=(-1, 1),
+        feature_weights=None,  # what matters changes
+        window_size=window_size,
+        random_state=0,
     )
 
 

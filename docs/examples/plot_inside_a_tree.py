@@ -25,7 +25,7 @@ chosen = np.arange(0, 150, 10)
 X, y = iris.data[chosen][:, 2:], iris.target_names[iris.target[chosen]]
 names = ["petal length", "petal width"]
 
-forest = MondrianForestClassifier(200, random_state=0).fit(X, y)
+forest = MondrianForestClassifier(200, feature_weights=None, random_state=0).fit(X, y)
 tree = forest.trees_[115]  # one of the smaller ones
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.4), width_ratios=(1, 1.2))

@@ -4,7 +4,7 @@ Which features matter?
 
 Of 40 features only the first five have an effect. Two models find them in two ways: BART with
 ``sparse=True`` gives a posterior over the share of cuts along each feature, and a Mondrian forest
-with ``feature_weights="learned"`` learns how often to cut along each.
+learns how often to cut along each, unless ``feature_weights=None``.
 """
 
 import matplotlib.pyplot as plt
@@ -55,13 +55,13 @@ panels[1].set_xlabel("feature (the first five matter)")
 # Mondrian forests
 # ----------------
 # A Mondrian forest cuts without looking at labels, so features that do not matter harm it. Learned
-# rates help: they are found once, from the labels of the first rows, and then kept.
+# weights help: they are found once, from the labels of the first rows, and then kept.
 
 forests = {
-    "Mondrian forest": MondrianForestRegressor(random_state=0).fit(X, y),
-    'Mondrian forest, feature_weights="learned"': MondrianForestRegressor(
-        feature_weights="learned", random_state=0
+    "Mondrian forest, feature_weights=None": MondrianForestRegressor(
+        feature_weights=None, random_state=0
     ).fit(X, y),
+    "Mondrian forest": MondrianForestRegressor(random_state=0).fit(X, y),
 }
 
 figure, panels = plt.subplots(2, 1, figsize=(8.6, 4.8), sharex=True, sharey=True)

@@ -20,6 +20,9 @@ from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli.arguments import parser
 from command_line import FEW, digest, flowers, patients, read, run
 
+# Nothing is learned from the first chunk alone.
+EQUAL = ["--feature-weights", "none"]
+
 
 def test_fit_is_the_estimators_fit(iris_model: str) -> None:
     train = flowers()[:120]
@@ -47,18 +50,28 @@ def test_calibration_is_chosen_by_a_word(folder: Path, word: str, calibration: s
 
 @pytest.mark.parametrize("table", ["iris_train.csv", "iris_train.parquet", "iris_train.csv.gz"])
 @pytest.mark.parametrize("chunk", ["7", "120", "1000"])
-def test_chunks_and_formats_change_nothing(iris_model: str, table: str, chunk: str) -> None:
+def test_chunks_and_formats_change_nothing(folder: Path, table: str, chunk: str) -> None:
     if table.endswith(".gz"):
         Path(table).write_bytes(gzip.compress(Path("iris_train.csv").read_bytes()))
-    how = ["-t", "species", "--id-column", "id", "--chunk-rows", chunk, *FEW]
-    run("fit", table, *how, "-o", "other.model")
-    assert digest("other.model") == digest(iris_model)
+    how = ["-t", "species", "--id-column", "id", *EQUAL, *FEW]
+    run("fit", "iris_train.csv", *how, "-o", "whole.model")
+    run("fit", table, *how, "--chunk-rows", chunk, "-o", "other.model")
+    assert digest("other.model") == digest("whole.model")
+
+
+def test_a_table_of_few_rows_in_chunks_is_in_its_warm_up(iris_model: str) -> None:
+    how = ["-t", "species", "--id-column", "id", "--chunk-rows", "7", *FEW]
+    run("fit", "iris_train.csv", *how, "-o", "chunks.model")
+    model = boscage.load("chunks.model")
+    assert isinstance(model, MondrianForestClassifier)
+    assert model.warm_up_left_ == 1000 - model.n_rows_
+    assert boscage.load(iris_model).warm_up_left_ == 0
 
 
 def test_standard_input_with_given_ranges_is_the_same_forest(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = ["-t", "species", "--feature-range", "0", "8", "--drop", "id", *FEW]
+    how = ["-t", "species", "--feature-range", "0", "8", "--drop", "id", *EQUAL, *FEW]
     run("fit", "iris_train.csv", *how, "-o", "file.model")
     for chunk in ("11", "1000"):
         with open("iris_train.csv", "rb") as file:

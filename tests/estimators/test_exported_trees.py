@@ -54,11 +54,15 @@ def test_exported_trees_are_sound(task: str, kind: str, name: str) -> None:
     rng = np.random.default_rng(6)
     if task == "classes":
         y = rng.integers(0, 3, size=len(x))
-        model: Any = MondrianForestClassifier(4, feature_range=RANGE, random_state=1, **settings)
+        model: Any = MondrianForestClassifier(
+            4, feature_range=RANGE, random_state=1, **{"feature_weights": None} | settings
+        )
         labels: Array = np.searchsorted(np.unique(y), y)
     else:
         labels = y = np.round(rng.normal(size=len(x)), 1)
-        model = MondrianForestRegressor(4, feature_range=RANGE, random_state=1, **settings)
+        model = MondrianForestRegressor(
+            4, feature_range=RANGE, random_state=1, **{"feature_weights": None} | settings
+        )
     model.fit(x, y)
     trees = trees_of(model)
     assert len(trees) == 4
@@ -78,7 +82,7 @@ def test_trees_stay_sound_through_a_history() -> None:
     x = data("far")
     y = np.random.default_rng(7).integers(0, 3, size=len(x))
     pausing = Pausing(equal_labels=True, min_samples_split=2)
-    model = MondrianForestClassifier(3, feature_range=RANGE, random_state=2)
+    model = MondrianForestClassifier(3, feature_range=RANGE, feature_weights=None, random_state=2)
     for end in range(10, len(x) + 1, 10):
         part = slice(end - 10, end)
         model.partial_fit(x[part], y[part], classes=[0, 1, 2])

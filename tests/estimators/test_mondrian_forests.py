@@ -346,9 +346,9 @@ def test_predictions_are_finite_where_the_branch_time_overflows() -> None:
 
 
 def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
-    model = MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=0).fit(
-        X, np.array(["a", "b"])[Y % 2], ids=range(len(X))
-    )
+    model = MondrianForestClassifier(
+        5, feature_range=(0.0, 1.0), feature_weights=None, random_state=0
+    ).fit(X, np.array(["a", "b"])[Y % 2], ids=range(len(X)))
     before = model._model.to_bytes()
     with pytest.raises(ValueError, match="0"):
         model.partial_fit(X[:1], ["refused"], ids=[0])
@@ -366,7 +366,9 @@ def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
     assert max(sizes[200:]) < 1.1 * max(sizes[:200])
     assert (
         model.digest()
-        == MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=0)
+        == MondrianForestClassifier(
+            5, feature_range=(0.0, 1.0), feature_weights=None, random_state=0
+        )
         .fit(X, np.array(["a", "b"])[Y % 2])
         .digest()
     )
@@ -387,7 +389,7 @@ def test_a_forgotten_float64_row_does_not_widen_the_file(kind: Any) -> None:
 
 def test_an_interrupted_change_of_parameters_is_applied_by_the_next_call(monkeypatch: Any) -> None:
     model = MondrianForestClassifier(
-        5, predictive="realised", feature_range=(0.0, 1.0), random_state=0
+        5, predictive="realised", feature_range=(0.0, 1.0), feature_weights=None, random_state=0
     ).fit(X, Y)
 
     def interrupt(*_: Any) -> None:
@@ -410,6 +412,6 @@ def test_an_interrupted_change_of_parameters_is_applied_by_the_next_call(monkeyp
             model.partial_fit(X[1:2], Y[1:2])
     model.set_params(predictive="realised").partial_fit(X[2:3], Y[2:3])
     again = MondrianForestClassifier(
-        5, predictive="realised", feature_range=(0.0, 1.0), random_state=0
+        5, predictive="realised", feature_range=(0.0, 1.0), feature_weights=None, random_state=0
     )
     assert model.digest() == again.fit(np.r_[X, X[:3]], np.r_[Y, Y[:3]]).digest()

@@ -358,6 +358,7 @@ def test_predictions_are_equivariant(
             hyperparameters=hyperparameters,
             noise=noise,
             feature_range=(0.0, 1.0),
+            feature_weights=None,
             random_state=7,
         ).fit(x, labels)
         found.append(model.predict(at, return_std=True))
@@ -408,6 +409,7 @@ def test_variances_are_positive_where_labels_repeat(
                 noise=noise,
                 hyperparameters=hyperparameters,
                 feature_range=(0.0, 1.0),
+                feature_weights=None,
                 random_state=1,
             ).fit(grid[:n], y[:n])
             mean, std = model.predict(np.vstack([grid, [[0.7, 0.7], [9.0, -9.0]]]), return_std=True)

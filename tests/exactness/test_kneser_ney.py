@@ -57,7 +57,9 @@ def test_averaged_prediction_is_algorithm_5_8(name: str, d: int) -> None:
     """Counts are those of Algorithm 5.3, predict_proba the mean over trees of Algorithm 5.8."""
     settings = {"discount": DISCOUNT, "calibration": None} | SETTINGS[name]
     x, y = data(d, d=d)
-    model = MondrianForestClassifier(4, feature_range=(0.0, 1.0), random_state=1, **settings)
+    model = MondrianForestClassifier(
+        4, feature_range=(0.0, 1.0), feature_weights=None, random_state=1, **settings
+    )
     model.fit(x, y)
     at = queries(d, x)
     gamma, rates = settings["discount"] * d, rates_of(0.0, 1.0, d)
@@ -94,6 +96,7 @@ def test_averaged_prediction_is_the_mean_over_sampled_extensions(lifetime: float
     model = MondrianForestClassifier(
         1,
         feature_range=(0.0, 1.0),
+        feature_weights=None,
         discount=DISCOUNT,
         calibration=None,
         lifetime=lifetime,
@@ -175,6 +178,7 @@ def test_realised_and_averaged_predictions_agree_over_many_trees(min_samples_spl
             predictive=predictive,
             min_samples_split=min_samples_split,
             feature_range=(0.0, 1.0),
+            feature_weights=None,
             discount=DISCOUNT,
             calibration=None,
             random_state=5,
@@ -191,7 +195,12 @@ def test_a_class_without_rows_counts_in_the_uniform_base() -> None:
     x, y = data(6)
     y = np.where(y == 1, 0, y)
     model = MondrianForestClassifier(
-        3, feature_range=(0.0, 1.0), discount=DISCOUNT, calibration=None, random_state=6
+        3,
+        feature_range=(0.0, 1.0),
+        feature_weights=None,
+        discount=DISCOUNT,
+        calibration=None,
+        random_state=6,
     ).partial_fit(x, y, classes=[0, 1, 2])
     at, rates = queries(6, x), rates_of(0.0, 1.0, 2)
     expected = np.zeros((len(at), 3))
@@ -252,7 +261,12 @@ def test_the_prior_returns_along_a_ray() -> None:
     """
     x, y = data(10)
     model = MondrianForestClassifier(
-        2000, feature_range=(0.0, 1.0), discount=DISCOUNT, calibration=None, random_state=10
+        2000,
+        feature_range=(0.0, 1.0),
+        feature_weights=None,
+        discount=DISCOUNT,
+        calibration=None,
+        random_state=10,
     ).fit(x, y)
     start, direction = np.array([0.9, 0.9]), np.array([1.0, 0.3])
     ray = start + direction * np.concatenate([[0.0], np.geomspace(0.05, 1e7, 30)])[:, None]

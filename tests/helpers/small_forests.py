@@ -24,7 +24,8 @@ both = pytest.mark.parametrize("kind", KINDS)
 
 
 def make(kind: Any, **params: Any) -> Any:
-    return kind(**({"n_estimators": 5, "feature_range": (0.0, 1.0), "random_state": 1} | params))
+    given = {"n_estimators": 5, "feature_range": (0.0, 1.0), "feature_weights": None}
+    return kind(**(given | {"random_state": 1} | params))
 
 
 def predict(model: Any, rows: Any = X) -> Any:

@@ -88,7 +88,7 @@ def settings_of(model: Any) -> dict[str, Any]:
         return {RECORDED_AS.get(name, name): value for name, value in params.items()}
     if "kernels" in params:
         params = {"sampler": params.pop("kernels")} | params
-    return {name: value for name, value in params.items() if name != "shares"}
+    return {name: value for name, value in params.items() if name not in ("shares", "warm_up")}
 
 
 def _plain(value: Any) -> Any:

@@ -194,7 +194,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
         y = np.array(["ash", "birch", "cedar"])[y]
 
     def fresh() -> Any:
-        return MondrianForestClassifier(feature_range=(0.0, 1.0), **params)
+        return MondrianForestClassifier(feature_range=(0.0, 1.0), feature_weights=None, **params)
 
     model, left = survivors_after(fresh(), x, y, history, fresh)
     np.testing.assert_array_equal(model.ids_, [3 * i + 1 for i in left])
@@ -229,6 +229,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     def fresh() -> Any:
         return MondrianForestRegressor(
             feature_range=(0.0, 1.0),
+            feature_weights=None,
             posterior=posterior,
             hyperparameters=hyperparameters,
             noise=noise,
@@ -330,14 +331,17 @@ def labels_of(x: Array) -> Array:
 
 def test_rows_that_lie_on_cuts_in_classification() -> None:
     ties_with_cuts(
-        lambda: MondrianForestClassifier(4, feature_range=(0.0, 1.0), random_state=1), labels_of
+        lambda: MondrianForestClassifier(
+            4, feature_range=(0.0, 1.0), feature_weights=None, random_state=1
+        ),
+        labels_of,
     )
 
 
 def test_rows_that_lie_on_cuts_in_regression() -> None:
     ties_with_cuts(
         lambda: MondrianForestRegressor(
-            4, feature_range=(0.0, 1.0), min_samples_split=3, random_state=1
+            4, feature_range=(0.0, 1.0), feature_weights=None, min_samples_split=3, random_state=1
         ),
         lambda x: np.sin(9.0 * x[:, 0]),
     )
@@ -352,7 +356,11 @@ def test_a_far_row_that_came_and_went_leaves_no_trace(far: float, predictive: st
 
     def make() -> Any:
         return MondrianForestClassifier(
-            20, feature_range=(0.0, 1.0), predictive=predictive, random_state=2
+            20,
+            feature_range=(0.0, 1.0),
+            feature_weights=None,
+            predictive=predictive,
+            random_state=2,
         )
 
     model = make().fit(x, y)
@@ -373,7 +381,7 @@ def test_a_row_too_far_away_is_refused_and_changes_nothing() -> None:
     x, y = rng.uniform(size=(30, 2)), rng.integers(0, 2, size=30)
     for predictive in ("averaged", "realised"):
         model = MondrianForestClassifier(
-            5, feature_range=(0.0, 1.0), predictive=predictive, random_state=2
+            5, feature_range=(0.0, 1.0), feature_weights=None, predictive=predictive, random_state=2
         )
         with pytest.raises(ValueError, match=r"row 7.*feature 1|feature 1.*row 7"):
             model.fit(np.where(np.arange(60).reshape(30, 2) == 15, 1e30, x), y)
@@ -394,6 +402,7 @@ def test_a_table_larger_than_the_cache_equals_its_parts(kind: Any) -> None:
     y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.0)
     ranges = (X.min(axis=0), X.max(axis=0))
     params: dict[str, Any] = {"n_estimators": 2, "feature_range": ranges, "min_samples_split": 3}
+    params["feature_weights"] = None
     if kind is MondrianForestRegressor:
         params |= {"hyperparameters": "heuristic", "posterior": "exact", "noise": "global"}
     parts = kind(**params, random_state=3)
@@ -411,7 +420,9 @@ def test_merged_shards_equal_one_fit(n_shards: int) -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(0.5, 1.0, size=(200, 3))
     y = rng.integers(0, 4, size=200)
-    make = lambda: MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=3)  # noqa: E731
+    make = lambda: MondrianForestClassifier(  # noqa: E731
+        5, feature_range=(0.0, 1.0), feature_weights=None, random_state=3
+    )
     shards = [
         make().fit(x[part], y[part], ids=part)
         for part in np.array_split(rng.permutation(200), n_shards)
@@ -432,7 +443,9 @@ def test_a_window_keeps_the_newest_rows(task: str, window: int) -> None:
     kind = MondrianForestClassifier if task == "classes" else MondrianForestRegressor
 
     def make() -> Any:
-        return kind(4, feature_range=(0.0, 1.0), window_size=window, random_state=4)
+        return kind(
+            4, feature_range=(0.0, 1.0), feature_weights=None, window_size=window, random_state=4
+        )
 
     model, end = make(), 0
     for size in (3, 1, 20, 1, 1, 25, 9):
@@ -450,7 +463,9 @@ def test_the_same_rows_in_single_and_double_precision_are_the_same_rows() -> Non
     single = rng.uniform(size=(40, 3)).astype(np.float32)
     double = single.astype(np.float64)
     y = rng.integers(0, 3, size=40)
-    make = lambda: MondrianForestClassifier(5, feature_range=(0.0, 1.0), random_state=5)  # noqa: E731
+    make = lambda: MondrianForestClassifier(  # noqa: E731
+        5, feature_range=(0.0, 1.0), feature_weights=None, random_state=5
+    )
     one, other = make().fit(single, y), make().fit(double, y)
     mixed = make().fit(single[:20], y[:20]).partial_fit(double[20:], y[20:])
     assert_equal_models(one, other, double)
@@ -460,7 +475,9 @@ def test_the_same_rows_in_single_and_double_precision_are_the_same_rows() -> Non
 def test_signed_zeros_are_one_number() -> None:
     """0.0 and -0.0 lie on the same side of every cut, so models of either are equal."""
     y = [0, 1, 1]
-    make = lambda: MondrianForestClassifier(5, feature_range=(-1.0, 1.0), random_state=6)  # noqa: E731
+    make = lambda: MondrianForestClassifier(  # noqa: E731
+        5, feature_range=(-1.0, 1.0), feature_weights=None, random_state=6
+    )
     one = make().fit([[0.0], [0.0], [0.7]], y)
     other = make().fit([[-0.0], [0.0], [0.7]], y)
     assert_equal_models(one, other, np.array([[0.0], [-0.0], [0.3]]))
@@ -482,6 +499,7 @@ def test_coinciding_rows_are_one_leaf_however_they_came_to_be_alone(
                 lifetime=lifetime,
                 predictive=predictive,
                 feature_range=(0.0, 1.0),
+                feature_weights=None,
                 random_state=seed,
             )
             models.append(model.fit(x[:n], [0, 1, 1][:n]))
@@ -538,7 +556,7 @@ def test_a_loaded_model_goes_on_learning_as_if_it_had_never_been_saved() -> None
     rng = np.random.default_rng(9)
     x, y = rng.normal(0.5, 1.0, size=(60, 2)), rng.normal(size=60)
     make = lambda: MondrianForestRegressor(  # noqa: E731
-        4, feature_range=(0.0, 1.0), min_samples_split=4, random_state=9
+        4, feature_range=(0.0, 1.0), feature_weights=None, min_samples_split=4, random_state=9
     )
     stayed, went = make().fit(x[:20], y[:20]), through_file(make().fit(x[:20], y[:20]))
     for lot in (slice(20, 21), slice(21, 50), slice(50, 60)):

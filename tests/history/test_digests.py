@@ -16,6 +16,7 @@ def test_the_digest_tells_models_apart() -> None:
     rng = np.random.default_rng(7)
     x, y = rng.uniform(size=(20, 2)), rng.integers(0, 2, size=20)
     base: dict[str, Any] = {"n_estimators": 3, "feature_range": (0.0, 1.0), "random_state": 7}
+    base["feature_weights"] = None
 
     def digest(x: Array = x, y: Array = y, ids: Any = None, **changed: Any) -> str:
         return str(MondrianForestClassifier(**(base | changed)).fit(x, y, ids=ids).digest())
@@ -50,6 +51,7 @@ def test_refused_updates_and_merges_change_nothing() -> None:
     rng = np.random.default_rng(8)
     x, y = rng.uniform(size=(20, 2)), rng.integers(0, 2, size=20)
     base: dict[str, Any] = {"n_estimators": 3, "feature_range": (0.0, 1.0), "random_state": 8}
+    base["feature_weights"] = None
 
     def fit(ids: Any, **changed: Any) -> Any:
         return MondrianForestClassifier(**(base | changed)).fit(x, y, ids=ids)

@@ -135,7 +135,7 @@ def forests() -> Iterator[tuple[str, Case]]:
         ),
         (MondrianForestRegressor, None, "regressor", regressors),
     ):
-        small: dict[str, Any] = {"n_estimators": 5}
+        small: dict[str, Any] = {"n_estimators": 5, "feature_weights": None, "warm_up": 0}
         thesis = small | ({} if labels is None else {"calibration": None})
         for name, params in (both | more).items():
             yield f"{task}-{name}", Case(kind, thesis | params, labels)
@@ -146,7 +146,8 @@ def forests() -> Iterator[tuple[str, Case]]:
                 yield f"{task}-calibrated-{name}", Case(kind, small | params, labels)
             for name, shape in shapes.items():
                 yield f"{task}-calibrated-{name}", Case(kind, small, labels, **shape)
-    joint = {"n_estimators": 5, "posterior": "joint", "noise": "local"}
+    joint: dict[str, Any] = {"n_estimators": 5, "posterior": "joint", "noise": "local"}
+    joint |= {"feature_weights": None, "warm_up": 0}
     for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
         yield f"regressor-joint-{name}", Case(MondrianForestRegressor, joint, **shape)
 

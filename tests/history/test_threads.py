@@ -109,7 +109,9 @@ def test_a_model_is_saved_while_another_thread_reads_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(3000, D))
     y = (x.sum(axis=1) * 3).astype(int)
-    model = MondrianForestClassifier(50, feature_range=(0.0, 1.0), random_state=0).fit(x, y)
+    model = MondrianForestClassifier(
+        50, feature_range=(0.0, 1.0), feature_weights=None, random_state=0
+    ).fit(x, y)
     begun, saved = Event(), Event()
 
     def read() -> None:

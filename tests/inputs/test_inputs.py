@@ -24,7 +24,7 @@ both = pytest.mark.parametrize("kind", KINDS)
 
 
 def make(kind: Any) -> Any:
-    return kind(4, feature_range=(0.0, 100.0), random_state=1)
+    return kind(4, feature_range=(0.0, 100.0), feature_weights=None, random_state=1)
 
 
 def strided(rows: Any) -> Any:

@@ -132,7 +132,8 @@ def test_any_history_gives_the_same_prior(params: dict[str, Any]) -> None:
     y = y * (1.0 + 3.0 * (np.arange(N) >= 300))
 
     def fresh() -> MondrianForestRegressor:
-        return MondrianForestRegressor(5, feature_range=(0.0, 1.0), random_state=0, **params)
+        given = {"feature_range": (0.0, 1.0), "feature_weights": None}
+        return MondrianForestRegressor(5, random_state=0, **(params | given))
 
     kept = np.r_[100:N]
     order = np.random.default_rng(1).permutation(kept)

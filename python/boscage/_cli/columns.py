@@ -71,13 +71,15 @@ def target_and_ids(source: Source, target: str, id_column: str | None) -> dict[s
     return others
 
 
-def learn(model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None) -> None:
-    """Add a chunk's rows to a model, which may be new."""
+def learn(
+    model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None, *, is_all: bool = False
+) -> None:
+    """Add a chunk's rows to a model, which may be new; `is_all` if there are no other rows."""
     ids = chunk.ids(id_column) if id_column else None
     is_new = not hasattr(model, "n_features_in_")
     with blaming(chunk.rows):
         try:
-            (model.fit if is_new else model.partial_fit)(X, y, ids=ids)
+            (model.fit if is_all else model.partial_fit)(X, y, ids=ids)
         except ValueError:
             if id_column and ids is not None and not is_new:
                 chunk.refuse_held(id_column, ids, model.ids_)

@@ -204,9 +204,9 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "feature_weights",
-                "learn the features' rates from the labels, those of the first chunk if the table"
-                " has several (default: equal rates)",
-                "learned",
+                "learn the features' rates from the labels (of the first chunk, and at least a"
+                " thousand rows, if the table has several chunks), or let them be equal",
+                *("learned", "none"),
             ),
             Option(
                 "window_size",
@@ -427,8 +427,9 @@ def given(args: argparse.Namespace) -> Parameters:
                 " must not be the greater one"
             )
         found["feature_range"] = (low, high)
-    if found.get("calibration") == "none":
-        found["calibration"] = None
+    for name in ("calibration", "feature_weights"):
+        if found.get(name) == "none":
+            found[name] = None
     return found
 
 

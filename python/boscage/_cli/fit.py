@@ -149,12 +149,13 @@ def _learn_by_chunks(
         if source.can_reread:
             plan.settings["feature_range"] = (survey.low, survey.high)
         else:
-            remark("the first chunk fixes the features' ranges (or give --feature-range)")
+            remark("the first rows fix the features' ranges (or give --feature-range)")
     model = MODELS[args.model].new(plan.task, plan.settings)
     with progress("training", total) as bar:
         for chunk in chain([first], rest):
             y = labels.read(plan.kind, chunk, args.target)
-            columns.learn(model, chunk, chunk.features(survey.features), y, args.id_column)
+            X = chunk.features(survey.features)
+            columns.learn(model, chunk, X, y, args.id_column, is_all=second is None)
             bar.update(len(chunk))
     survey.n_rows = model.n_rows_
     return model, plan

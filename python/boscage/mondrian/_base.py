@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -28,17 +29,33 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "random_state": (None,),
 }
 
+GROWTH = 2
+"""During the warm-up, what is learned from the first rows is learned again each time the number of
+rows has grown by this factor."""
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How far a forest's warm-up has come."""
+
+    n_rows: int
+    """Number of rows that came so far."""
+    n_learned: int
+    """Number of rows that had come when ranges, rates and the discount were last learned."""
+
 
 class MondrianForest(Estimator):
     """Base of the Mondrian forests. Not for direct use."""
 
     _learned: LearnedRates | None
+    # None once what is learned from the first rows is final.
+    _warming: WarmUp | None
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
 
     # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
-        {"predictive", "window_size", "n_jobs", "verbose", "random_state"}
+        {"predictive", "warm_up", "window_size", "n_jobs", "verbose", "random_state"}
     )
 
     n_estimators: int
@@ -47,6 +64,7 @@ class MondrianForest(Estimator):
     predictive: str
     feature_range: Any
     feature_weights: Any
+    warm_up: int
     window_size: int | None
     random_state: Any
     verbose: int | bool
@@ -73,6 +91,10 @@ class MondrianForest(Estimator):
 
         `model` is the one to add the rows to; None for a new one.
         """
+
+    @abstractmethod
+    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The targets of a model's rows, as `_encode` returns them for a new model."""
 
     @abstractmethod
     def _learn_rates(
@@ -132,17 +154,25 @@ class MondrianForest(Estimator):
 
     def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         with self._unchanged_on_error():
+            warm_up = self._warm_up()
             if self.__sklearn_is_fitted__():
                 self._update(X, y, ids, classes)
             else:
-                self._fit_new(X, y, ids, classes)
+                n_rows = self._fit_new(X, y, ids, classes)
+                if n_rows < warm_up and self._learns():
+                    self._warming = WarmUp(n_rows, n_rows)
+        warming = self._warming
+        if warming is not None and warming.n_rows >= min(warm_up, GROWTH * warming.n_learned):
+            # The rows are recorded, whatever happens here.
+            with self._unchanged_on_error():
+                self._learn_again(warming.n_rows, warm_up)
 
     def forget(self: Self, ids: ArrayLike) -> Self:
         """Remove rows from the forest, as if it had never seen them.
 
         For the same reference ranges and feature rates the forest is then, bit for bit, the one
-        fitted to the other rows. Ranges, rates and maps that were learned from the data at the
-        first fit do not change: give ``feature_range`` if deletion must be provable. Removals are
+        fitted to the other rows. Ranges, rates and maps that were learned do not change: give
+        ``feature_range`` and ``feature_weights`` if deletion must be provable. Removals are
         lazy: they are applied to the trees by the next read, or by `flush`.
 
         Parameters
@@ -177,7 +207,8 @@ class MondrianForest(Estimator):
         parameters, reference ranges (``feature_range``), feature weights and feature maps. If
         weights or maps are to be learned, start all shards from copies of one fitted forest that
         has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
-        all shards.
+        all shards. A forest in its warm-up (``warm_up_left_``) takes over what the other has
+        learned; if both are, ranges and weights are learned anew from the rows of both.
 
         Parameters
         ----------
@@ -212,10 +243,14 @@ class MondrianForest(Estimator):
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"
             )
         window = self._window()
-        try:
-            model.merge(theirs)
-        finally:
-            self._enforce_window(window)
+        if self._warming is None and other._warming is None:
+            try:
+                model.merge(theirs)
+            finally:
+                self._enforce_window(window)
+        else:
+            with self._unchanged_on_error():
+                self._merge_warming(other, window)
         return self
 
     def flush(self: Self) -> Self:
@@ -245,24 +280,41 @@ class MondrianForest(Estimator):
             return NotImplemented
         return self.copy().merge(other)
 
-    def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
-        """Grow a new forest."""
+    def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> int:
+        """Grow a new forest. Returns the number of rows that came."""
         settings = self._settings()
         window = self._window()
         n_threads = self._n_threads()
         rows = _validation.check_rows(self, X, reset=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _validation.check_ids(ids, len(rows))
-        low, high = _validation.check_range(self.feature_range, rows.shape[1])
         seed = _validation.draw_seed(self.random_state)
-        if window is not None and len(rows) > window:
+        n_rows = len(rows)
+        if window is not None and n_rows > window:
             # Only rows inside the window determine ranges and rates.
             if numbers is None:
-                numbers = np.arange(len(rows), dtype=np.uint64)
+                numbers = np.arange(n_rows, dtype=np.uint64)
             rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
         encoded, extra = self._encode(target, classes, None)
+        self._grow(rows, encoded, extra, numbers, settings=settings, seed=seed, n_threads=n_threads)
+        self._warming = None
+        return n_rows
+
+    def _grow(
+        self,
+        rows: Rows,
+        encoded: tuple[Any, ...],
+        extra: dict[str, Any],
+        numbers: Ids | None,
+        *,
+        settings: dict[str, Any],
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        """Learn what is to be learned from checked rows, and draw their trees."""
+        low, high = _validation.check_range(self.feature_range, rows.shape[1])
         learned, weights = None, None
-        if isinstance(self.feature_weights, str) and self.feature_weights == "learned":
+        if self._learns_rates():
             learned = self._learn_rates(
                 rows,
                 encoded[0],
@@ -295,6 +347,81 @@ class MondrianForest(Estimator):
         self._learned = learned
         self._grown_with = self.get_params(deep=False)
 
+    def _learns_rates(self) -> bool:
+        return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
+
+    def _learns(self) -> bool:
+        """Whether anything is learned from the first rows, and then kept."""
+        return self.feature_range is None or self._learns_rates()
+
+    def _warm_up(self) -> int:
+        return _validation.check_count("warm_up", self.warm_up, 0)
+
+    def _merge_warming(self: Self, other: Self, window: int | None) -> None:
+        """Merge forests of which one at least is in its warm-up."""
+        for name in ("feature_range", "feature_weights", "feature_maps"):
+            ours, theirs = (one._grown_with.get(name) for one in (self, other))
+            if not _same(ours, theirs):
+                raise ValueError(
+                    f"the forests cannot be merged: {name} is {ours!r} in one of them and "
+                    f"{theirs!r} in the other"
+                )
+        final = other if self._warming is not None and other._warming is None else self
+        mine, theirs = (one._as_learned_by(final) for one in (self, other))
+        mine.merge(theirs)
+        self._model, self._learned = mine, final._learned
+        self._enforce_window(window)
+        if self._warming is None or other._warming is None:
+            self._warming = None
+        elif mine.n_rows > 0:
+            self._learn_again(self._warming.n_rows + other._warming.n_rows, self._warm_up())
+
+    def _as_learned_by(self, other: MondrianForest) -> Any:
+        """A copy of the model with the ranges, rates and discount of another forest."""
+        own, theirs = self._model, other._model
+        if own is theirs:
+            return own.copy()
+        encoded, extra = self._stored(own)
+        if getattr(theirs, "maps", None) is not None:
+            extra = extra | {"maps": theirs.maps}
+        model = self._new_model(self._settings(), own.seed)
+        model.fit(
+            own.rows(),
+            *encoded,
+            **extra,
+            ids=own.ids,
+            low=theirs.low,
+            high=theirs.high,
+            weights=theirs.weights,
+            n_threads=self._n_threads(),
+        )
+        if hasattr(theirs, "discount"):
+            model.set_discount(theirs.discount)
+        return self._annotated(model, own.annotation)
+
+    def _learn_again(self, n_rows: int, warm_up: int) -> None:
+        """Grow the forest anew from its rows, after `n_rows` came in all."""
+        before = self._model
+        encoded, extra = self._stored(before)
+        self._grow(
+            before.rows(),
+            encoded,
+            extra,
+            before.ids,
+            settings=self._settings(),
+            seed=before.seed,
+            n_threads=self._n_threads(),
+        )
+        self._model = self._annotated(self._model, before.annotation)
+        self._warming = None if n_rows >= warm_up else WarmUp(n_rows, n_rows)
+
+    def _annotated(self, model: Any, annotation: str) -> Any:
+        """A model with the annotation of the one that it replaces."""
+        if not annotation:
+            return model
+        data = model.to_bytes(annotation=annotation)
+        return type(model).from_bytes(data, n_threads=self._n_threads())
+
     def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         """Add rows to the existing forest."""
         model = self._model
@@ -311,6 +438,8 @@ class MondrianForest(Estimator):
             model.partial_fit(rows, *encoded, ids=numbers)
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
+        if self._warming is not None:
+            self._warming = replace(self._warming, n_rows=self._warming.n_rows + len(rows))
         self._apply_changes(model)
         if changed:
             self._grown_with = self.get_params(deep=False)
@@ -383,6 +512,12 @@ class MondrianForest(Estimator):
         return int(self._require_model().n_rows)
 
     @property
+    def warm_up_left_(self) -> int:
+        """The number of rows until what is learned from the first rows is final; 0 once it is."""
+        self._require_model()
+        return 0 if self._warming is None else max(self._warm_up() - self._warming.n_rows, 1)
+
+    @property
     def ids_(self) -> Ids:
         """The row numbers of the training rows, in order of arrival."""
         ids: Ids = self._require_model().ids
@@ -400,7 +535,7 @@ class MondrianForest(Estimator):
 
     @property
     def feature_range_(self) -> tuple[FloatArray, FloatArray]:
-        """The reference ranges (low, high): given, or those of the rows at the first fit."""
+        """The reference ranges (low, high): given, or those of the rows at the last learning."""
         model = self._require_model()
         return model.low, model.high
 
@@ -469,6 +604,9 @@ class MondrianForest(Estimator):
             if _same(self._grown_with.get(name, ""), choice)
         }
         metadata["window_size"] = None if self.window_size is None else int(self.window_size)
+        metadata["warm_up"] = int(self.warm_up)
+        if self._warming is not None:
+            metadata["warming"] = astuple(self._warming)
         if self._learned is not None:
             metadata["importances"] = self._learned.importances.tolist()
             metadata["power"] = self._learned.power
@@ -497,7 +635,11 @@ class MondrianForest(Estimator):
         window = metadata.get("window_size")
         if isinstance(window, int) and window >= 1:
             params["window_size"] = window
+        warm_up = metadata.get("warm_up")
+        if isinstance(warm_up, int) and warm_up >= 0:
+            params["warm_up"] = warm_up
         forest = cls(**params)
+        forest._warming = _warming_from(metadata)
         forest._learned = _learned_from(metadata, model)
         forest._grown_with = forest.get_params(deep=False)
         return forest
@@ -515,6 +657,19 @@ def _same(before: Any, now: Any) -> bool:
         return bool(
             len(before) == len(now) and all(_same(a, b) for a, b in zip(before, now, strict=True))
         )
+
+
+def _warming_from(metadata: dict[str, Any]) -> WarmUp | None:
+    """How far the warm-up had come, from a file's metadata, which is not to be trusted."""
+    found = metadata.get("warming")
+    if (
+        isinstance(found, list)
+        and len(found) == 2
+        and all(isinstance(n, int) for n in found)
+        and 1 <= found[1] <= found[0]
+    ):
+        return WarmUp(*found)
+    return None
 
 
 def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:

@@ -71,24 +71,31 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         "realised" follows each tree's own cuts and needs much less memory.
     feature_range : (low, high), default=None
         Reference ranges, which set the scale of the features: two numbers, or two arrays with one
-        value per feature. None takes the ranges of the rows at the first fit. Later rows may lie
-        outside. Give ranges if forests are to be merged or deletion must be provable.
-    feature_weights : array-like of shape (n_features,), "learned" or None, default=None
+        value per feature. None takes the ranges of the rows of `fit`, or of those of the warm-up.
+        Later rows may lie outside. Give ranges if forests are to be merged or deletion must be
+        provable.
+    feature_weights : array-like of shape (n_features,), "learned" or None, default="learned"
         Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
-        means equal rates.
+        means equal rates, as in the papers.
         "learned" estimates the rates, with feature maps (``feature_maps_``) or without, from the
-        targets at the first fit, and keeps them. Several proposals are tried by small forests with
-        the same ``posterior`` and settings, which predict rows that the proposals were not learned
-        from (up to 600): "joint" is judged by the scale of its errors, the others also by their
+        targets, and keeps them. Several proposals are tried by small forests with the same
+        ``posterior`` and settings, which predict rows that the proposals were not learned from (up
+        to 600): "joint" is judged by the scale of its errors, the others also by their
         leave-one-out density. The rates stay equal unless a proposal does better by 2 % and 2.5
-        standard errors of the difference, and always with fewer than 10 rows. The choice depends on
-        the order of the rows and on ``random_state``, not on ``n_jobs``. At 3,000
-        rows it takes two to four times as long as the rest of a joint fit of 100 trees; its cost
-        hardly grows with more rows.
+        standard errors of the difference, and always with fewer than 10 rows. All this looks at
+        3,000 rows at most, chosen by their contents, so that the choice is a function of the set of
+        rows and of ``random_state``. With few rows it takes about as long as the rest of the fit of
+        100 trees, at 10,000 rows a third of it.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range, for example another forest's
         ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
         evenly. Not possible with ``feature_weights="learned"``.
+    warm_up : int, default=1000
+        Number of rows before ranges, weights and maps that are learned are final, if rows come
+        by `partial_fit`. Until then they are learned anew, from all rows in the forest, each
+        time the number of rows that came has doubled, and at last by the call that reaches
+        ``warm_up``. The forest is then the one that `fit` grows from these rows. 0 keeps what the
+        first call finds. Without effect on `fit`, and if nothing is to be learned.
     window_size : int, default=None
         Keep this many of the newest rows and forget the others; None keeps all.
     random_state : int, RandomState, Generator or None, default=None
@@ -119,6 +126,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
     n_rows_ : int
         Number of training rows.
+    warm_up_left_ : int
+        Number of rows until what is learned from the first rows is final; 0 once it is.
     ids_ : ndarray of shape (n_rows_,)
         Row numbers of the training rows, in order of arrival.
     trees_ : list of MondrianTree
@@ -128,7 +137,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     -----
     The defaults are those that predict best. The model and the settings of the papers are
     ``MondrianForestRegressor(10, min_samples_split=10, posterior="exact",
-    hyperparameters="heuristic", noise="global", prior_scale=None)``.
+    hyperparameters="heuristic", noise="global", prior_scale=None, feature_weights=None)``.
 
     See Also
     --------
@@ -162,8 +171,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         prior_scale: float | None = 1.0,
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        feature_weights: ArrayLike | Literal["learned"] | None = None,
+        feature_weights: ArrayLike | Literal["learned"] | None = "learned",
         feature_maps: Maps | None = None,
+        warm_up: int = 1000,
         window_size: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -181,6 +191,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self.feature_range = feature_range
         self.feature_weights = feature_weights
         self.feature_maps = feature_maps
+        self.warm_up = warm_up
         self.window_size = window_size
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -193,10 +204,11 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     ) -> MondrianForestRegressor:
         """Add one or more rows to the forest; the first call grows it.
 
-        The first call fixes the reference ranges from its rows unless ``feature_range`` is given.
-        Updates are lazy: later calls only record rows, and the next read, or `flush`, applies them
-        to the trees. The forest does not depend on when this happens, and many rows at once cost
-        less than one by one.
+        Ranges, feature weights and whatever else is learned from the first rows are final once
+        ``warm_up`` rows have come; until then some calls learn them anew and grow all trees again.
+        Updates are lazy: calls only record rows, and the next read, or `flush`, applies them to the
+        trees. The forest does not depend on when this happens, and many rows at once cost less than
+        one by one.
 
         Parameters
         ----------
@@ -312,9 +324,13 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             return (y,), {}
         if isinstance(self.feature_weights, str):
             raise ValueError(
-                "feature_maps cannot be given with feature_weights='learned', which learns maps"
+                "feature_maps cannot be given with feature_weights='learned', which learns maps; "
+                "give the weights as well, or None for equal ones"
             )
         return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
+
+    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self._encode(model.targets(), None, None)
 
     def _learn_rates(
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any

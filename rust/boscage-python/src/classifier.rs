@@ -1,7 +1,7 @@
 //! The Mondrian forest classifier as a Python class.
 
 use boscage::{Batch, Calibration, ClassificationSettings, Label, MondrianSettings, Run};
-use numpy::{PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -164,6 +164,18 @@ impl MondrianClassifier {
 
     fn classes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let labels: Vec<Label> = self.model()?.classes();
+        let objects = labels.iter().map(|label| arrays::label_object(py, label));
+        PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The rows' classes in order of arrival, as indices into `classes()`.
+    fn targets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(vector(py, self.model()?.targets()))
+    }
+
+    /// The declared ones among `classes()`.
+    fn declared<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let labels = self.model()?.declared();
         let objects = labels.iter().map(|label| arrays::label_object(py, label));
         PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
     }

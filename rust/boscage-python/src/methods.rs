@@ -177,6 +177,13 @@ macro_rules! forest_methods {
                 Ok(crate::arrays::vector(py, self.model()?.ids()))
             }
 
+            /// The rows' features in order of arrival.
+            fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
+                let model = self.model()?;
+                let values = py.detach(|| model.rows());
+                crate::arrays::matrix(py, values, model.n_rows(), model.domain().n_features())
+            }
+
             #[getter]
             fn low<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
                 Ok(crate::arrays::vector(py, self.model()?.domain().low().to_vec()))

@@ -246,6 +246,11 @@ impl MondrianRegressor {
         })
     }
 
+    /// The rows' targets in order of arrival.
+    fn targets<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
+        Ok(vector(py, self.model()?.targets()))
+    }
+
     #[getter]
     fn posterior(&self) -> &'static str {
         settings::posterior_name(self.regression.posterior)

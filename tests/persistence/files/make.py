@@ -61,7 +61,8 @@ Recipe = tuple[Data, Callable[[Data], Any]]
 
 
 def fitted(kind: Any, data: Data, **params: Any) -> Any:
-    shared = {"random_state": 7} | ({"n_estimators": 3} if "Mondrian" in kind.__name__ else {})
+    small = {"n_estimators": 3, "feature_weights": None}
+    shared = {"random_state": 7} | (small if "Mondrian" in kind.__name__ else {})
     return kind(**nested(kind, shared | params)).fit(data.x, data.y)
 
 
@@ -73,7 +74,7 @@ def with_history(kind: Any, **params: Any) -> Callable[[Data], Any]:
     """Return a forest that was fitted in parts, with ids for rows, and forgot some of them."""
 
     def make(data: Data) -> Any:
-        model = kind(3, random_state=7, **params)
+        model = kind(3, random_state=7, feature_weights=None, warm_up=0, **params)
         names = np.arange(len(data.x), dtype=np.uint64)[::-1] * 1000 + 2**63
         model.partial_fit(data.x[:20], data.y[:20], ids=names[:20])
         model.partial_fit(20.0 * data.x[20:], data.y[20:], ids=names[20:])
@@ -94,9 +95,8 @@ def emptied(kind: Any) -> Callable[[Data], Any]:
 
 def declared(data: Data) -> Any:
     """Return a classifier with a class that has no rows."""
-    return MondrianForestClassifier(3, random_state=7).partial_fit(
-        data.x, data.y, classes=["amber", "green", "rosé", "unseen"]
-    )
+    model = MondrianForestClassifier(3, random_state=7, feature_weights=None, warm_up=0)
+    return model.partial_fit(data.x, data.y, classes=["amber", "green", "rosé", "unseen"])
 
 
 def as_from_rust(model: Any) -> Any:

@@ -11,11 +11,15 @@ one entry for each feature and costs about as much as the likelihood.
 
 from __future__ import annotations
 
+import threading
+from functools import cache
+
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from boscage._types import FloatArray
 
-MAX_ROWS = 400
+MAX_ROWS = 300
 """The greatest number of rows whose likelihood is maximised; the time is cubic in it."""
 MAX_FEATURES = 40
 """With more features than this, only the most important ones have rates of their own."""
@@ -31,7 +35,17 @@ _NODES, _SHARES = np.polynomial.legendre.leggauss(4)
 _DECAYS = -np.log((1.0 - _NODES) / (3.0 + _NODES))
 _SHARES = 0.5 * _SHARES
 
+_LIMITED = threading.Lock()
+
 __all__: list[str] = []
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """What limits the threads of numpy's and scipy's linear algebra."""
+    import scipy.linalg  # noqa: F401  (it must be loaded to be found)
+
+    return ThreadpoolController()
 
 
 def kernel_rates(Z: FloatArray, y: FloatArray, importances: FloatArray) -> FloatArray:
@@ -51,7 +65,10 @@ def kernel_rates(Z: FloatArray, y: FloatArray, importances: FloatArray) -> Float
     if y.std() == 0.0 or not importances[features].any():
         return np.ones_like(rates)
     start = np.maximum(importances[features] / importances[features].max(), 1e-3)
-    found = _maximise(Z[:, features], y / y.std(), 2.0 * start / start.sum())
+    # Threads are slower than one at this size, and `n_jobs` limits them. What one call has set,
+    # another must not take for the user's limit.
+    with _LIMITED, _blas().limit(limits=1, user_api="blas"):
+        found = _maximise(Z[:, features], y / y.std(), 2.0 * start / start.sum())
     found = np.maximum(found / found.max(), LEAST_RATE)
     rates[features] = 2.0 ** (np.round(4.0 * np.log2(found)) / 4.0)
     return rates

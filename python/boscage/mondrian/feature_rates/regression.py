@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 
 from boscage import _core
-from boscage._types import FloatArray, IntArray, Maps, Rows
+from boscage._types import FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
+    LEARN_AGAIN,
+    LEARNING_ROWS,
     N_EXTRA_TREES,
-    TRIAL_ROWS,
     TRIAL_STREAM,
-    TRIAL_TREES,
     LearnedRates,
+    Stage,
+    TrialResult,
+    first_by_contents,
     sharpen,
 )
 from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
@@ -33,8 +36,6 @@ from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 
 HELD_OUT = 600
 """The greatest number of rows, at most a third of all, that judge the candidates."""
-LEARN_AGAIN = 1000
-"""With fewer rows than this, the chosen candidate is learned again from all rows."""
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
 STANDARD_ERRORS = 2.5
@@ -75,20 +76,9 @@ OTHER_POWERS = (0.7, 1.4)
 """Factors of the power with which the best candidate is tried again."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A trial of some candidates."""
-
-    rows: int
-    """The greatest number of rows."""
-    held_out: int
-    """The greatest number of those that judge."""
-    trees: int
-
-
-FIRST_STAGE = Stage(600, 200, TRIAL_TREES // 2)
+FIRST_STAGE = Stage(600, 200, 10)
 """Most candidates are ruled out by few trees on few rows."""
-LAST_STAGE = Stage(TRIAL_ROWS, HELD_OUT, TRIAL_TREES)
+LAST_STAGE = Stage(1600, HELD_OUT, 15)
 N_LAST = 3
 """The number of candidates in the last stage."""
 
@@ -108,25 +98,25 @@ def learn_rates_and_maps(
     """Rates and maps of the features of ``X`` for a forest with these settings."""
     if low is None or high is None:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    rng = np.random.Generator(np.random.PCG64(seed ^ TRIAL_STREAM))
-    order = rng.permutation(len(X))
-    n_held = min(HELD_OUT, len(X) // 3)
+    rows = first_by_contents(X, y, LEARNING_ROWS, seed)
+    some, y = X[rows].astype(np.float64), y[rows]
+    n_held = min(HELD_OUT, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
-    proposals = _Proposals(X, y, order[n_held:], **learn)
+    proposals = _Proposals(some[n_held:], y[n_held:], **learn)
     # With few rows, or with equal importances, there is nothing to choose.
-    if len(X) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
-        return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
-    trial = _Trial(X, y, order, n_held, settings, **learn)
+    if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
+        return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
+    trial = _Trial(some, y, n_held, settings, **learn)
     chosen = _choose(proposals, trial)
-    if len(X) < LEARN_AGAIN:
-        proposals = _Proposals(X, y, order, **learn)
+    if len(some) < LEARN_AGAIN:
+        proposals = _Proposals(some, y, **learn)
     return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
 
 
 def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
     """The candidate that is better than equal rates most certainly, or `EQUAL` if none is."""
 
-    def judge(candidate: Candidate, stage: Stage) -> _Result:
+    def judge(candidate: Candidate, stage: Stage) -> TrialResult:
         return trial.run(*proposals.rates(candidate), stage)
 
     first = sorted(CANDIDATES, key=lambda one: -judge(one, FIRST_STAGE).score)
@@ -134,7 +124,8 @@ def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
     gains = {EQUAL: 0.0}
 
     def try_again(candidate: Candidate) -> None:
-        gains[candidate] = _certain_gain(judge(candidate, LAST_STAGE), equal)
+        result = judge(candidate, LAST_STAGE)
+        gains[candidate] = result.certain_gain(equal, STANDARD_ERRORS) - LEAST_GAIN
 
     for one in first[:N_LAST]:
         try_again(one)
@@ -144,28 +135,20 @@ def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
     return max(gains, key=lambda one: gains[one])
 
 
-def _certain_gain(result: _Result, equal: _Result) -> float:
-    """How much better a score is than that of equal rates, less what chance may explain."""
-    difference = result.by_row - equal.by_row
-    error = np.std(difference, ddof=1) / np.sqrt(len(difference))
-    return float(result.score - equal.score - STANDARD_ERRORS * error - LEAST_GAIN)
-
-
 class _Proposals:
     """Rates and maps that are learned from some rows, on demand."""
 
     def __init__(
         self,
-        X: Rows,
+        X: FloatArray,
         y: FloatArray,
-        rows: IntArray,
         *,
         low: FloatArray,
         high: FloatArray,
         seed: int,
         n_threads: int,
     ) -> None:
-        self._X, self._y, self._low, self._high = X[rows], y[rows], low, high
+        self._X, self._y, self._low, self._high = X, y, low, high
         self._options = {
             "n_estimators": N_EXTRA_TREES,
             "seed": seed ^ EXTRA_TREES_STREAM,
@@ -213,7 +196,7 @@ class _Proposals:
 
     def _units(self, maps: Maps | None) -> FloatArray:
         """The rows in units of the reference ranges, as the maps stretch these."""
-        rows = self._X[:KERNEL_ROWS].astype(np.float64)
+        rows = self._X[:KERNEL_ROWS]
         # Halves, since a range may overflow.
         width = 0.5 * self._high - 0.5 * self._low
         units = np.zeros_like(rows)
@@ -224,23 +207,13 @@ class _Proposals:
         return units
 
 
-@dataclass(frozen=True)
-class _Result:
-    """How well rates predict rows that are left out."""
-
-    score: float
-    by_row: FloatArray
-    """Each row's part in the score, to first order; a difference's spread is its error."""
-
-
 class _Trial:
     """Small forests with the settings of the forest itself, whose predictions judge rates."""
 
     def __init__(
         self,
-        X: Rows,
+        X: FloatArray,
         y: FloatArray,
-        order: IntArray,
         n_held: int,
         settings: Mapping[str, Any],
         *,
@@ -249,22 +222,25 @@ class _Trial:
         seed: int,
         n_threads: int,
     ) -> None:
-        self._X, self._y, self._order, self._n_held = X, y, order, n_held
+        self._X, self._y, self._n_held = X, y, n_held
         # Local noise does not change means, and leave-one-out predictions have none.
         self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
         self._low, self._high, self._n_threads = low, high, n_threads
 
-    def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> _Result:
+    def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:
         """Judge some rates with as many rows and trees as a stage allows."""
         n_held = min(stage.held_out, self._n_held)
-        held = self._order[:n_held]
-        others = self._order[self._n_held :][: stage.rows - n_held]
+        n_others = min(stage.rows - n_held, len(self._X) - self._n_held)
+        others = np.arange(self._n_held, self._n_held + n_others)
         left_out = self._settings["posterior"] == "joint"
-        rows = others if left_out else np.concatenate([held, others])
+        rows = others if left_out else np.r_[:n_held, others]
         settings = {
             **self._settings,
             "n_estimators": min(stage.trees, self._settings["n_estimators"]),
         }
+        if stage == FIRST_STAGE and settings.get("hyperparameters") == "loo":
+            # A fifth of the time; the order of the candidates hardly changes.
+            settings["hyperparameters"] = "ml"
         forest = _core.MondrianRegressor(**settings)
         forest.fit(
             self._X[rows],
@@ -275,15 +251,15 @@ class _Trial:
             maps=maps,
             n_threads=self._n_threads,
         )
-        targets = self._y[held]
+        targets = self._y[:n_held]
         if left_out:
-            mean, _ = forest.predict(self._X[held], n_threads=self._n_threads)
+            mean, _ = forest.predict(self._X[:n_held], n_threads=self._n_threads)
             return _by_error(mean, targets)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
         return _by_density(GaussianMixture(*parts), targets)
 
 
-def _by_error(mean: FloatArray, targets: FloatArray) -> _Result:
+def _by_error(mean: FloatArray, targets: FloatArray) -> TrialResult:
     """The greatest mean log density of the errors as Student's t of any scale.
 
     It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
@@ -296,13 +272,13 @@ def _by_error(mean: FloatArray, targets: FloatArray) -> _Result:
         weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
         square = max(np.mean(weights * squares), SMALLEST)
     by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
-    return _Result(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
+    return TrialResult(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
 
 
-def _by_density(mixture: GaussianMixture, targets: FloatArray) -> _Result:
+def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
     """The mean log predictive density plus the score of the errors.
 
     The density alone has several modes, some of them with far worse means.
     """
     error, density = _by_error(mixture.mean, targets), mixture.logpdf(targets)
-    return _Result(float(np.mean(density)) + error.score, density + error.by_row)
+    return TrialResult(float(np.mean(density)) + error.score, density + error.by_row)

@@ -44,12 +44,11 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
         writer.u8(model.calibration() as u8);
     }
     // Labels that no remaining row has are not stored.
-    let codes = model.posterior.classes.renumbered(0..);
     writer.list(&model.classes(), Writer::label);
-    writer.list(&model.posterior.classes.declared(), Writer::label);
+    writer.list(&model.declared(), Writer::label);
     write_forest(writer, &model.forest, version, annotation);
-    for class in model.forest.targets_by_arrival() {
-        writer.u32(codes[class as usize]);
+    for code in model.targets() {
+        writer.u32(code);
     }
 }
 
@@ -93,7 +92,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
         writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
     }
     write_forest(writer, &model.forest, version, annotation);
-    for y in model.forest.targets_by_arrival() {
+    for y in model.targets() {
         writer.f64(y);
     }
 }

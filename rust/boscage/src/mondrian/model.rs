@@ -195,6 +195,12 @@ impl<P: NodePosterior> MondrianForest<P> {
         self.forest.ids()
     }
 
+    /// The rows' features, `n_rows x n_features` in order of arrival.
+    #[must_use]
+    pub fn rows(&self) -> Vec<f64> {
+        self.forest.rows_by_arrival()
+    }
+
     /// Reference ranges and weights.
     #[must_use]
     pub fn domain(&self) -> &Domain {

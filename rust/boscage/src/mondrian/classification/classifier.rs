@@ -239,6 +239,19 @@ impl MondrianClassifier {
         self.posterior.classes.live_labels()
     }
 
+    /// The declared ones among the classes, sorted.
+    #[must_use]
+    pub fn declared(&self) -> Vec<Label> {
+        self.posterior.classes.declared()
+    }
+
+    /// The rows' classes in order of arrival, as indices into [`classes`](Self::classes).
+    #[must_use]
+    pub fn targets(&self) -> Vec<u32> {
+        let codes = self.posterior.classes.renumbered(0..);
+        self.forest.targets_by_arrival().into_iter().map(|class| codes[class as usize]).collect()
+    }
+
     /// The discount: `gamma` over the sum of the weights.
     #[must_use]
     pub fn discount(&self) -> f64 {

@@ -63,17 +63,24 @@ pub fn extra_trees_rates(
         return Err(Error::Empty { n_rows, n_features });
     }
     check_n_targets(n_rows, targets.len())?;
-    let columns: Vec<Vec<f64>> =
+    let mut columns: Vec<Vec<f64>> =
         (0..n_features).map(|d| (0..n_rows).map(|i| rows.at(i, d)).collect()).collect();
     let n_classes = match kind {
         TargetKind::Classification => targets.iter().fold(0, |k, &y| k.max(y as usize + 1)),
         TargetKind::Regression => 0,
     };
-    let units = columns.iter().map(|column| {
+    let unit = |column: &mut Vec<f64>| {
         let (low, high) = range(column.iter().copied());
-        if low < high { 1.0 / (high - low) } else { 1.0 }
-    });
-    let grower = ExtraTreeGrower { columns: &columns, units: units.collect(), targets, n_classes };
+        let unit = 1.0 / (high - low);
+        if unit.is_finite() && unit > 0.0 {
+            return unit;
+        }
+        // A process does not cut a range that is too narrow or too wide for a rate.
+        column.fill(0.0);
+        1.0
+    };
+    let units = columns.iter_mut().map(unit).collect();
+    let grower = ExtraTreeGrower { columns: &columns, units, targets, n_classes };
     let trees = map(run.n_threads, n_estimators, |i| {
         run.control.check()?;
         Ok(grower.tree(Stream::new(seed, i)))

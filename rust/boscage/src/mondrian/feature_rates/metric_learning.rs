@@ -23,10 +23,11 @@ use crate::mondrian::feature_rates::cut_likelihood::Measure;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
 
-const STEPS: usize = 200;
+/// More steps fit the rows more closely, and predict others less well.
+const STEPS: usize = 60;
 /// Number of rows predicted in a step; the smaller number if more features are learned than
 /// [`MANY_FEATURES`].
-const QUERIES: usize = 250;
+const QUERIES: usize = 100;
 const FEWER_QUERIES: usize = 64;
 /// Number of rows from which they are predicted; the smaller number under the same condition.
 const ROWS: usize = 2000;

@@ -143,9 +143,14 @@ impl<P: Statistics> Forest<P> {
 
     /// Adds the rows of another shard of the same forest, which was checked, with these targets.
     pub(crate) fn merge(&mut self, other: &Self, targets: &[P::Target]) -> Result<()> {
-        let values: Vec<f64> = other.row_index.rows().flat_map(|row| other.row_values(row)).collect();
+        let values = other.rows_by_arrival();
         let rows = Rows::from_f64(&values, self.domain.n_features())?;
         self.insert(Batch { rows, ids: Some(&other.ids()) }, || targets.to_vec())
+    }
+
+    /// Rows' features in order of arrival, row after row.
+    pub(crate) fn rows_by_arrival(&self) -> Vec<f64> {
+        self.row_index.rows().flat_map(|row| self.row_values(row)).collect()
     }
 
     /// Targets in order of arrival.

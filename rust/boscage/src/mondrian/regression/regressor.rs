@@ -231,6 +231,12 @@ impl MondrianRegressor {
         Ok(export(&self.forest, &NodePosteriors { posterior: self.forest_posterior(run)? }))
     }
 
+    /// The rows' targets in order of arrival.
+    #[must_use]
+    pub fn targets(&self) -> Vec<f64> {
+        self.forest.targets_by_arrival()
+    }
+
     fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
         let state = self.posterior.state(&self.forest, run)?;
         Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
