@@ -78,7 +78,12 @@ def test_averaged_prediction_is_algorithm_5_8(name: str, d: int) -> None:
 def test_rows_outside_the_reference_range_predict_by_the_same_algorithm() -> None:
     x, y = data(7)
     model = MondrianForestClassifier(
-        4, feature_range=(0.4, 0.5), discount=DISCOUNT, calibration=None, random_state=2
+        4,
+        feature_range=(0.4, 0.5),
+        feature_weights=None,
+        discount=DISCOUNT,
+        calibration=None,
+        random_state=2,
     ).fit(x, y)
     at, rates = queries(7, x), rates_of(0.4, 0.5, 2)
     expected = np.zeros((len(at), N_CLASSES))
@@ -149,9 +154,13 @@ def test_realised_prediction_is_at_the_leaf_that_the_row_would_get(
             "calibration": None,
             "random_state": seed,
         }
-        model = MondrianForestClassifier(1, predictive="realised", **settings).fit(x, y)
+        model = MondrianForestClassifier(
+            1, feature_weights=None, predictive="realised", **settings
+        ).fit(x, y)
         for point, found in zip(at, model.predict_proba(at), strict=True):
-            with_it = MondrianForestClassifier(1, **settings).fit([*x, point], [*y, n])
+            with_it = MondrianForestClassifier(1, feature_weights=None, **settings).fit(
+                [*x, point], [*y, n]
+            )
             (tree,) = trees_of(with_it)
             own = path(tree, point)[-1]
             if parts_from_a_leaf(tree, own):
@@ -221,10 +230,10 @@ def test_a_class_that_appears_later_predicts_as_if_it_had_been_there() -> None:
         "calibration": None,
         "random_state": 8,
     }
-    online = MondrianForestClassifier(3, **settings)
+    online = MondrianForestClassifier(3, feature_weights=None, **settings)
     for rows in np.array_split(order, 8):
         online.partial_fit(x[rows], y[rows])
-    batch = MondrianForestClassifier(3, **settings).fit(x, y)
+    batch = MondrianForestClassifier(3, feature_weights=None, **settings).fit(x, y)
     np.testing.assert_array_equal(online.classes_, batch.classes_)
     at = queries(8, x)
     np.testing.assert_array_equal(online.predict_proba(at), batch.predict_proba(at))

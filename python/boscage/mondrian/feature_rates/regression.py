@@ -148,7 +148,10 @@ class _Proposals:
         seed: int,
         n_threads: int,
     ) -> None:
-        self._X, self._y, self._low, self._high = X, y, low, high
+        # Extremely randomised trees take tiny differences for rounding errors. Powers of two are
+        # exact.
+        self._y = np.ldexp(y, -np.frexp(np.abs(y).max())[1])
+        self._X, self._low, self._high = X, low, high
         self._options = {
             "n_estimators": N_EXTRA_TREES,
             "seed": seed ^ EXTRA_TREES_STREAM,
