@@ -224,6 +224,7 @@ class Source:
         wrong, quotes = _WrongRows(), Quotes(self._delimiter)
         watched = _Watched(stream, quotes)
         pa.set_io_thread_count(1)  # see _wait_for_reader
+        pa.set_cpu_count(1)
         reader, error = None, None
         try:
             # Reading on one thread makes the reader know rows' numbers.
@@ -280,15 +281,17 @@ class Source:
 
 
 def _wait_for_reader() -> None:
-    """Wait until the CSV reader's own thread has let go of all Python objects.
+    """Wait until the CSV reader's own threads have let go of all Python objects.
 
-    It needs Python for that: if the process ended before, it would be aborted. There is one such
-    thread, which takes its tasks in their order: when it has read another table, it is done with
-    those before.
+    They need Python for that: if the process ended before, it would be aborted. There is one thread
+    that reads and one that decodes, which take their tasks in order: when they have done another
+    table, they are done with those before. It is in Arrow's own memory, as to free bytes of Python
+    takes Python, too.
     """
-    table = pa.BufferOutputStream()  # Arrow's own memory: to free bytes of Python takes Python, too
+    table = pa.BufferOutputStream()
     table.write(b"a\n1\n")
-    pacsv.read_csv(pa.BufferReader(table.getvalue()), pacsv.ReadOptions(use_threads=False))
+    options = pacsv.ReadOptions(use_threads=False)
+    pacsv.open_csv(pa.BufferReader(table.getvalue()), options).read_all()
 
 
 class _WrongRows:
