@@ -17,7 +17,7 @@ pub(crate) mod regression;
 pub(crate) mod tree;
 
 pub use classification::classifier::MondrianClassifier;
-pub use classification::settings::{Calibration, ClassificationSettings};
+pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;

@@ -3,7 +3,8 @@
 //! A tree that predicts well is sure of itself, but different trees put their mass on different classes where data are few,
 //! so that their average is far less sure than its accuracy would allow (or, with much noise, a little too sure). One number
 //! repairs most of that: `p_k^a / sum_l p_l^a`. The power `a` minimises the log loss of rows of the forest, each predicted by
-//! the forest without it. The thesis' predictive has `a = 1`.
+//! the forest without it. The thesis' predictive has `a = 1`. With the joint posterior a second number is fitted beside it: the
+//! weight of what all trees explain together.
 //!
 //! *What stays.* The order of classes. The prior: the base measure `H` of the hierarchy gives all classes the same
 //! probability, and so does every power of it, so that far from all rows the prediction is still the prior. And that a
@@ -17,7 +18,8 @@
 //!
 //! *Copies.* A row with a copy in the forest is predicted by that copy, which says nothing about new rows if rows were
 //! duplicated on purpose, and everything if all rows have few different values. So the power is fitted to all chosen rows
-//! and to those without copies, and the one nearer to 1 is used; it is 1 if one is above 1 and the other below.
+//! and to those without copies, and the one nearer to 1 is used; it is 1 if one is above 1 and the other below. Of two weights
+//! the smaller one is used.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -36,11 +38,47 @@ const MOST: f64 = 16.0;
 /// A prior on the power, `(a exp(1 - a))^PRIOR`, which is greatest at 1: about as strong as this many rows. Without it, rows
 /// that are all predicted well would ask for the greatest power.
 const PRIOR: f64 = 1.0;
+/// The bound of the joint function's weight, and the mean of its exponential prior, which counts as much as the power's.
+const MOST_WEIGHT: f64 = 64.0;
+const USUAL_WEIGHT: f64 = 10.0;
 /// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
 const SMALLEST: f64 = 1e-18;
 
+/// How the average over trees becomes a prediction: `p_k^power exp(weight f_k)`, normalised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Link {
+    pub(super) power: f64,
+    /// The weight of what all trees explain together; 0 without it.
+    pub(super) weight: f64,
+}
+
+impl Link {
+    /// The average itself.
+    pub(super) const NONE: Self = Self { power: 1.0, weight: 0.0 };
+
+    /// Calibrates a row's probabilities, given the joint function's values.
+    pub(super) fn apply(self, proba: &mut [f64], values: Option<&[f64]>) {
+        let Some(values) = values.filter(|_| self.weight > 0.0) else {
+            return raise(proba, self.power);
+        };
+        let mut most = f64::NEG_INFINITY;
+        for (p, value) in proba.iter_mut().zip(values) {
+            *p = self.power * p.ln() + self.weight * value;
+            most = most.max(*p);
+        }
+        let mut sum = 0.0;
+        for p in &mut *proba {
+            *p = (*p - most).exp();
+            sum += *p;
+        }
+        for p in proba {
+            *p /= sum;
+        }
+    }
+}
+
 /// Raises a row's probabilities to a power, and normalises them.
-pub(super) fn raise(proba: &mut [f64], power: f64) {
+fn raise(proba: &mut [f64], power: f64) {
     let most = proba.iter().copied().fold(0.0, f64::max);
     if power == 1.0 || most <= 0.0 {
         return;
@@ -55,7 +93,8 @@ pub(super) fn raise(proba: &mut [f64], power: f64) {
     }
 }
 
-/// The power for every one of some discounts.
+/// The link for every one of some discounts; `joint` are the joint function's values for the rows of [`choose`], each
+/// without the row, if there is one.
 ///
 /// # Errors
 /// An interrupt.
@@ -63,12 +102,13 @@ pub(super) fn fit(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
     discounts: &[f64],
+    joint: Option<&[f64]>,
     run: &Run<'_>,
-) -> Result<Vec<f64>> {
+) -> Result<Vec<Link>> {
     let live = classes.live();
-    let (rows, are_single) = choose(forest, classes, &live);
+    let (rows, are_single) = choose(forest, classes);
     if live.len() < 2 || rows.is_empty() {
-        return Ok(vec![1.0; discounts.len()]);
+        return Ok(vec![Link::NONE; discounts.len()]);
     }
     let gather = Gather::new(classes, forest.settings.n_estimators, forest.domain.total_weight(), discounts);
     let chunks = left_out::predict(forest, &rows, run, &gather)?;
@@ -77,32 +117,48 @@ pub(super) fn fit(
         .iter()
         .map(|&class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
         .collect();
-    let power = |discount: usize| {
+    let link = |discount: usize| {
         let mut proba = Vec::with_capacity(rows.len() * live.len());
         for chunk in &chunks {
             // The class of a chosen row has other rows, or is declared.
             gather.finish(chunk, discount, None, &mut proba);
         }
-        let each: Vec<Vec<f64>> = proba
+        let each: Vec<Odds> = proba
             .chunks_exact(live.len())
-            .zip(&columns)
-            .map(|(proba, &column)| {
-                let own = libm::log(proba[column].max(SMALLEST));
-                let others = proba.iter().enumerate().filter(|&(k, &p)| k != column && p > 0.0);
-                others.map(|(_, &p)| libm::log(p) - own).collect()
+            .enumerate()
+            .map(|(i, proba)| {
+                let values = joint.map(|joint| &joint[i * live.len()..(i + 1) * live.len()]);
+                odds(proba, values, columns[i])
             })
             .collect();
-        let single = each.iter().zip(&are_single).filter(|(_, is_single)| **is_single).map(|(row, _)| row);
-        let (all, single) =
-            (best_power(&each.iter().collect::<Vec<_>>()), best_power(&single.collect::<Vec<_>>()));
-        1.0f64.clamp(all.min(single), all.max(single))
+        let single: Vec<&Odds> =
+            each.iter().zip(&are_single).filter(|(_, is_single)| **is_single).map(|(row, _)| row).collect();
+        let all: Vec<&Odds> = each.iter().collect();
+        let weight = match joint {
+            Some(_) => best_weight(&all).min(best_weight(&single)),
+            None => 0.0,
+        };
+        let (all, single) = (best_power(&all, weight), best_power(&single, weight));
+        Link { power: 1.0f64.clamp(all.min(single), all.max(single)), weight }
     };
-    Ok((0..discounts.len()).map(power).collect())
+    Ok((0..discounts.len()).map(link).collect())
+}
+
+/// For every other class of a row that is not impossible: the logarithm of its probability over that of the row's own, and
+/// what the joint function has more.
+type Odds = Vec<(f64, f64)>;
+
+fn odds(proba: &[f64], values: Option<&[f64]>, own: usize) -> Odds {
+    let log_own = libm::log(proba[own].max(SMALLEST));
+    let others = proba.iter().enumerate().filter(|&(k, &p)| k != own && p > 0.0);
+    let more = |k: usize| values.map_or(0.0, |values| values[k] - values[own]);
+    others.map(|(k, &p)| (libm::log(p) - log_own, more(k))).collect()
 }
 
 /// Rows to be left out, and whether each is without a copy. The only row of a class that is not declared is not among them:
 /// without it nobody knows of the class.
-fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, live: &[Class]) -> (Vec<RowId>, Vec<bool>) {
+pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec<RowId>, Vec<bool>) {
+    let live = classes.live();
     let place = |row: RowId| {
         let class = forest.targets[row as usize];
         live.iter().position(|&other| other == class)
@@ -115,57 +171,107 @@ fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, live: &[Class]) ->
     chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip()
 }
 
-/// The power under which rows are most likely, given the logarithms of the probabilities of all other classes, each over
-/// that of the row's own.
+/// The power under which rows are most likely, given the weight.
 ///
-/// The negative log likelihood `sum_i log(1 + sum_k exp(a z_ik))` is convex in `a`, and so is that of the prior: Newton's
-/// method, kept between bounds that close in, finds the only minimum.
-fn best_power(rows: &[&Vec<f64>]) -> f64 {
+/// The negative log likelihood `sum_i log(1 + sum_k exp(a z_ik + b f_ik))` is convex in `a` and `b`, and so is that of the
+/// priors.
+fn best_power(rows: &[&Odds], weight: f64) -> f64 {
+    let derivatives = |power: f64| {
+        let sums = slopes(rows, Link { power, weight });
+        (sums.by_power + PRIOR * (1.0 - 1.0 / power), sums.by_power_twice + PRIOR / (power * power))
+    };
+    // On a logarithmic scale, if a parabola leads beyond the bounds.
+    minimise((LEAST, MOST), 1.0, |low, high| (low * high).sqrt(), derivatives)
+}
+
+/// The weight under which rows are most likely, each weight with its own best power.
+fn best_weight(rows: &[&Odds]) -> f64 {
+    let derivatives = |weight: f64| {
+        let power = best_power(rows, weight);
+        let sums = slopes(rows, Link { power, weight });
+        // Where the power is at its bound it does not follow the weight.
+        let follows = if power > LEAST && power < MOST {
+            sums.by_both * sums.by_both / (sums.by_power_twice + PRIOR / (power * power))
+        } else {
+            0.0
+        };
+        (sums.by_weight + PRIOR / USUAL_WEIGHT, sums.by_weight_twice - follows)
+    };
+    if derivatives(0.0).0 >= 0.0 {
+        return 0.0;
+    }
+    minimise((0.0, MOST_WEIGHT), 1.0, |low, high| 0.5 * (low + high), derivatives)
+}
+
+/// The minimum of a convex function, given its first two derivatives: Newton's method, kept between bounds that close in.
+fn minimise(
+    (mut low, mut high): (f64, f64),
+    start: f64,
+    middle: impl Fn(f64, f64) -> f64,
+    derivatives: impl Fn(f64) -> (f64, f64),
+) -> f64 {
     /// Steps; far fewer are needed.
     const STEPS: usize = 60;
     const TOLERANCE: f64 = 1e-10;
-    let (mut low, mut high) = (LEAST, MOST);
-    let mut power = 1.0;
+    let mut at = start;
     for _ in 0..STEPS {
-        let (mut slope, mut curvature) = (PRIOR * (1.0 - 1.0 / power), PRIOR / (power * power));
-        for row in rows {
-            let (first, second) = slopes(row, power);
-            slope += first;
-            curvature += second;
-        }
+        let (slope, curvature) = derivatives(at);
         if slope == 0.0 {
             break;
         }
         if slope > 0.0 {
-            high = power;
+            high = at;
         } else {
-            low = power;
+            low = at;
         }
-        let newton = power - slope / curvature;
-        // On a logarithmic scale, if the parabola leads beyond the bounds.
-        let next = if newton > low && newton < high { newton } else { (low * high).sqrt() };
-        let step = (next - power).abs();
-        power = next;
-        if step <= TOLERANCE * power {
+        let newton = at - slope / curvature;
+        let next = if newton > low && newton < high { newton } else { middle(low, high) };
+        let step = (next - at).abs();
+        at = next;
+        if step <= TOLERANCE * at {
             break;
         }
     }
-    power
+    at
 }
 
-/// The first two derivatives of a row's negative log likelihood: mean and variance of its `z` under the powered
-/// probabilities, its own class having `z = 0`.
-fn slopes(row: &[f64], power: f64) -> (f64, f64) {
-    let most = row.iter().copied().fold(0.0, f64::max);
-    let (mut sum, mut first, mut second) = (libm::exp(-power * most), 0.0, 0.0);
-    for &z in row {
-        let weight = libm::exp(power * (z - most));
-        sum += weight;
-        first += weight * z;
-        second += weight * z * z;
+/// The derivatives of the rows' negative log likelihood.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slopes {
+    by_power: f64,
+    by_weight: f64,
+    by_power_twice: f64,
+    by_both: f64,
+    by_weight_twice: f64,
+}
+
+/// For each row these are means, variances and covariances under the probabilities of the link, the row's own class having
+/// odds of 1.
+fn slopes(rows: &[&Odds], link: Link) -> Slopes {
+    let mut slopes = Slopes::default();
+    for row in rows {
+        let exponent = |&(z, f): &(f64, f64)| link.power * z + link.weight * f;
+        let most = row.iter().map(exponent).fold(0.0, f64::max);
+        let (mut sum, mut mean, mut mean_f) = (libm::exp(-most), 0.0, 0.0);
+        let (mut squares, mut products, mut squares_f) = (0.0, 0.0, 0.0);
+        for odds in *row {
+            let (z, f) = *odds;
+            let weight = libm::exp(exponent(odds) - most);
+            sum += weight;
+            mean += weight * z;
+            mean_f += weight * f;
+            squares += weight * z * z;
+            products += weight * z * f;
+            squares_f += weight * f * f;
+        }
+        (mean, mean_f) = (mean / sum, mean_f / sum);
+        slopes.by_power += mean;
+        slopes.by_weight += mean_f;
+        slopes.by_power_twice += (squares / sum - mean * mean).max(0.0);
+        slopes.by_both += products / sum - mean * mean_f;
+        slopes.by_weight_twice += (squares_f / sum - mean_f * mean_f).max(0.0);
     }
-    let mean = first / sum;
-    (mean, (second / sum - mean * mean).max(0.0))
+    slopes
 }
 
 #[cfg(test)]
@@ -198,7 +304,57 @@ mod tests {
     }
 
     fn best(rows: &[Vec<f64>]) -> f64 {
-        best_power(&rows.iter().collect::<Vec<_>>())
+        let odds: Vec<Odds> = rows.iter().map(|row| row.iter().map(|&z| (z, 0.0)).collect()).collect();
+        best_power(&odds.iter().collect::<Vec<_>>(), 0.0)
+    }
+
+    #[test]
+    fn power_and_weight_are_found_together() {
+        let mut stream = Stream::new(8, 0);
+        for weight in [0.0, 2.0, 7.0] {
+            // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
+            let odds: Vec<Odds> = (0..4000)
+                .map(|_| {
+                    let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
+                    let values: Vec<f64> = (0..3).map(|_| stream.unit() - 0.5).collect();
+                    let link = Link { power: 1.5, weight };
+                    let total: f64 = logs.iter().map(|log| log.exp()).sum();
+                    let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
+                    let plain = proba.clone();
+                    link.apply(&mut proba, Some(&values));
+                    let mut rest = stream.unit();
+                    let own = proba.iter().position(|p| {
+                        rest -= p;
+                        rest < 0.0
+                    });
+                    super::odds(&plain, Some(&values), own.unwrap_or(2))
+                })
+                .collect();
+            let rows: Vec<&Odds> = odds.iter().collect();
+            let found = best_weight(&rows);
+            let power = best_power(&rows, found);
+            assert!((found - weight).abs() < 0.3 && (power - 1.5).abs() < 0.15, "{found} and {power}");
+            let loss = |power: f64, weight: f64| {
+                let of_row = |row: &&Odds| {
+                    (1.0 + row.iter().map(|(z, f)| (power * z + weight * f).exp()).sum::<f64>()).ln()
+                };
+                let priors = power - 1.0 - power.ln() + weight / USUAL_WEIGHT;
+                rows.iter().map(of_row).sum::<f64>() + PRIOR * priors
+            };
+            let least = loss(power, found);
+            for (da, db) in
+                [(0.01, 0.0), (-0.01, 0.0), (0.0, 0.02), (0.0, -0.02), (0.01, -0.02), (-0.01, 0.02)]
+            {
+                if found + db >= 0.0 {
+                    assert!(loss(power + da, found + db) > least, "{da} {db}");
+                }
+            }
+        }
+        // Rows that the function predicts well, and nothing else: the prior stops the weight.
+        let odds = vec![vec![(0.0, -1.0); 2]; 50];
+        let found = best_weight(&odds.iter().collect::<Vec<_>>());
+        assert!((3.0..20.0).contains(&found), "{found}");
+        assert_eq!(best_weight(&[]), 0.0);
     }
 
     #[test]

@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration;
+use crate::mondrian::classification::calibration::{self, Link};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
+use crate::mondrian::classification::joint::{self, JointFunction};
 use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather};
-use crate::mondrian::classification::settings::{Calibration, ClassificationSettings, check_discount};
+use crate::mondrian::classification::settings::{
+    Calibration, ClassPosterior, ClassificationSettings, check_discount,
+};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
@@ -48,21 +51,65 @@ pub type MondrianClassifier = MondrianForest<Classification>;
 pub struct Classification {
     pub(crate) settings: ClassificationSettings,
     pub(crate) classes: ClassTable,
-    /// The power of the calibration, fitted on the first read after rows came or left.
-    power: OnceLock<f64>,
+    /// Of the joint posterior, computed on the first read after rows came or left; none if there are no two classes.
+    joint: OnceLock<Option<JointState>>,
+    /// The calibration, fitted on the first read after rows came or left.
+    link: OnceLock<Link>,
+}
+
+/// What all trees explain together.
+#[derive(Debug, Clone)]
+struct JointState {
+    function: JointFunction,
+    /// Its values for the rows that calibrate, each without the row.
+    left_out: Vec<f64>,
 }
 
 impl Classification {
-    fn power(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<f64> {
-        if self.settings.calibration == Calibration::None {
-            return Ok(1.0);
+    fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
+        Self { settings, classes, joint: OnceLock::new(), link: OnceLock::new() }
+    }
+
+    /// Forgets what follows from all trees together.
+    fn reset(&mut self) {
+        (self.joint, self.link) = (OnceLock::new(), OnceLock::new());
+    }
+
+    fn joint(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Option<&JointState>> {
+        if self.settings.posterior == ClassPosterior::KneserNey {
+            return Ok(None);
         }
-        if let Some(&power) = self.power.get() {
-            return Ok(power);
+        if let Some(state) = self.joint.get() {
+            return Ok(state.as_ref());
         }
-        let power = calibration::fit(forest, &self.classes, &[self.settings.discount], run)?[0];
+        let (rows, _) = calibration::choose(forest, &self.classes);
+        let state = JointFunction::new(forest, &self.classes, &rows, run)?
+            .map(|(function, left_out)| JointState { function, left_out });
         // A thread that came first has computed the same.
-        Ok(*self.power.get_or_init(|| power))
+        Ok(self.joint.get_or_init(|| state).as_ref())
+    }
+
+    fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Link> {
+        if let Some(&link) = self.link.get() {
+            return Ok(link);
+        }
+        let link = self.links(forest, &[self.settings.discount], self.settings.calibration, run)?[0];
+        Ok(*self.link.get_or_init(|| link))
+    }
+
+    /// The calibration of every one of some discounts.
+    fn links(
+        &self,
+        forest: &Forest<ClassCounts>,
+        discounts: &[f64],
+        calibration: Calibration,
+        run: &Run<'_>,
+    ) -> Result<Vec<Link>> {
+        if calibration == Calibration::None {
+            return Ok(vec![Link::NONE; discounts.len()]);
+        }
+        let left_out = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
+        calibration::fit(forest, &self.classes, discounts, left_out, run)
     }
 }
 
@@ -70,13 +117,13 @@ impl NodePosterior for Classification {
     type Statistics = ClassCounts;
 
     fn rows_came(&mut self, targets: &[Class]) {
-        self.power = OnceLock::new();
+        self.reset();
         self.classes.count(targets, 1);
     }
 
     fn rows_left(&mut self, targets: &[Class]) {
         if !targets.is_empty() {
-            self.power = OnceLock::new();
+            self.reset();
         }
         self.classes.count(targets, -1);
     }
@@ -95,11 +142,14 @@ impl NodePosterior for Classification {
         if self.settings.calibration != other.settings.calibration {
             return Err(Error::NotMergeable { what: "calibrations" });
         }
+        if self.settings.posterior != other.settings.posterior {
+            return Err(Error::NotMergeable { what: "posteriors" });
+        }
         Ok(())
     }
 
     fn predictive_changed(&mut self) {
-        self.power = OnceLock::new();
+        self.reset();
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
@@ -111,11 +161,11 @@ impl NodePosterior for Classification {
     }
 
     fn refresh(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<()> {
-        self.power(forest, run).map(drop)
+        self.link(forest, run).map(drop)
     }
 
     fn is_fresh(&self) -> bool {
-        self.settings.calibration == Calibration::None || self.power.get().is_some()
+        self.settings.calibration == Calibration::None || self.link.get().is_some()
     }
 
     fn digest_bytes(&self) -> Vec<u8> {
@@ -129,6 +179,9 @@ impl NodePosterior for Classification {
         // Forests that are not calibrated have the digests that they had when none was.
         if self.settings.calibration == Calibration::LeaveOneOut {
             bytes.extend(b"calibration");
+        }
+        if self.settings.posterior == ClassPosterior::Joint {
+            bytes.extend(b"joint");
         }
         bytes
     }
@@ -158,7 +211,7 @@ impl MondrianClassifier {
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
-        let posterior = Classification { settings: classification, classes, power: OnceLock::new() };
+        let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -177,14 +230,16 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let power = self.posterior.power(&self.forest, run)?;
+        let link = self.posterior.link(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
         let chunks = walk::predict(&self.forest, rows, run, &gather)?;
         let mut out = Vec::new();
         for chunk in chunks {
             gather.finish(&chunk, 0, None, &mut out);
         }
-        self.calibrate(&mut out, power);
+        let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
+        let values = joint.map(|joint| joint.function.predict(&self.forest, rows, run)).transpose()?;
+        self.calibrate(&mut out, link, values.as_deref());
         Ok(out)
     }
 
@@ -205,14 +260,14 @@ impl MondrianClassifier {
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
-        let powers = match calibration {
-            Calibration::None => vec![1.0; discounts.len()],
-            Calibration::LeaveOneOut => {
-                calibration::fit(&self.forest, &self.posterior.classes, discounts, run)?
-            }
+        let links = self.posterior.links(&self.forest, discounts, calibration, run)?;
+        let values = if links.iter().any(|link| link.weight > 0.0) {
+            Some(joint::left_out(&self.forest, &self.posterior.classes, &rows, run)?)
+        } else {
+            None
         };
         let mut out = Vec::new();
-        for (i, power) in powers.into_iter().enumerate() {
+        for (i, link) in links.into_iter().enumerate() {
             let (start, mut first) = (out.len(), 0);
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
@@ -220,7 +275,7 @@ impl MondrianClassifier {
                 gather.finish(chunk, i, Some(&targets), &mut out);
                 first += chunk.n_rows;
             }
-            self.calibrate(&mut out[start..], power);
+            self.calibrate(&mut out[start..], link, values.as_deref());
         }
         Ok(out)
     }
@@ -243,10 +298,24 @@ impl MondrianClassifier {
         &self.posterior.settings
     }
 
-    /// The number of rows (at most) that are left out to calibrate the next prediction; 0 if there is nothing to do.
+    /// The number of rows (at most) that are passed through the trees to calibrate the next prediction, and to explain the
+    /// labels by all trees together; 0 if there is nothing to do.
     #[must_use]
     pub fn n_uncalibrated(&self) -> usize {
-        if self.posterior.is_fresh() { 0 } else { self.n_rows().min(calibration::ROWS) }
+        if self.posterior.is_fresh() {
+            return 0;
+        }
+        let n_left_out = self.n_rows().min(calibration::ROWS);
+        match self.posterior() {
+            ClassPosterior::KneserNey => n_left_out,
+            ClassPosterior::Joint => n_left_out.saturating_mul(self.n_rows()),
+        }
+    }
+
+    /// What the trees say of a row's class.
+    #[must_use]
+    pub fn posterior(&self) -> ClassPosterior {
+        self.posterior.settings.posterior
     }
 
     /// How probabilities are calibrated.
@@ -255,9 +324,16 @@ impl MondrianClassifier {
         self.posterior.settings.calibration
     }
 
-    /// Sets how probabilities are calibrated; trees do not depend on it.
-    pub fn set_calibration(&mut self, calibration: Calibration) {
-        self.posterior.settings.calibration = calibration;
+    /// Sets how probabilities are calibrated and what the trees say of a row's class; trees do not depend on it.
+    ///
+    /// # Errors
+    /// A joint posterior that is not calibrated.
+    pub fn set_posterior(&mut self, posterior: ClassPosterior, calibration: Calibration) -> Result<()> {
+        let settings = ClassificationSettings { posterior, calibration, ..self.posterior.settings };
+        settings.check()?;
+        self.posterior.settings = settings;
+        self.posterior.reset();
+        Ok(())
     }
 
     /// The power of the calibration; 1 without it.
@@ -265,7 +341,15 @@ impl MondrianClassifier {
     /// # Errors
     /// An interrupt, while it is fitted.
     pub fn calibration_power(&self, run: &Run<'_>) -> Result<f64> {
-        self.posterior.power(&self.forest, run)
+        Ok(self.posterior.link(&self.forest, run)?.power)
+    }
+
+    /// The weight of the function that all trees explain together; 0 unless the posterior is joint.
+    ///
+    /// # Errors
+    /// An interrupt, while it is fitted.
+    pub fn joint_weight(&self, run: &Run<'_>) -> Result<f64> {
+        Ok(self.posterior.link(&self.forest, run)?.weight)
     }
 
     /// Sets the discount; trees do not depend on it.
@@ -275,7 +359,7 @@ impl MondrianClassifier {
     pub fn set_discount(&mut self, discount: f64) -> Result<()> {
         check_discount(discount)?;
         self.posterior.settings.discount = discount;
-        self.posterior.power = OnceLock::new();
+        self.posterior.link = OnceLock::new();
         Ok(())
     }
 
@@ -285,10 +369,12 @@ impl MondrianClassifier {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
     }
 
-    /// Raises the probabilities of some rows to a power.
-    fn calibrate(&self, proba: &mut [f64], power: f64) {
-        let n_classes = self.posterior.classes.live().len();
-        proba.chunks_exact_mut(n_classes.max(1)).for_each(|row| calibration::raise(row, power));
+    /// Calibrates the probabilities of some rows, given the joint function's values for them.
+    fn calibrate(&self, proba: &mut [f64], link: Link, values: Option<&[f64]>) {
+        let n_classes = self.posterior.classes.live().len().max(1);
+        for (i, row) in proba.chunks_exact_mut(n_classes).enumerate() {
+            link.apply(row, values.map(|values| &values[i * n_classes..(i + 1) * n_classes]));
+        }
     }
 
     fn gather(&self, discounts: &[f64]) -> Gather<'_> {

@@ -6,12 +6,14 @@
 //! (Algorithms 5.3 and 5.7, `class_counts`), and a node's prediction mixes its counts with its parent's prediction (eq. 5.5,
 //! Algorithm 5.4). The prediction for a test row averages over where it branches off (eq. 5.6 and 5.7, Algorithm 5.8,
 //! `kneser_ney`), and the forest's averages over trees (`predictive`). `calibration`,
-//! which goes beyond the thesis, raises that average to a power, fitted to rows of the forest that are left out (`left_out`). `class_table` names the classes.
+//! which goes beyond the thesis, raises that average to a power, fitted to rows of the forest that are left out (`left_out`).
+//! `joint` has what all trees explain together. `class_table` names the classes.
 
 mod calibration;
 pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;
+mod joint;
 pub(crate) mod kneser_ney;
 mod left_out;
 mod predictive;

@@ -105,7 +105,8 @@ impl<'a> System<'a> {
     /// # Errors
     /// An interrupt.
     pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
-        self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights, &[])))
+        self.run
+            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights, &[])))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems

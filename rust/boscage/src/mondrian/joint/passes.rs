@@ -158,4 +158,3 @@ pub(super) fn add<const L: usize>(sum: &mut [f64; L], other: &[f64; L], factor: 
         sum[lane] += factor * other[lane];
     }
 }
-

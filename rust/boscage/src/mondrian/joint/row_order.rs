@@ -26,8 +26,7 @@ pub(crate) fn in_order<S: Scalar, P: Statistics>(
         });
         each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let by_target =
-        |a: RowId, b: RowId| by_target(forest.targets[a as usize], forest.targets[b as usize]);
+    let by_target = |a: RowId, b: RowId| by_target(forest.targets[a as usize], forest.targets[b as usize]);
     let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
     let mut order = Vec::with_capacity(forest.n_rows());
     for some in leaves.chunks(SOME) {
