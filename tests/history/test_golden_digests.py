@@ -149,6 +149,9 @@ def forests() -> Iterator[tuple[str, Case]]:
     joint = {"n_estimators": 5, "posterior": "joint", "noise": "local"}
     for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
         yield f"regressor-joint-{name}", Case(MondrianForestRegressor, joint, **shape)
+    together = {"n_estimators": 5, "posterior": "joint"}
+    for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
+        yield f"classifier-joint-{name}", Case(MondrianForestClassifier, together, "str", **shape)
 
 
 def bayesian_trees() -> Iterator[tuple[str, Case]]:

@@ -125,7 +125,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     148
     """
 
-    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {"calibration", "discount", "posterior"}
+    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {
+        "calibration",
+        "discount",
+        "posterior",
+    }
 
     _model: _core.MondrianClassifier
 
@@ -213,9 +217,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             _validation.check_choice("discount, unless a number,", discount, ("loo",))
         else:
             discount = _validation.check_positive("discount", discount)
-        posterior = _validation.check_choice(
-            "posterior", self.posterior, ("kneser-ney", "joint")
-        )
+        posterior = _validation.check_choice("posterior", self.posterior, ("kneser-ney", "joint"))
         calibration = self.calibration
         if calibration is not None:
             _validation.check_choice("calibration, unless None,", calibration, ("loo",))

@@ -178,7 +178,7 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec
 fn best_power(rows: &[&Odds], weight: f64) -> f64 {
     let derivatives = |power: f64| {
         let sums = slopes(rows, Link { power, weight });
-        (sums.by_power + PRIOR * (1.0 - 1.0 / power), sums.by_power_twice + PRIOR / (power * power))
+        (sums.by_power, sums.by_power_twice)
     };
     // On a logarithmic scale, if a parabola leads beyond the bounds.
     minimise((LEAST, MOST), 1.0, |low, high| (low * high).sqrt(), derivatives)
@@ -191,11 +191,11 @@ fn best_weight(rows: &[&Odds]) -> f64 {
         let sums = slopes(rows, Link { power, weight });
         // Where the power is at its bound it does not follow the weight.
         let follows = if power > LEAST && power < MOST {
-            sums.by_both * sums.by_both / (sums.by_power_twice + PRIOR / (power * power))
+            sums.by_both * sums.by_both / sums.by_power_twice
         } else {
             0.0
         };
-        (sums.by_weight + PRIOR / USUAL_WEIGHT, sums.by_weight_twice - follows)
+        (sums.by_weight, sums.by_weight_twice - follows)
     };
     if derivatives(0.0).0 >= 0.0 {
         return 0.0;
@@ -235,8 +235,8 @@ fn minimise(
     at
 }
 
-/// The derivatives of the rows' negative log likelihood.
-#[derive(Debug, Clone, Copy, Default)]
+/// The derivatives of the negative log likelihood of rows and of the priors.
+#[derive(Debug, Clone, Copy)]
 struct Slopes {
     by_power: f64,
     by_weight: f64,
@@ -248,21 +248,28 @@ struct Slopes {
 /// For each row these are means, variances and covariances under the probabilities of the link, the row's own class having
 /// odds of 1.
 fn slopes(rows: &[&Odds], link: Link) -> Slopes {
-    let mut slopes = Slopes::default();
+    let Link { power, weight } = link;
+    let mut slopes = Slopes {
+        by_power: PRIOR * (1.0 - 1.0 / power),
+        by_weight: PRIOR / USUAL_WEIGHT,
+        by_power_twice: PRIOR / (power * power),
+        by_both: 0.0,
+        by_weight_twice: 0.0,
+    };
     for row in rows {
-        let exponent = |&(z, f): &(f64, f64)| link.power * z + link.weight * f;
-        let most = row.iter().map(exponent).fold(0.0, f64::max);
-        let (mut sum, mut mean, mut mean_f) = (libm::exp(-most), 0.0, 0.0);
+        let exponent = |(z, f): (f64, f64)| power * z + weight * f;
+        let likelier = |best, &odds: &(f64, f64)| if exponent(odds) > exponent(best) { odds } else { best };
+        let most = row.iter().fold((0.0, 0.0), likelier);
+        let (mut sum, mut mean, mut mean_f) = (libm::exp(-exponent(most)), 0.0, 0.0);
         let (mut squares, mut products, mut squares_f) = (0.0, 0.0, 0.0);
-        for odds in *row {
-            let (z, f) = *odds;
-            let weight = libm::exp(exponent(odds) - most);
-            sum += weight;
-            mean += weight * z;
-            mean_f += weight * f;
-            squares += weight * z * z;
-            products += weight * z * f;
-            squares_f += weight * f * f;
+        for &(z, f) in *row {
+            let share = libm::exp(exponent((z - most.0, f - most.1)));
+            sum += share;
+            mean += share * z;
+            mean_f += share * f;
+            squares += share * z * z;
+            products += share * z * f;
+            squares_f += share * f * f;
         }
         (mean, mean_f) = (mean / sum, mean_f / sum);
         slopes.by_power += mean;

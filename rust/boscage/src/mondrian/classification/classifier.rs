@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{self, Link};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
-use crate::mondrian::classification::joint::{self, JointFunction};
+use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather};
 use crate::mondrian::classification::settings::{
@@ -261,11 +261,11 @@ impl MondrianClassifier {
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
         let links = self.posterior.links(&self.forest, discounts, calibration, run)?;
-        let values = if links.iter().any(|link| link.weight > 0.0) {
-            Some(joint::left_out(&self.forest, &self.posterior.classes, &rows, run)?)
-        } else {
-            None
-        };
+        let is_joint = links.iter().any(|link| link.weight > 0.0);
+        let joint = if is_joint { self.posterior.joint(&self.forest, run)? } else { None };
+        let left_out =
+            |joint: &JointState| joint.function.left_out(&self.forest, &self.posterior.classes, &rows, run);
+        let values = joint.map(left_out).transpose()?;
         let mut out = Vec::new();
         for (i, link) in links.into_iter().enumerate() {
             let (start, mut first) = (out.len(), 0);

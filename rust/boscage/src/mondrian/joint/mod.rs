@@ -131,13 +131,13 @@ impl<'a> System<'a> {
             .iter()
             .zip(&weighs)
             .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
-        let weights = self.solve(rest.collect(), &weighs, &[], tolerance)?;
+        let weights = self.solve(&mut rest.collect::<Vec<_>>(), &weighs, &[], tolerance)?;
         let share = unit / self.trees.passes.len() as f64;
         Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
     }
 
     /// The weights of the other rows' values in the mean of a row that is left out, for `L` such rows: `(K + s^2 I)^-1 k`,
-    /// where `k` are the row's covariances, of which `shares` has each tree's.
+    /// where `k` are the row's covariances, of which `shares` has each tree's. With them, what they leave of `k`.
     ///
     /// # Errors
     /// An interrupt.
@@ -146,7 +146,7 @@ impl<'a> System<'a> {
         left_out: &LeftOut<L>,
         shares: &[Vec<PathShare>],
         tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
+    ) -> Result<(Vec<[f64; L]>, Vec<[f64; L]>)> {
         let mut weighs = vec![[1.0; L]; self.trees.n_rows];
         for (lane, &place) in left_out.places.iter().enumerate() {
             match place {
@@ -160,22 +160,23 @@ impl<'a> System<'a> {
         for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
         }
-        self.solve(covariances, &weighs, &left_out.merged, tolerance)
+        let weights = self.solve(&mut covariances, &weighs, &left_out.merged, tolerance)?;
+        Ok((weights, covariances))
     }
 
     /// The solution of `(K + s^2 I) weights = rest` for the rows that weigh something, in trees some of whose splits are
-    /// leaves (or none of them).
+    /// leaves (or none of them). `rest` becomes what the weights leave of it.
     fn solve<const L: usize>(
         &self,
-        mut rest: Vec<[f64; L]>,
+        rest: &mut [[f64; L]],
         weighs: &[[f64; L]],
         merged: &[Vec<MergedNode>],
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
         let n = rest.len();
         let mut weights = vec![[0.0; L]; n];
-        let mut direction = rest.clone();
-        let mut square = dot(&rest, &rest);
+        let mut direction = rest.to_vec();
+        let mut square = dot(rest, rest);
         let enough = square.map(|square| tolerance * tolerance * square);
         // A solved problem takes no further steps.
         let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
@@ -197,9 +198,9 @@ impl<'a> System<'a> {
                     rest[row][lane] -= step[lane] * image[row][lane];
                 }
             }
-            let next = dot(&rest, &rest);
+            let next = dot(rest, rest);
             let turn = ratio(next, square);
-            for (direction, rest) in direction.iter_mut().zip(&rest) {
+            for (direction, rest) in direction.iter_mut().zip(&*rest) {
                 *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
             }
             square = next;

@@ -10,15 +10,13 @@ use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow
 use crate::mondrian::forest::Forest;
 use crate::mondrian::joint::{LeftOut, MergedNode, PathShare};
 
-/// The share of the norm of a row's covariances that may remain unexplained.
-const TOLERANCE: f64 = 1e-3;
-
 impl Systems {
-    /// The values for rows of the forest, `n_rows x n_classes`.
+    /// The values for rows of the forest, `n_rows x n_classes`, given the weights of all rows.
     pub(super) fn left_out(
         &self,
         forest: &Forest<ClassCounts>,
         rows: &[RowId],
+        (all, tolerance): (&[f64], f64),
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
         let n_classes = self.sizes.len();
@@ -26,7 +24,7 @@ impl Systems {
         let mut values = Vec::with_capacity(rows.len() * n_classes);
         for rows in rows.chunks(LANES) {
             let (problems, shares) = self.problems(forest, rows, run)?;
-            let weights = system.weights_of_values(&problems, &shares, TOLERANCE)?;
+            let (weights, rest) = system.weights_of_values(&problems, &shares, tolerance)?;
             for (lane, &row) in rows.iter().enumerate() {
                 let mut by_class = vec![0.0; n_classes];
                 for (weights, &column) in weights.iter().zip(&self.columns) {
@@ -35,10 +33,17 @@ impl Systems {
                 let own = self.columns[self.places[row as usize] as usize];
                 let total: f64 = by_class.iter().sum();
                 let n_others = (self.columns.len() - 1).max(1) as f64;
+                let start = values.len();
                 // Codes of the other rows, among which the class has another share.
                 values.extend(by_class.iter().enumerate().map(|(k, weight)| {
                     weight - (self.sizes[k] - usize::from(k == own)) as f64 / n_others * total
                 }));
+                for (rest, all) in rest.iter().zip(all.chunks_exact(n_classes - 1)) {
+                    for (k, weight) in all.iter().enumerate() {
+                        values[start + k] += rest[lane] * weight;
+                        values[start + n_classes - 1] -= rest[lane] * weight;
+                    }
+                }
             }
         }
         Ok(values)
