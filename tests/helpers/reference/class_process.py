@@ -26,11 +26,12 @@ def covariance(trees: list[Tree], x: Array, rate: float) -> Array:
     """Return K(x_i, x_j) for all rows."""
     total = np.zeros((len(x), len(x)))
     for tree in trees:
+        clocks = clock(tree["time"], rate).tolist()
         paths = [path(tree, row) for row in x]
         for i, own in enumerate(paths):
             for j, other in enumerate(paths):
                 last = [a for a, b in zip(own, other, strict=False) if a == b][-1]
-                total[i, j] += clock(tree["time"][last], rate)
+                total[i, j] += clocks[last]
     return total / len(trees)
 
 

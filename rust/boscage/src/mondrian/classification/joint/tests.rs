@@ -49,8 +49,6 @@ fn rough_solutions_give_values_that_calibrate() {
     let error = |values: &[f64]| values.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let (rough, fine) = (error(&values(ROUGH)), error(&values(FINE)));
     let most = exact.iter().copied().fold(0.0, f64::max);
-    let own: f64 = rows.iter().zip(exact.chunks(N_CLASSES as usize)).map(|(&row, values)| values[forest.targets[row as usize] as usize]).sum();
-    println!("{rough} {fine} {most} {}", own / rows.len() as f64);
     assert!(most > 0.5);
-    assert!(rough < 0.03 && fine < 1e-4, "{rough} and {fine}");
+    assert!(rough < 1e-3 && fine < 2e-4, "{rough} and {fine}");
 }
