@@ -178,7 +178,7 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec
 fn best_power(rows: &[&Odds], weight: f64) -> f64 {
     let derivatives = |power: f64| {
         let sums = slopes(rows, Link { power, weight });
-        (sums.by_power, sums.by_power_twice)
+        (sums.power, sums.power_twice)
     };
     // On a logarithmic scale, if a parabola leads beyond the bounds.
     minimise((LEAST, MOST), 1.0, |low, high| (low * high).sqrt(), derivatives)
@@ -190,12 +190,9 @@ fn best_weight(rows: &[&Odds]) -> f64 {
         let power = best_power(rows, weight);
         let sums = slopes(rows, Link { power, weight });
         // Where the power is at its bound it does not follow the weight.
-        let follows = if power > LEAST && power < MOST {
-            sums.by_both * sums.by_both / sums.by_power_twice
-        } else {
-            0.0
-        };
-        (sums.by_weight, sums.by_weight_twice - follows)
+        let follows =
+            if power > LEAST && power < MOST { sums.both * sums.both / sums.power_twice } else { 0.0 };
+        (sums.weight, sums.weight_twice - follows)
     };
     if derivatives(0.0).0 >= 0.0 {
         return 0.0;
@@ -238,11 +235,11 @@ fn minimise(
 /// The derivatives of the negative log likelihood of rows and of the priors.
 #[derive(Debug, Clone, Copy)]
 struct Slopes {
-    by_power: f64,
-    by_weight: f64,
-    by_power_twice: f64,
-    by_both: f64,
-    by_weight_twice: f64,
+    power: f64,
+    weight: f64,
+    power_twice: f64,
+    both: f64,
+    weight_twice: f64,
 }
 
 /// For each row these are means, variances and covariances under the probabilities of the link, the row's own class having
@@ -250,11 +247,11 @@ struct Slopes {
 fn slopes(rows: &[&Odds], link: Link) -> Slopes {
     let Link { power, weight } = link;
     let mut slopes = Slopes {
-        by_power: PRIOR * (1.0 - 1.0 / power),
-        by_weight: PRIOR / USUAL_WEIGHT,
-        by_power_twice: PRIOR / (power * power),
-        by_both: 0.0,
-        by_weight_twice: 0.0,
+        power: PRIOR * (1.0 - 1.0 / power),
+        weight: PRIOR / USUAL_WEIGHT,
+        power_twice: PRIOR / (power * power),
+        both: 0.0,
+        weight_twice: 0.0,
     };
     for row in rows {
         let exponent = |(z, f): (f64, f64)| power * z + weight * f;
@@ -272,11 +269,11 @@ fn slopes(rows: &[&Odds], link: Link) -> Slopes {
             squares_f += share * f * f;
         }
         (mean, mean_f) = (mean / sum, mean_f / sum);
-        slopes.by_power += mean;
-        slopes.by_weight += mean_f;
-        slopes.by_power_twice += (squares / sum - mean * mean).max(0.0);
-        slopes.by_both += products / sum - mean * mean_f;
-        slopes.by_weight_twice += (squares_f / sum - mean_f * mean_f).max(0.0);
+        slopes.power += mean;
+        slopes.weight += mean_f;
+        slopes.power_twice += (squares / sum - mean * mean).max(0.0);
+        slopes.both += products / sum - mean * mean_f;
+        slopes.weight_twice += (squares_f / sum - mean_f * mean_f).max(0.0);
     }
     slopes
 }

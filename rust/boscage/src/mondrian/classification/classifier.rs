@@ -329,7 +329,7 @@ impl MondrianClassifier {
     /// # Errors
     /// A joint posterior that is not calibrated.
     pub fn set_posterior(&mut self, posterior: ClassPosterior, calibration: Calibration) -> Result<()> {
-        let settings = ClassificationSettings { posterior, calibration, ..self.posterior.settings };
+        let settings = ClassificationSettings { calibration, posterior, ..self.posterior.settings };
         settings.check()?;
         self.posterior.settings = settings;
         self.posterior.reset();

@@ -146,7 +146,7 @@ impl<'a> System<'a> {
         left_out: &LeftOut<L>,
         shares: &[Vec<PathShare>],
         tolerance: f64,
-    ) -> Result<(Vec<[f64; L]>, Vec<[f64; L]>)> {
+    ) -> Result<[Vec<[f64; L]>; 2]> {
         let mut weighs = vec![[1.0; L]; self.trees.n_rows];
         for (lane, &place) in left_out.places.iter().enumerate() {
             match place {
@@ -161,7 +161,7 @@ impl<'a> System<'a> {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
         }
         let weights = self.solve(&mut covariances, &weighs, &left_out.merged, tolerance)?;
-        Ok((weights, covariances))
+        Ok([weights, covariances])
     }
 
     /// The solution of `(K + s^2 I) weights = rest` for the rows that weigh something, in trees some of whose splits are

@@ -92,7 +92,9 @@ impl Passes {
         for (MergedNode { lane, node, parent, span, below }, sum) in merged.iter().zip(of_merged) {
             let mean = parent.map_or(0.0, |parent| means[parent][*lane]) + span * sum;
             means[*node][*lane] = mean;
-            below.iter().for_each(|&node| means[node as usize][*lane] = mean);
+            for &node in below {
+                means[node as usize][*lane] = mean;
+            }
         }
         means
     }

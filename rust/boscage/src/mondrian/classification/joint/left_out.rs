@@ -24,7 +24,7 @@ impl Systems {
         let mut values = Vec::with_capacity(rows.len() * n_classes);
         for rows in rows.chunks(LANES) {
             let (problems, shares) = self.problems(forest, rows, run)?;
-            let (weights, rest) = system.weights_of_values(&problems, &shares, tolerance)?;
+            let [weights, rest] = system.weights_of_values(&problems, &shares, tolerance)?;
             for (lane, &row) in rows.iter().enumerate() {
                 let mut by_class = vec![0.0; n_classes];
                 for (weights, &column) in weights.iter().zip(&self.columns) {
