@@ -50,8 +50,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
         probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better,
-        and costs some dozens of passes over all trees and rows at the first read after rows came
-        or left. It needs ``calibration="loo"``, which fits ``a`` and ``b``.
+        and the first read after rows came or left costs hundreds of passes over all trees and rows:
+        ten times as much as a random forest's fit. It needs ``calibration="loo"``, which fits ``a`` and ``b``.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power and normalises it. The power
         is the one that predicts up to 300 training rows best by leave-one-out; it is fitted again
