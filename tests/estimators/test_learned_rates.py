@@ -94,7 +94,9 @@ def test_rates_without_maps_win_where_targets_are_smooth() -> None:
 
 
 @pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_rates_stay_equal_where_targets_are_noise(seed: int, posterior: str) -> None:
     rng = np.random.default_rng(seed)
     model = learned(posterior=posterior, random_state=seed)

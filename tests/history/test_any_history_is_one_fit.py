@@ -179,7 +179,15 @@ def query_points(x: Array) -> Array:
 
 
 @PROFILE
-@given(rows(), steps, tree_settings, st.integers(1, 3), st.integers(0, 2**32 - 1), st.booleans())
+@given(
+    rows(),
+    steps,
+    tree_settings,
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.sampled_from(["kneser-ney", "joint"]),
+)
 def test_classification_is_a_function_of_the_rows_that_are_left(
     x: Array,
     history: list[Step],
@@ -187,6 +195,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
     n_classes: int,
     seed: int,
     named: bool,
+    posterior: Any,
 ) -> None:
     rng = np.random.default_rng(seed)
     y: Array = rng.integers(0, n_classes, size=len(x))
@@ -194,7 +203,9 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
         y = np.array(["ash", "birch", "cedar"])[y]
 
     def fresh() -> Any:
-        return MondrianForestClassifier(feature_range=(0.0, 1.0), feature_weights=None, **params)
+        return MondrianForestClassifier(
+            feature_range=(0.0, 1.0), feature_weights=None, posterior=posterior, **params
+        )
 
     model, left = survivors_after(fresh(), x, y, history, fresh)
     np.testing.assert_array_equal(model.ids_, [3 * i + 1 for i in left])

@@ -150,6 +150,9 @@ def forests() -> Iterator[tuple[str, Case]]:
     joint |= {"feature_weights": None, "warm_up": 0}
     for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
         yield f"regressor-joint-{name}", Case(MondrianForestRegressor, joint, **shape)
+    together = {"n_estimators": 5, "posterior": "joint"}
+    for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
+        yield f"classifier-joint-{name}", Case(MondrianForestClassifier, together, "str", **shape)
 
 
 def bayesian_trees() -> Iterator[tuple[str, Case]]:

@@ -63,13 +63,18 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
     return seen
 
 
+@pytest.mark.parametrize("posterior", ["kneser-ney", "joint"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_classification_does_not_depend_on_the_number_of_threads(predictive: str) -> None:
+def test_classification_does_not_depend_on_the_number_of_threads(
+    predictive: str, posterior: str
+) -> None:
     x, y = data()
     codes = np.clip(y * 3, 0, 2).astype(np.uint32)
     found = [
         history(
-            _core.MondrianClassifier(n_estimators=7, predictive=predictive, seed=3),
+            _core.MondrianClassifier(
+                n_estimators=7, posterior=posterior, predictive=predictive, seed=3
+            ),
             x,
             codes,
             n_threads=n_threads,

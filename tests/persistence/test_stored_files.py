@@ -95,6 +95,7 @@ def test_every_kind_is_stored_in_every_version_so_far() -> None:
         ("MondrianForestClassifier", 1),
         ("MondrianForestClassifier", 2),
         ("MondrianForestClassifier", 4),
+        ("MondrianForestClassifier", 5),
         ("MondrianForestRegressor", 1),
         ("MondrianForestRegressor", 2),
         ("MondrianForestRegressor", 4),

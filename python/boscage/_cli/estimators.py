@@ -230,9 +230,9 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "posterior",
-                "how the means of nodes are inferred",
-                *("exact", "fast", "joint"),
-                only=REGRESSION,
+                "how nodes are inferred: exact, fast or joint for numbers, kneser-ney or joint for"
+                " classes; joint is what all trees explain together",
+                *("exact", "fast", "joint", "kneser-ney"),
             ),
             _word(
                 "hyperparameters",

@@ -59,6 +59,8 @@ def _fitted(model: models.Model) -> dict[str, Any]:
         facts["discount"] = model.discount_
         facts["calibration_power"] = model.calibration_power_
         facts["calibration_noise"] = model.calibration_noise_
+        if model.posterior == "joint":
+            facts["joint_weight"] = model.joint_weight_
     if hasattr(model, "hyperparameters_"):
         facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
     if hasattr(model, "log_marginal_likelihood_"):

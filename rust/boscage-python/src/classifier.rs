@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
-use crate::settings::{calibration, domain, predictive};
+use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive};
 use crate::{gate, trees};
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
@@ -52,12 +52,13 @@ forest_methods!(MondrianClassifier);
 #[allow(non_snake_case)]
 impl MondrianClassifier {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, calibration=Some("loo"), predictive="averaged", seed=0))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), predictive="averaged", seed=0))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
         min_samples_split: usize,
         discount: f64,
+        posterior: &str,
         calibration: Option<&str>,
         predictive: &str,
         seed: u64,
@@ -65,8 +66,9 @@ impl MondrianClassifier {
         let predictive = self::predictive(predictive)?;
         let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
         settings.check().map_err(to_python)?;
-        let classification =
-            ClassificationSettings { discount, calibration: self::calibration(calibration)? };
+        let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
+        let classification = ClassificationSettings { discount, calibration, posterior };
+        classification.check().map_err(to_python)?;
         Ok(Self { settings, classification, model: None })
     }
 
@@ -186,19 +188,20 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    fn set_calibration(&mut self, calibration: Option<&str>) -> PyResult<()> {
-        let calibration = self::calibration(calibration)?;
-        self.model_mut()?.set_calibration(calibration);
-        self.classification.calibration = calibration;
+    fn set_posterior(&mut self, posterior: &str, calibration: Option<&str>) -> PyResult<()> {
+        let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
+        self.model_mut()?.set_posterior(posterior, calibration).map_err(to_python)?;
+        (self.classification.posterior, self.classification.calibration) = (posterior, calibration);
         Ok(())
     }
 
-    /// The power and the share of noise of the calibration: 1 and 0 without it.
+    /// Power, share of noise and weight of the joint function in the calibration: 1, 0 and 0 without it.
     #[pyo3(signature = (*, n_threads=1))]
-    fn sharpening(&self, py: Python<'_>, n_threads: usize) -> PyResult<(f64, f64)> {
+    fn calibration_link(&self, py: Python<'_>, n_threads: usize) -> PyResult<(f64, f64, f64)> {
         let model = self.model()?;
-        let found = gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.sharpening(run))?;
-        Ok((found.power, found.noise))
+        let link =
+            gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.calibration_link(run))?;
+        Ok((link.power, link.noise, link.weight))
     }
 
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -214,6 +217,11 @@ impl MondrianClassifier {
     #[getter]
     fn discount(&self) -> f64 {
         self.classification.discount
+    }
+
+    #[getter]
+    fn posterior(&self) -> &'static str {
+        class_posterior_name(self.classification.posterior)
     }
 
     #[getter(calibration)]

@@ -1,6 +1,6 @@
 //! Options by name, and the domain from its Python arguments.
 
-use boscage::{Calibration, Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
+use boscage::{Calibration, ClassPosterior, Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -32,6 +32,17 @@ pub(crate) fn calibration(value: Option<&str>) -> PyResult<Calibration> {
     value.map_or(Ok(Calibration::None), |value| {
         option("calibration, unless None,", value, &[("loo", Calibration::LeaveOneOut)])
     })
+}
+
+const CLASS_POSTERIOR: [(&str, ClassPosterior); 2] =
+    [("kneser-ney", ClassPosterior::KneserNey), ("joint", ClassPosterior::Joint)];
+
+pub(crate) fn class_posterior(value: &str) -> PyResult<ClassPosterior> {
+    option("posterior", value, &CLASS_POSTERIOR)
+}
+
+pub(crate) fn class_posterior_name(value: ClassPosterior) -> &'static str {
+    CLASS_POSTERIOR[value as usize].0
 }
 
 const POSTERIOR: [(&str, Posterior); 3] =

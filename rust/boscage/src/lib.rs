@@ -32,9 +32,9 @@ pub use data::{Label, Rows, Scalar};
 pub use error::{Error, Result};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Calibration, CandidateRates, ClassificationSettings, CoarsePrior, Component, Domain, ExportedTree,
-    ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, MAX_KNOTS, MAX_LEVEL,
-    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
-    Rates, RegressionSettings, Sharpening, TargetKind, candidate_rates, extra_trees_rates,
+    Batch, Calibration, CalibrationLink, CandidateRates, ClassPosterior, ClassificationSettings, CoarsePrior,
+    Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
+    MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
+    Posterior, Predictive, Rates, RegressionSettings, TargetKind, candidate_rates, extra_trees_rates,
 };
 pub use random::Stream;

@@ -1,8 +1,9 @@
 //! A forest depends only on its settings and its rows, and not on the history of updates.
 
 use boscage::{
-    AnyModel, Batch, Calibration, ClassificationSettings, Domain, FeatureMap, Label, MondrianClassifier,
-    MondrianRegressor, MondrianSettings, Noise, Predictive, RegressionSettings, Rows, Run,
+    AnyModel, Batch, Calibration, ClassPosterior, ClassificationSettings, Domain, FeatureMap, Label,
+    MondrianClassifier, MondrianRegressor, MondrianSettings, Noise, Predictive, RegressionSettings, Rows,
+    Run,
 };
 use proptest::prelude::*;
 
@@ -368,7 +369,7 @@ proptest! {
         let loo = || forest.loo_proba(&ids, &[20.0], Calibration::None, &Run::default()).unwrap();
         let found = loo();
         let mut without = forest.clone();
-        without.set_calibration(Calibration::None);
+        without.set_posterior(ClassPosterior::KneserNey, Calibration::None).unwrap();
         without.forget(&[out as u64]).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();

@@ -184,6 +184,11 @@ def mondrian() -> dict[str, Recipe]:
         "classifier-from-rust": (ints, without_notes(classes)),
         "classifier-mapped": (ints, mapped_classifier),
         "classifier-not-calibrated": (ints, forest(classes, calibration=None, **UNIT)),
+        "classifier-joint": (Data("str", n=90), forest(classes, posterior="joint", **UNIT)),
+        "classifier-joint-history": (
+            Data(n=60, labels="int"),
+            with_history(classes, posterior="joint"),
+        ),
         "regressor-float32": (Data(), forest(numbers, **UNIT)),
         "regressor-float64": (wide, forest(numbers)),
         "regressor-history": (Data(), with_history(numbers, **UNIT)),

@@ -16,8 +16,10 @@ pub(crate) const MAPS: u32 = 2;
 pub(crate) const STEP_COUNTS: u32 = 3;
 /// Version 2, with a flag before the maps, the scale of a regressor's prior, and a classifier's calibration.
 pub(crate) const PRIOR: u32 = 4;
+/// Version 4, with a classifier's posterior after its calibration.
+pub(crate) const JOINT_CLASSES: u32 = 5;
 /// The newest version.
-pub(crate) const NEWEST: u32 = PRIOR;
+pub(crate) const NEWEST: u32 = JOINT_CLASSES;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

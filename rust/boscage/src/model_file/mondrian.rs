@@ -1,11 +1,11 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
-use super::format::{ITEM, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
+use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
-use crate::mondrian::classification::settings::{Calibration, ClassificationSettings};
+use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest};
@@ -24,7 +24,11 @@ pub(super) fn version(domain: &Domain) -> u32 {
 
 /// The oldest version that can hold a classifier.
 pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
-    if model.calibration() == Calibration::None { version(model.domain()) } else { PRIOR }
+    match (model.posterior(), model.calibration()) {
+        (ClassPosterior::Joint, _) => JOINT_CLASSES,
+        (ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
+        (ClassPosterior::KneserNey, Calibration::None) => version(model.domain()),
+    }
 }
 
 /// The oldest version that can hold a regressor.
@@ -43,6 +47,9 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
     if version >= PRIOR {
         writer.u8(model.calibration() as u8);
     }
+    if version >= JOINT_CLASSES {
+        writer.u8(model.posterior() as u8);
+    }
     // Labels that no remaining row has are not stored.
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.declared(), Writer::label);
@@ -60,7 +67,13 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
     } else {
         reader.choice("calibration", &[Calibration::None, Calibration::LeaveOneOut])?
     };
-    let classification = ClassificationSettings { discount, calibration };
+    let posterior = if reader.version < JOINT_CLASSES {
+        ClassPosterior::KneserNey
+    } else {
+        reader.choice("posterior", &[ClassPosterior::KneserNey, ClassPosterior::Joint])?
+    };
+    let posterior_at = reader.last();
+    let classification = ClassificationSettings { discount, calibration, posterior };
     let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
     let declared = reader.list("declared_classes", 8, |reader| reader.label(ITEM))?;
     let stored = StoredForest::read(reader)?;
@@ -71,7 +84,8 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
         }
         Err(reader.expected(format!("the number of a class, below {}", labels.len()), code))
     })?;
-    let model = stored.make(reader, &[("discount", discount_at)], |settings, domain, batch| {
+    let places = [("discount", discount_at), ("calibration", posterior_at)];
+    let model = stored.make(reader, &places, |settings, domain, batch| {
         MondrianClassifier::fit(settings, classification, domain, batch, (&codes, &labels), &declared, run)
     })?;
     Ok(stored.restore(model))

@@ -3,21 +3,22 @@
 //!
 //! `process` draws the cuts of cells; `tree` restricts them to rows, and inserts and removes rows; `forest` holds the rows and
 //! all trees, and updates the trees when they are read; `prediction` takes test rows through trees. None of these knows a
-//! posterior. `classification` and `regression` are posteriors at nodes, and `model` is what forests with either have in
+//! posterior. `joint` solves for what all trees explain together. `classification` and `regression` are posteriors at nodes, and `model` is what forests with either have in
 //! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
+pub(crate) mod joint;
 pub(crate) mod model;
 pub(crate) mod prediction;
 pub(crate) mod process;
 pub(crate) mod regression;
 pub(crate) mod tree;
 
-pub use classification::calibration::Sharpening;
+pub use classification::calibration::CalibrationLink;
 pub use classification::classifier::MondrianClassifier;
-pub use classification::settings::{Calibration, ClassificationSettings};
+pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;

@@ -6,7 +6,8 @@
 //! row, or of rows with the same features, all trees give their class the probability 1. So a second number says how many
 //! labels are drawn at random, whatever the features: `q_k = (1 - e) p_k^a / sum_l p_l^a + e / K` for `K` classes. Both
 //! minimise the log loss of rows of the forest, each predicted by the forest without it. The thesis' predictive has `a = 1`
-//! and `e = 0`.
+//! and `e = 0`. With the joint posterior, what all trees explain together joins in, with a weight `b` that is fitted beside
+//! them: `p_k^a exp(b f_k)` stands for `p_k^a`.
 //!
 //! *What stays.* The order of classes. The prior: the base measure `H` of the hierarchy gives all classes the same
 //! probability, and so does every power of it and noise, so that far from all rows the prediction is still the prior. And
@@ -43,6 +44,9 @@ const PRIOR: f64 = 1.0;
 /// A prior on the share of noise, `e^NOISE`: rows that show no noise leave a share of about `NOISE` over their number, so that
 /// no class is ever ruled out.
 const NOISE: f64 = 0.1;
+/// The bound of the joint function's weight, and the mean of its exponential prior, which counts as much as the power's.
+const MOST_WEIGHT: f64 = 64.0;
+const USUAL_WEIGHT: f64 = 10.0;
 /// The largest share of noise, which leaves the order of classes.
 const MOST_NOISE: f64 = 0.99;
 /// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
@@ -50,22 +54,29 @@ const SMALLEST: f64 = 1e-18;
 /// Copies are used where at least this share of them have a copy of another class.
 const DISAGREE: f64 = 0.05;
 
-/// What calibration does to the probabilities of a row.
+/// How the average over trees becomes a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sharpening {
-    /// The power to which they are raised before they are normalised.
+pub struct CalibrationLink {
+    /// The power to which probabilities are raised before they are normalised.
     pub power: f64,
     /// The share of all labels that is taken as drawn at random from all classes.
     pub noise: f64,
+    /// The weight of what all trees explain together; 0 unless the posterior is joint.
+    pub weight: f64,
 }
 
-impl Sharpening {
+impl CalibrationLink {
     /// Probabilities as they are.
-    pub(super) const NONE: Self = Self { power: 1.0, noise: 0.0 };
+    pub(super) const NONE: Self = Self { power: 1.0, noise: 0.0, weight: 0.0 };
 
-    /// Calibrates a row's probabilities. A class that is not known without the row, if any, stays without.
-    pub(super) fn apply(self, proba: &mut [f64], unknown: Option<usize>) {
-        self.raise(proba);
+    /// Calibrates a row's probabilities, given the joint function's values. A class that is not known without the row, if
+    /// any, stays without.
+    pub(super) fn apply(self, proba: &mut [f64], values: Option<&[f64]>, unknown: Option<usize>) {
+        let most = proba.iter().copied().fold(0.0, f64::max);
+        let values = values.filter(|_| self.weight > 0.0);
+        if most > 0.0 && (self.power != 1.0 || values.is_some()) {
+            self.sharpen(proba, most, values);
+        }
         if self.noise == 0.0 {
             return;
         }
@@ -77,14 +88,22 @@ impl Sharpening {
         }
     }
 
-    fn raise(self, proba: &mut [f64]) {
-        let most = proba.iter().copied().fold(0.0, f64::max);
-        if self.power == 1.0 || most <= 0.0 {
-            return;
+    fn sharpen(self, proba: &mut [f64], most: f64, values: Option<&[f64]>) {
+        for p in &mut *proba {
+            *p = self.power * (*p / most).ln();
+        }
+        if let Some(values) = values {
+            for (log, value) in proba.iter_mut().zip(values) {
+                *log += self.weight * value;
+            }
+            let most = proba.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            for log in &mut *proba {
+                *log -= most;
+            }
         }
         let mut sum = 0.0;
         for p in &mut *proba {
-            *p = (self.power * (*p / most).ln()).exp();
+            *p = p.exp();
             sum += *p;
         }
         for p in proba {
@@ -93,7 +112,8 @@ impl Sharpening {
     }
 }
 
-/// The power and the noise for every one of some discounts.
+/// The link for every one of some discounts; `joint` are the joint function's values for the rows of [`choose`], each
+/// without the row, if there is one.
 ///
 /// # Errors
 /// An interrupt.
@@ -101,12 +121,13 @@ pub(super) fn fit(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
     discounts: &[f64],
+    joint: Option<&[f64]>,
     run: &Run<'_>,
-) -> Result<Vec<Sharpening>> {
+) -> Result<Vec<CalibrationLink>> {
     let live = classes.live();
-    let (rows, copies) = choose(forest, classes, &live);
+    let (rows, copies) = choose(forest, classes);
     if live.len() < 2 || rows.is_empty() {
-        return Ok(vec![Sharpening::NONE; discounts.len()]);
+        return Ok(vec![CalibrationLink::NONE; discounts.len()]);
     }
     let gather = Gather::new(classes, forest.settings.n_estimators, forest.domain.total_weight(), discounts);
     let chunks = left_out::predict(forest, &rows, run, &gather)?;
@@ -115,23 +136,27 @@ pub(super) fn fit(
         .iter()
         .map(|&class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
         .collect();
-    let sharpening = |discount: usize| {
+    let link = |discount: usize| {
         let mut proba = Vec::with_capacity(rows.len() * live.len());
         for chunk in &chunks {
             // The class of a chosen row has other rows, or is declared.
             gather.finish(chunk, discount, None, &mut proba);
         }
-        let odds =
-            proba.chunks_exact(live.len()).zip(&columns).map(|(proba, &column)| log_odds(proba, column));
-        let all: Vec<Vec<f64>> = odds.collect();
-        Rows { odds: usable(&all, &copies), n_classes: live.len() }.best()
+        let values = |row: usize| joint.map(|joint| &joint[row * live.len()..(row + 1) * live.len()]);
+        let all: Vec<Vec<Odds>> = proba
+            .chunks_exact(live.len())
+            .enumerate()
+            .map(|(row, proba)| odds(proba, values(row), columns[row]))
+            .collect();
+        Rows { odds: usable(&all, &copies), n_classes: live.len() }.best(joint.is_some())
     };
-    Ok((0..discounts.len()).map(sharpening).collect())
+    Ok((0..discounts.len()).map(link).collect())
 }
 
 /// Rows to be left out, and their copies. The only row of a class that is not declared is not among them: without it nobody
 /// knows of the class.
-fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, live: &[Class]) -> (Vec<RowId>, Vec<Copies>) {
+pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec<RowId>, Vec<Copies>) {
+    let live = classes.live();
     let place = |row: RowId| {
         let class = forest.targets[row as usize];
         live.iter().position(|&other| other == class)
@@ -141,15 +166,20 @@ fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, live: &[Class]) ->
     chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip()
 }
 
-/// The logarithms of the probabilities of all other classes, each over that of the row's own.
-fn log_odds(proba: &[f64], column: usize) -> Vec<f64> {
-    let own = libm::log(proba[column].max(SMALLEST));
-    let others = proba.iter().enumerate().filter(|&(k, &p)| k != column && p > 0.0);
-    others.map(|(_, &p)| libm::log(p) - own).collect()
+/// Of another class of a row: the logarithm of its probability over that of the row's own, and what the joint function has
+/// more.
+type Odds = (f64, f64);
+
+/// The odds of all other classes that are not impossible.
+fn odds(proba: &[f64], values: Option<&[f64]>, own: usize) -> Vec<Odds> {
+    let log_own = libm::log(proba[own].max(SMALLEST));
+    let more = |k: usize| values.map_or(0.0, |values| values[k] - values[own]);
+    let others = proba.iter().enumerate().filter(|&(k, &p)| k != own && p > 0.0);
+    others.map(|(k, &p)| (libm::log(p) - log_own, more(k))).collect()
 }
 
 /// The rows that are used: all, or those without copies.
-fn usable<'a>(rows: &'a [Vec<f64>], copies: &[Copies]) -> Vec<&'a [f64]> {
+fn usable<'a>(rows: &'a [Vec<Odds>], copies: &[Copies]) -> Vec<&'a [Odds]> {
     let count = |kind: Copies| copies.iter().filter(|&&own| own == kind).count() as f64;
     let disagree = count(Copies::Disagree);
     let all = disagree > 0.0 && disagree >= DISAGREE * (disagree + count(Copies::Agree));
@@ -157,43 +187,53 @@ fn usable<'a>(rows: &'a [Vec<f64>], copies: &[Copies]) -> Vec<&'a [f64]> {
     chosen.map(|(row, _)| row.as_slice()).collect()
 }
 
-/// Rows of several classes, each with the log odds of the other classes.
+/// Rows of several classes, each with the odds of the other classes.
 struct Rows<'a> {
-    odds: Vec<&'a [f64]>,
+    odds: Vec<&'a [Odds]>,
     n_classes: usize,
 }
 
 impl Rows<'_> {
-    /// The power and the noise under which the rows are most likely: the power by a search, with the best noise for each.
-    fn best(&self) -> Sharpening {
-        /// Powers that are tried, evenly on a logarithmic scale; then the best one's neighbourhood is searched.
-        const POWERS: usize = 33;
-        const TOLERANCE: f64 = 1e-9;
+    /// The link under which the rows are most likely.
+    fn best(&self, is_joint: bool) -> CalibrationLink {
+        /// Weights that are tried: 0, and powers of 2 up to the bound.
+        const WEIGHTS: i32 = 10;
         if self.odds.is_empty() {
-            return Sharpening::NONE;
+            return CalibrationLink::NONE;
         }
-        let power = |i: usize| LEAST * libm::pow(MOST / LEAST, i as f64 / (POWERS - 1) as f64);
-        let losses = (0..POWERS).map(|i| self.with_power(power(i)).1);
-        let best = losses.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(i, _)| i);
-        let ends = [best.saturating_sub(1), (best + 1).min(POWERS - 1)].map(|i| libm::log(power(i)));
-        let log = narrow(ends, TOLERANCE, |log| self.with_power(libm::exp(log)).1);
-        self.with_power(libm::exp(log)).0
+        if !is_joint {
+            return self.with_weight(0.0).0;
+        }
+        let weight = |i: i32| if i == 0 { 0.0 } else { MOST_WEIGHT * f64::powi(2.0, i - WEIGHTS + 1) };
+        let weight = search(WEIGHTS as usize, |i| weight(i as i32), |weight| self.with_weight(weight).1);
+        self.with_weight(weight).0
     }
 
-    /// The best noise for a power, and the loss.
-    fn with_power(&self, power: f64) -> (Sharpening, f64) {
+    /// The best power and noise for a weight of the joint function, and the loss.
+    fn with_weight(&self, weight: f64) -> (CalibrationLink, f64) {
+        /// Powers that are tried, evenly on a logarithmic scale.
+        const POWERS: usize = 33;
+        let step = libm::log(MOST / LEAST) / (POWERS - 1) as f64;
+        let log_power = |i: usize| libm::log(LEAST) + step * i as f64;
+        let log = search(POWERS, log_power, |log| self.with_power(libm::exp(log), weight).1);
+        self.with_power(libm::exp(log), weight)
+    }
+
+    /// The best noise for a power and a weight, and the loss.
+    fn with_power(&self, power: f64, weight: f64) -> (CalibrationLink, f64) {
         let uniform = 1.0 / self.n_classes as f64;
-        let own: Vec<f64> = self.odds.iter().map(|odds| own_probability(odds, power)).collect();
+        let own: Vec<f64> = self.odds.iter().map(|odds| own_probability(odds, power, weight)).collect();
         let noise = best_noise(&own, uniform);
         let fit: f64 = own.iter().map(|p| -libm::log((1.0 - noise) * p + noise * uniform)).sum();
-        let prior = PRIOR * (power - 1.0 - libm::log(power)) - NOISE * libm::log(noise);
-        (Sharpening { power, noise }, fit + prior)
+        let of_power = power - 1.0 - libm::log(power);
+        let prior = PRIOR * (of_power + weight / USUAL_WEIGHT) - NOISE * libm::log(noise);
+        (CalibrationLink { power, noise, weight }, fit + prior)
     }
 }
 
 /// The powered probability of a row's own class.
-fn own_probability(odds: &[f64], power: f64) -> f64 {
-    1.0 / (1.0 + odds.iter().map(|z| libm::exp(power * z)).sum::<f64>())
+fn own_probability(odds: &[Odds], power: f64, weight: f64) -> f64 {
+    1.0 / (1.0 + odds.iter().map(|(z, f)| libm::exp(power * z + weight * f)).sum::<f64>())
 }
 
 /// The share of noise under which labels with some probabilities are most likely, where noise gives each the probability
@@ -217,13 +257,18 @@ fn best_noise(own: &[f64], uniform: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The place of a function's minimum between two numbers, by golden sections.
-fn narrow([mut low, mut high]: [f64; 2], tolerance: f64, f: impl Fn(f64) -> f64) -> f64 {
+/// Where a function is least: near the best of some points in order, between its neighbours.
+fn search(n_points: usize, point: impl Fn(usize) -> f64, f: impl Fn(f64) -> f64) -> f64 {
+    const TOLERANCE: f64 = 1e-9;
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let values = (0..n_points).map(|i| f(point(i)));
+    let best = values.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(i, _)| i);
+    let (mut low, mut high) = (point(best.saturating_sub(1)), point((best + 1).min(n_points - 1)));
+    let (start, at_start) = (point(best), f(point(best)));
     let inner = |low: f64, high: f64| (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (mut a, mut b) = inner(low, high);
     let (mut at_a, mut at_b) = (f(a), f(b));
-    while high - low > tolerance {
+    while high - low > TOLERANCE {
         if at_a <= at_b {
             (high, b, at_b) = (b, a, at_a);
             a = inner(low, high).0;
@@ -234,7 +279,9 @@ fn narrow([mut low, mut high]: [f64; 2], tolerance: f64, f: impl Fn(f64) -> f64)
             at_b = f(b);
         }
     }
-    0.5 * (low + high)
+    let found = 0.5 * (low + high);
+    // At an end of all points the sections only come near it.
+    if at_start <= f(found) { start } else { found }
 }
 
 #[cfg(test)]
@@ -261,16 +308,71 @@ mod tests {
             .collect()
     }
 
-    fn best(rows: &[Vec<f64>], n_classes: usize) -> Sharpening {
-        Rows { odds: rows.iter().map(Vec::as_slice).collect(), n_classes }.best()
+    fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
+        let odds = with_values(rows);
+        Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes }.best(false)
     }
 
-    fn loss(rows: &[Vec<f64>], n_classes: usize, Sharpening { power, noise }: Sharpening) -> f64 {
-        let of_row = |row: &Vec<f64>| {
-            let own = 1.0 / (1.0 + row.iter().map(|z| (power * z).exp()).sum::<f64>());
+    fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
+        rows.iter().map(|row| row.iter().map(|&z| (z, 0.0)).collect()).collect()
+    }
+
+    fn loss(rows: &[Vec<Odds>], n_classes: usize, link: CalibrationLink) -> f64 {
+        let CalibrationLink { power, noise, weight } = link;
+        let of_row = |row: &Vec<Odds>| {
+            let own = 1.0 / (1.0 + row.iter().map(|(z, f)| (power * z + weight * f).exp()).sum::<f64>());
             -((1.0 - noise) * own + noise / n_classes as f64).ln()
         };
-        rows.iter().map(of_row).sum::<f64>() + PRIOR * (power - 1.0 - power.ln()) - NOISE * noise.ln()
+        let prior = PRIOR * (power - 1.0 - power.ln() + weight / USUAL_WEIGHT) - NOISE * noise.ln();
+        rows.iter().map(of_row).sum::<f64>() + prior
+    }
+
+    #[test]
+    fn power_and_weight_are_found_together() {
+        let mut stream = Stream::new(8, 0);
+        for weight in [0.0, 2.0, 7.0] {
+            // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
+            let link = CalibrationLink { power: 1.5, noise: 0.0, weight };
+            let odds: Vec<Vec<Odds>> = (0..4000)
+                .map(|_| {
+                    let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
+                    let values: Vec<f64> = (0..3).map(|_| stream.unit() - 0.5).collect();
+                    let total: f64 = logs.iter().map(|log| log.exp()).sum();
+                    let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
+                    let plain = proba.clone();
+                    link.apply(&mut proba, Some(&values), None);
+                    let mut rest = stream.unit();
+                    let own = proba.iter().position(|p| {
+                        rest -= p;
+                        rest < 0.0
+                    });
+                    super::odds(&plain, Some(&values), own.unwrap_or(2))
+                })
+                .collect();
+            let found = Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes: 3 }.best(true);
+            assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
+            assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
+            let least = loss(&odds, 3, found);
+            let steps = [
+                (0.01, 0.0, 0.0),
+                (-0.01, 0.0, 0.0),
+                (0.0, 0.02, 0.0),
+                (0.0, -0.02, 0.0),
+                (0.01, -0.02, 1e-3),
+            ];
+            for (da, db, de) in steps {
+                let other = CalibrationLink {
+                    power: found.power + da,
+                    weight: found.weight + db,
+                    noise: found.noise + de,
+                };
+                assert!(other.weight < 0.0 || loss(&odds, 3, other) > least, "{found:?} {other:?}");
+            }
+        }
+        // Rows that the function predicts well, and nothing else: the prior stops the weight.
+        let odds = vec![vec![(0.0, -1.0); 2]; 50];
+        let found = Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes: 3 }.best(true);
+        assert!((3.0..20.0).contains(&found.weight), "{found:?}");
     }
 
     #[test]
@@ -293,16 +395,19 @@ mod tests {
                 if stream.unit() < noise && stream.below(n_classes) > 0 {
                     let other = stream.below(row.len());
                     let own = -row[other];
-                    row.iter_mut().for_each(|z| *z += own);
+                    for z in &mut *row {
+                        *z += own;
+                    }
                     row[other] = own;
                 }
             }
+            let odds = with_values(&rows);
             let found = best(&rows, n_classes);
             assert!((found.noise - noise).abs() < 0.07 && (found.power / 0.3 - 1.0).abs() < 0.3, "{found:?}");
-            let least = loss(&rows, n_classes, found);
+            let least = loss(&odds, n_classes, found);
             for power in (1..=24).map(|i| 0.05 * f64::from(i)) {
                 for noise in (1..20).map(|i| 0.05 * f64::from(i)) {
-                    let other = loss(&rows, n_classes, Sharpening { power, noise });
+                    let other = loss(&odds, n_classes, CalibrationLink { power, noise, weight: 0.0 });
                     assert!(other >= least - 1e-9, "{found:?} {power} {noise}");
                 }
             }
@@ -311,7 +416,7 @@ mod tests {
 
     #[test]
     fn the_numbers_stay_within_bounds() {
-        assert_eq!(best(&[], 3), Sharpening::NONE);
+        assert_eq!(best(&[], 3), CalibrationLink::NONE);
         // With no other class that is likely.
         let sure = best(&vec![vec![-20.0; 3]; 500], 4);
         assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
@@ -324,7 +429,7 @@ mod tests {
 
     #[test]
     fn copies_count_where_they_disagree() {
-        let rows = vec![vec![-1.0]; 100];
+        let rows = vec![vec![(-1.0, 0.0)]; 100];
         let mut copies = vec![Copies::None; 100];
         assert_eq!(usable(&rows, &copies).len(), 100);
         copies[..60].fill(Copies::Agree);
@@ -338,16 +443,18 @@ mod tests {
     #[test]
     fn noise_is_spread_over_the_classes_that_are_known() {
         let mut proba = [0.0, 1.0, 0.0];
-        Sharpening { power: 2.0, noise: 0.3 }.apply(&mut proba, None);
+        CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, None);
         assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
         let mut proba = [0.0, 1.0, 0.0];
-        Sharpening { power: 2.0, noise: 0.3 }.apply(&mut proba, Some(0));
+        CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, Some(0));
         assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
     }
 
     #[test]
     fn powers_keep_equal_and_vanishing_probabilities() {
-        let raise = |proba: &mut [f64], power: f64| Sharpening { power, noise: 0.0 }.apply(proba, None);
+        let raise = |proba: &mut [f64], power: f64| {
+            CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, None, None);
+        };
         let mut proba = [0.25; 4];
         raise(&mut proba, 7.3);
         assert_eq!(proba, [0.25; 4]);

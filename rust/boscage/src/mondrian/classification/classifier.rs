@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration::{self, Sharpening};
+use crate::mondrian::classification::calibration::{self, CalibrationLink};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
+use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather};
-use crate::mondrian::classification::settings::{Calibration, ClassificationSettings, check_discount};
+use crate::mondrian::classification::settings::{
+    Calibration, ClassPosterior, ClassificationSettings, check_discount,
+};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
@@ -48,21 +51,65 @@ pub type MondrianClassifier = MondrianForest<Classification>;
 pub struct Classification {
     pub(crate) settings: ClassificationSettings,
     pub(crate) classes: ClassTable,
+    /// Of the joint posterior, computed on the first read after rows came or left; none if there are no two classes.
+    joint: OnceLock<Option<JointState>>,
     /// What calibration does, fitted on the first read after rows came or left.
-    sharpening: OnceLock<Sharpening>,
+    link: OnceLock<CalibrationLink>,
+}
+
+/// What all trees explain together.
+#[derive(Debug, Clone)]
+struct JointState {
+    function: JointFunction,
+    /// Its values for the rows that calibrate, each without the row.
+    left_out: Vec<f64>,
 }
 
 impl Classification {
-    fn sharpening(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Sharpening> {
-        if self.settings.calibration == Calibration::None {
-            return Ok(Sharpening::NONE);
+    fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
+        Self { settings, classes, joint: OnceLock::new(), link: OnceLock::new() }
+    }
+
+    /// Forgets what follows from all trees together.
+    fn reset(&mut self) {
+        (self.joint, self.link) = (OnceLock::new(), OnceLock::new());
+    }
+
+    fn joint(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Option<&JointState>> {
+        if self.settings.posterior == ClassPosterior::KneserNey {
+            return Ok(None);
         }
-        if let Some(&sharpening) = self.sharpening.get() {
-            return Ok(sharpening);
+        if let Some(state) = self.joint.get() {
+            return Ok(state.as_ref());
         }
-        let sharpening = calibration::fit(forest, &self.classes, &[self.settings.discount], run)?[0];
+        let (rows, _) = calibration::choose(forest, &self.classes);
+        let state = JointFunction::new(forest, &self.classes, &rows, run)?
+            .map(|(function, left_out)| JointState { function, left_out });
         // A thread that came first has computed the same.
-        Ok(*self.sharpening.get_or_init(|| sharpening))
+        Ok(self.joint.get_or_init(|| state).as_ref())
+    }
+
+    fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<CalibrationLink> {
+        if let Some(&link) = self.link.get() {
+            return Ok(link);
+        }
+        let link = self.links(forest, &[self.settings.discount], self.settings.calibration, run)?[0];
+        Ok(*self.link.get_or_init(|| link))
+    }
+
+    /// The calibration of every one of some discounts.
+    fn links(
+        &self,
+        forest: &Forest<ClassCounts>,
+        discounts: &[f64],
+        calibration: Calibration,
+        run: &Run<'_>,
+    ) -> Result<Vec<CalibrationLink>> {
+        if calibration == Calibration::None {
+            return Ok(vec![CalibrationLink::NONE; discounts.len()]);
+        }
+        let left_out = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
+        calibration::fit(forest, &self.classes, discounts, left_out, run)
     }
 }
 
@@ -70,13 +117,13 @@ impl NodePosterior for Classification {
     type Statistics = ClassCounts;
 
     fn rows_came(&mut self, targets: &[Class]) {
-        self.sharpening = OnceLock::new();
+        self.reset();
         self.classes.count(targets, 1);
     }
 
     fn rows_left(&mut self, targets: &[Class]) {
         if !targets.is_empty() {
-            self.sharpening = OnceLock::new();
+            self.reset();
         }
         self.classes.count(targets, -1);
     }
@@ -95,11 +142,14 @@ impl NodePosterior for Classification {
         if self.settings.calibration != other.settings.calibration {
             return Err(Error::NotMergeable { what: "calibrations" });
         }
+        if self.settings.posterior != other.settings.posterior {
+            return Err(Error::NotMergeable { what: "posteriors" });
+        }
         Ok(())
     }
 
     fn predictive_changed(&mut self) {
-        self.sharpening = OnceLock::new();
+        self.reset();
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
@@ -111,11 +161,11 @@ impl NodePosterior for Classification {
     }
 
     fn refresh(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<()> {
-        self.sharpening(forest, run).map(drop)
+        self.link(forest, run).map(drop)
     }
 
     fn is_fresh(&self) -> bool {
-        self.settings.calibration == Calibration::None || self.sharpening.get().is_some()
+        self.settings.calibration == Calibration::None || self.link.get().is_some()
     }
 
     fn digest_bytes(&self) -> Vec<u8> {
@@ -129,6 +179,9 @@ impl NodePosterior for Classification {
         // Forests that are not calibrated have the digests that they had when none was.
         if self.settings.calibration == Calibration::LeaveOneOut {
             bytes.extend(b"calibration");
+        }
+        if self.settings.posterior == ClassPosterior::Joint {
+            bytes.extend(b"joint");
         }
         bytes
     }
@@ -158,7 +211,7 @@ impl MondrianClassifier {
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
-        let posterior = Classification { settings: classification, classes, sharpening: OnceLock::new() };
+        let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -177,15 +230,19 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let sharpening = self.posterior.sharpening(&self.forest, run)?;
+        let link = self.posterior.link(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
         let chunks = walk::predict(&self.forest, rows, run, &gather)?;
         let mut out = Vec::new();
         for chunk in chunks {
             gather.finish(&chunk, 0, None, &mut out);
         }
-        let n_classes = self.posterior.classes.live().len();
-        out.chunks_exact_mut(n_classes.max(1)).for_each(|row| sharpening.apply(row, None));
+        let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
+        let values = joint.map(|joint| joint.function.predict(&self.forest, rows, run)).transpose()?;
+        let n_classes = self.posterior.classes.live().len().max(1);
+        for (i, proba) in out.chunks_exact_mut(n_classes).enumerate() {
+            link.apply(proba, of_row(values.as_deref(), n_classes, i), None);
+        }
         Ok(out)
     }
 
@@ -206,15 +263,15 @@ impl MondrianClassifier {
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
-        let sharpenings = match calibration {
-            Calibration::None => vec![Sharpening::NONE; discounts.len()],
-            Calibration::LeaveOneOut => {
-                calibration::fit(&self.forest, &self.posterior.classes, discounts, run)?
-            }
-        };
+        let links = self.posterior.links(&self.forest, discounts, calibration, run)?;
+        let is_joint = links.iter().any(|link| link.weight > 0.0);
+        let joint = if is_joint { self.posterior.joint(&self.forest, run)? } else { None };
+        let left_out =
+            |joint: &JointState| joint.function.left_out(&self.forest, &self.posterior.classes, &rows, run);
+        let values = joint.map(left_out).transpose()?;
         let live = self.posterior.classes.live();
         let mut out = Vec::new();
-        for (i, sharpening) in sharpenings.into_iter().enumerate() {
+        for (i, link) in links.into_iter().enumerate() {
             let (start, mut first) = (out.len(), 0);
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
@@ -222,12 +279,11 @@ impl MondrianClassifier {
                 gather.finish(chunk, i, Some(&targets), &mut out);
                 first += chunk.n_rows;
             }
-            for (proba, &row) in out[start..].chunks_exact_mut(live.len()).zip(&rows) {
+            for (k, (proba, &row)) in out[start..].chunks_exact_mut(live.len()).zip(&rows).enumerate() {
                 let class = self.forest.targets[row as usize];
-                let gone = live
-                    .iter()
-                    .position(|&own| own == class && self.posterior.classes.goes_with_its_row(class));
-                sharpening.apply(proba, gone);
+                let is_unknown = |own: Class| own == class && self.posterior.classes.goes_with_its_row(class);
+                let unknown = live.iter().position(|&own| is_unknown(own));
+                link.apply(proba, of_row(values.as_deref(), live.len(), k), unknown);
             }
         }
         Ok(out)
@@ -264,10 +320,24 @@ impl MondrianClassifier {
         &self.posterior.settings
     }
 
-    /// The number of rows (at most) that are left out to calibrate the next prediction; 0 if there is nothing to do.
+    /// The number of rows (at most) that are passed through the trees to calibrate the next prediction, and to explain the
+    /// labels by all trees together; 0 if there is nothing to do.
     #[must_use]
     pub fn n_uncalibrated(&self) -> usize {
-        if self.posterior.is_fresh() { 0 } else { self.n_rows().min(calibration::ROWS) }
+        if self.posterior.is_fresh() {
+            return 0;
+        }
+        let n_left_out = self.n_rows().min(calibration::ROWS);
+        match self.posterior() {
+            ClassPosterior::KneserNey => n_left_out,
+            ClassPosterior::Joint => n_left_out.saturating_mul(self.n_rows()),
+        }
+    }
+
+    /// What the trees say of a row's class.
+    #[must_use]
+    pub fn posterior(&self) -> ClassPosterior {
+        self.posterior.settings.posterior
     }
 
     /// How probabilities are calibrated.
@@ -276,17 +346,24 @@ impl MondrianClassifier {
         self.posterior.settings.calibration
     }
 
-    /// Sets how probabilities are calibrated; trees do not depend on it.
-    pub fn set_calibration(&mut self, calibration: Calibration) {
-        self.posterior.settings.calibration = calibration;
+    /// Sets how probabilities are calibrated and what the trees say of a row's class; trees do not depend on it.
+    ///
+    /// # Errors
+    /// A joint posterior that is not calibrated.
+    pub fn set_posterior(&mut self, posterior: ClassPosterior, calibration: Calibration) -> Result<()> {
+        let settings = ClassificationSettings { calibration, posterior, ..self.posterior.settings };
+        settings.check()?;
+        self.posterior.settings = settings;
+        self.posterior.reset();
+        Ok(())
     }
 
     /// What calibration does to probabilities: nothing without it.
     ///
     /// # Errors
     /// An interrupt, while it is fitted.
-    pub fn sharpening(&self, run: &Run<'_>) -> Result<Sharpening> {
-        self.posterior.sharpening(&self.forest, run)
+    pub fn calibration_link(&self, run: &Run<'_>) -> Result<CalibrationLink> {
+        self.posterior.link(&self.forest, run)
     }
 
     /// Sets the discount; trees do not depend on it.
@@ -296,7 +373,7 @@ impl MondrianClassifier {
     pub fn set_discount(&mut self, discount: f64) -> Result<()> {
         check_discount(discount)?;
         self.posterior.settings.discount = discount;
-        self.posterior.sharpening = OnceLock::new();
+        self.posterior.link = OnceLock::new();
         Ok(())
     }
 
@@ -310,4 +387,9 @@ impl MondrianClassifier {
         let Forest { settings, domain, .. } = &self.forest;
         Gather::new(&self.posterior.classes, settings.n_estimators, domain.total_weight(), discounts)
     }
+}
+
+/// A row's part of the values of several.
+fn of_row(values: Option<&[f64]>, n_classes: usize, row: usize) -> Option<&[f64]> {
+    values.map(|values| &values[row * n_classes..(row + 1) * n_classes])
 }

@@ -17,19 +17,49 @@ use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::process::Process;
+
+/// Gathers predictions from the paths of rows in trees without them.
+pub(super) trait LeftOutVisitor: Sync {
+    /// What is gathered for some rows.
+    type Chunk: Send;
+
+    /// Nothing gathered yet, for `n_rows` rows.
+    fn start(&self, n_rows: usize) -> Self::Chunk;
+
+    /// Adds one row's path in one tree; trees come in order.
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        without: WithoutRow<'_, S>,
+        row: usize,
+        chunk: &mut Self::Chunk,
+    );
+}
+
+impl LeftOutVisitor for Gather<'_> {
+    type Chunk = Gathered;
+
+    fn start(&self, n_rows: usize) -> Gathered {
+        Visitor::start(self, n_rows)
+    }
+
+    fn visit<S: Scalar>(&self, number: usize, without: WithoutRow<'_, S>, row: usize, chunk: &mut Gathered) {
+        self.add(number, without, without.stops(), row, chunk);
+    }
+}
 
 /// Gathers predictions for rows of the forest, each by all trees without it.
 ///
 /// # Errors
 /// An interrupt.
-pub(super) fn predict(
+pub(super) fn predict<V: LeftOutVisitor>(
     forest: &Forest<ClassCounts>,
     rows: &[RowId],
     run: &Run<'_>,
-    gather: &Gather<'_>,
-) -> Result<Vec<Gathered>> {
+    gather: &V,
+) -> Result<Vec<V::Chunk>> {
     let storage = forest.flushed(run)?;
     let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
     let chunks: Vec<&[RowId]> = rows.chunks(chunk).collect();
@@ -40,13 +70,13 @@ pub(super) fn predict(
     )
 }
 
-fn predict_chunk<S: Scalar>(
+fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
     forest: &Forest<ClassCounts>,
     storage: &Storage<S, ClassCounts>,
     rows: &[RowId],
     run: &Run<'_>,
-    gather: &Gather<'_>,
-) -> Result<Gathered> {
+    gather: &V,
+) -> Result<V::Chunk> {
     let table = Table::new(&storage.values, forest.domain.n_features());
     let mut chunk = gather.start(rows.len());
     let mut walk = Walk {
@@ -76,8 +106,7 @@ fn predict_chunk<S: Scalar>(
             if node.is_leaf() {
                 for &(row, at) in &order[range] {
                     walk.walk(tree, &process, row);
-                    let counts = WithoutRow { tree, path: &walk.path };
-                    gather.add(number, counts, &walk.path.stops, at, &mut chunk);
+                    gather.visit(number, WithoutRow { tree, path: &walk.path }, at, &mut chunk);
                 }
                 continue;
             }
@@ -120,9 +149,9 @@ struct Path {
     leaf: Option<Vec<(Class, u32)>>,
 }
 
-/// The class counts on the path.
+/// A row's path in a tree without it, and the class counts there.
 #[derive(Debug)]
-struct WithoutRow<'a, S> {
+pub(super) struct WithoutRow<'a, S> {
     tree: &'a Tree<S, ClassCounts>,
     path: &'a Path,
 }
@@ -135,7 +164,31 @@ impl<S> Clone for WithoutRow<'_, S> {
 
 impl<S> Copy for WithoutRow<'_, S> {}
 
-impl<S: Scalar> WithoutRow<'_, S> {
+impl<'a, S: Scalar> WithoutRow<'a, S> {
+    /// The row's stops. Their nodes are those of the tree with the row, whose splits may be leaves without it.
+    pub(super) fn stops(self) -> &'a [Stop] {
+        &self.path.stops
+    }
+
+    /// The depth of the split that is a leaf without the row, if there is one; it is the last one above which all nodes are
+    /// on the row's path in the tree with it.
+    pub(super) fn merged(self) -> Option<usize> {
+        let depth = self.path.n_held.checked_sub(1)?;
+        (self.is_own_leaf(depth) && !self.node(depth).is_leaf()).then_some(depth)
+    }
+
+    /// The nodes below a stop, in the tree with the row.
+    pub(super) fn below(self, depth: usize) -> Vec<u32> {
+        let (mut below, mut splits) = (Vec::new(), vec![self.node(depth)]);
+        while let Some(split) = splits.pop() {
+            if let NodeKind::Split(left, right) = self.tree.arena.kind(split) {
+                below.extend([left, right].map(|node| node.index() as u32));
+                splits.extend([left, right]);
+            }
+        }
+        below
+    }
+
     fn node(self, depth: usize) -> NodeId {
         self.path.stops[depth].node
     }

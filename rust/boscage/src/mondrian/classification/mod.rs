@@ -5,13 +5,17 @@
 //! interpolated Kneser-Ney: every node is a restaurant whose customers are the tables of its children, one table a class
 //! (Algorithms 5.3 and 5.7, `class_counts`), and a node's prediction mixes its counts with its parent's prediction (eq. 5.5,
 //! Algorithm 5.4). The prediction for a test row averages over where it branches off (eq. 5.6 and 5.7, Algorithm 5.8,
-//! `kneser_ney`), and the forest's averages over trees (`predictive`). `calibration`,
-//! which goes beyond the thesis, raises that average to a power, fitted to rows of the forest that are left out (`left_out`). `class_table` names the classes.
+//! `kneser_ney`), and the forest's averages over trees (`predictive`).
+//!
+//! Beyond the thesis, `joint` has what all trees explain together, and `calibration` raises the average over trees to a power,
+//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `class_table` names
+//! the classes.
 
 pub(crate) mod calibration;
 pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;
+mod joint;
 pub(crate) mod kneser_ney;
 mod left_out;
 mod predictive;

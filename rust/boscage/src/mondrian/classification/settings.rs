@@ -12,6 +12,16 @@ pub enum Calibration {
     LeaveOneOut,
 }
 
+/// What the trees say of a row's class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClassPosterior {
+    /// Every tree predicts alone, by interpolated Kneser-Ney, and their predictions are averaged (section 5.4).
+    #[default]
+    KneserNey,
+    /// Beside that average, the function that all trees explain together (a Gaussian process with the forest's own kernel).
+    Joint,
+}
+
 /// Settings of the classification posterior.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassificationSettings {
@@ -19,20 +29,27 @@ pub struct ClassificationSettings {
     pub discount: f64,
     /// How probabilities are calibrated.
     pub calibration: Calibration,
+    /// What the trees say of a row's class.
+    pub posterior: ClassPosterior,
 }
 
 impl Default for ClassificationSettings {
-    /// The thesis' discount, and calibration by leave-one-out.
+    /// The thesis' discount and posterior, and calibration by leave-one-out.
     fn default() -> Self {
-        Self { discount: 10.0, calibration: Calibration::default() }
+        Self { discount: 10.0, calibration: Calibration::default(), posterior: ClassPosterior::default() }
     }
 }
 
 impl ClassificationSettings {
     /// # Errors
-    /// A discount that is not positive and finite.
+    /// A discount that is not positive and finite, or a joint posterior that is not calibrated.
     pub fn check(&self) -> Result<()> {
-        check_discount(self.discount)
+        check_discount(self.discount)?;
+        if self.posterior == ClassPosterior::Joint && self.calibration == Calibration::None {
+            let (name, expected) = ("calibration", "by leave-one-out where the posterior is joint");
+            return Err(Error::InvalidSetting { name, expected, found: "none".into() });
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::data::{Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::joint::Trees;
 use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::regression::hierarchy::belief_propagation;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
@@ -25,8 +26,7 @@ use crate::mondrian::regression::hierarchy::subtree_beliefs::SubtreeBeliefs;
 use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, choose, paths, place};
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
-use crate::mondrian::regression::joint::row_order::in_order;
-use crate::mondrian::regression::joint::{Joint, Standard, Trees};
+use crate::mondrian::regression::joint::{Joint, Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::{PRIOR, Sizes};
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -250,7 +250,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let trees = &storage.trees[..storage.trees.len().min(n_trees)];
         let n_features = forest.domain.n_features();
         let table = Table::new(&storage.values, n_features);
-        let order = in_order(forest, storage);
+        let order = common_order(forest, storage);
         let chosen = choose(&order, |a, b| {
             forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
         });

@@ -5,20 +5,19 @@ use std::cmp::Ordering;
 use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::statistics::Statistics;
 
-/// The rows in an order that depends neither on that of their arrival nor on shifts and scales of the
-/// targets: leaf by leaf of the first tree. Copies are adjacent.
-pub(crate) fn in_order<S: Scalar>(
-    forest: &Forest<NodeMoments>,
-    storage: &Storage<S, NodeMoments>,
+/// The rows in an order that does not depend on that of their arrival: leaf by leaf of the first tree. Copies are adjacent,
+/// in the order of their targets.
+pub(crate) fn in_order<S: Scalar, P: Statistics>(
+    forest: &Forest<P>,
+    storage: &Storage<S, P>,
+    by_target: impl Fn(P::Target, P::Target) -> Ordering,
 ) -> Vec<RowId> {
     /// Leaves whose rows are fetched from memory together.
     const SOME: usize = 16;
-    let tree = &storage.trees[0];
-    let arena = &tree.arena;
-    let centre = arena.root().map_or(0.0, |root| tree.statistics.moments(root).mean);
+    let arena = &storage.trees[0].arena;
     let table = Table::new(&storage.values, forest.domain.n_features());
     let by_values = |a: RowId, b: RowId| {
         let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
@@ -27,10 +26,7 @@ pub(crate) fn in_order<S: Scalar>(
         });
         each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let by_target = |a: RowId, b: RowId| {
-        let [a, b] = [a, b].map(|row| forest.targets[row as usize]);
-        (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b))
-    };
+    let by_target = |a: RowId, b: RowId| by_target(forest.targets[a as usize], forest.targets[b as usize]);
     let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
     let mut order = Vec::with_capacity(forest.n_rows());
     for some in leaves.chunks(SOME) {

@@ -1,0 +1,54 @@
+use super::*;
+use crate::data::{Label, Rows};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::settings::ClassificationSettings;
+use crate::mondrian::forest::Batch;
+use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::process::domain::Domain;
+use crate::random::keyed::Stream;
+
+const N: usize = 600;
+const D: usize = 4;
+const N_CLASSES: u32 = 12;
+
+/// A forest on classes that are the cells of a grid, some rows having wrong labels.
+fn forest() -> MondrianClassifier {
+    let mut stream = Stream::new(5, 0);
+    let x: Vec<f64> = (0..N * D).map(|_| stream.unit()).collect();
+    let codes: Vec<u32> = x
+        .chunks(D)
+        .map(|x| {
+            let wrong = stream.below(20) == 0;
+            let cell = (3.0 * x[0]).floor() + 3.0 * (4.0 * (x[1] + 0.2 * x[2]) / 1.2).floor();
+            if wrong { stream.below(N_CLASSES as usize) as u32 } else { cell as u32 }
+        })
+        .collect();
+    let labels: Vec<Label> = (0..N_CLASSES).map(|i| Label::Int(i64::from(i))).collect();
+    let rows = Rows::from_f64(&x, D).unwrap();
+    let settings = MondrianSettings { n_estimators: 40, ..MondrianSettings::default() };
+    let classification = ClassificationSettings::default();
+    let domain = Domain::of_rows(rows, None).unwrap();
+    let batch = Batch { rows, ids: None };
+    MondrianClassifier::fit(settings, classification, domain, batch, (&codes, &labels), &[], &Run::default())
+        .unwrap()
+}
+
+/// The second-order error of rough solutions is small, also for rows whose removal makes leaves of splits.
+#[test]
+fn rough_solutions_give_values_that_calibrate() {
+    let run = Run::default();
+    let model = forest();
+    let (forest, classes) = (&model.forest, &model.posterior.classes);
+    let systems = with_storage!(forest.flushed(&run).unwrap(), storage => {
+        Systems::new(forest, storage, classes, &run).unwrap()
+    });
+    let function = systems.function(&run).unwrap();
+    let rows: Vec<RowId> = (0..N as RowId).step_by(5).collect();
+    let values = |tolerance| systems.left_out(forest, &rows, (&function.weights, tolerance), &run).unwrap();
+    let exact = values(1e-9);
+    let error = |values: &[f64]| values.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let (rough, fine) = (error(&values(ROUGH)), error(&values(FINE)));
+    let most = exact.iter().copied().fold(0.0, f64::max);
+    assert!(most > 0.5);
+    assert!(rough < 1e-3 && fine < 2e-4, "{rough} and {fine}");
+}

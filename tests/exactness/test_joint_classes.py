@@ -1,0 +1,283 @@
+"""``posterior="joint"`` of classifiers: what all trees explain together, and its weight."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+
+import boscage
+from boscage import MondrianForestClassifier
+from reference import class_process
+from reference.arrays import Array, Tree, as_dict
+
+RNG = np.random.default_rng(21)
+RATE, NOISE = 0.05, 0.1
+"""The clock's rate in units of the sum of the feature weights, and the variance of the noise."""
+
+
+def data(n: int, d: int = 16, n_classes: int = 3, seed: int = 0) -> tuple[Array, Array]:
+    """Return digits, each feature the mean of some pixels; all tell a little of the class."""
+    pixels, y = load_digits(return_X_y=True)
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(y < n_classes))[:n]
+    x = pixels[rows].reshape(n, d, -1).mean(axis=2) / 16.0
+    return x, y[rows]
+
+
+def make(**params: Any) -> MondrianForestClassifier:
+    settings: dict[str, Any] = {
+        "n_estimators": 12,
+        "feature_range": (0.0, 1.0),
+        "feature_weights": None,
+        "random_state": 3,
+        "posterior": "joint",
+    }
+    return MondrianForestClassifier(**(settings | params))
+
+
+def plain(model: MondrianForestClassifier) -> MondrianForestClassifier:
+    """Return the same forest that averages its trees."""
+    other = model.copy().set_params(posterior="kneser-ney", calibration=None)
+    other._apply_changes(other._model)
+    return other
+
+
+def without_noise(model: MondrianForestClassifier, proba: Array) -> Array:
+    """Return q from a mixture of q and noise; what is next to nothing is lost in rounding."""
+    noise = model.calibration_noise_
+    return np.maximum((proba - noise / proba.shape[1]) / (1.0 - noise), 1e-13)
+
+
+def function_of(model: MondrianForestClassifier, proba: Array, average: Array) -> Array:
+    """Return f from log q = a log p_average + b f + constant, whose sum over classes is 0."""
+    difference = np.log(without_noise(model, proba)) - model.calibration_power_ * np.log(average)
+    centred = difference - difference.mean(axis=1, keepdims=True)
+    return np.asarray(centred / model.joint_weight_)
+
+
+def trees_of(model: MondrianForestClassifier) -> list[Tree]:
+    return [as_dict(tree) for tree in model.trees_]
+
+
+def reference(model: MondrianForestClassifier, x: Array, y: Array, at: Array) -> Array:
+    """The function by dense linear algebra; ranges are (0, 1), so that rates are weights."""
+    rates = np.asarray(model.feature_weights_)
+    return class_process.function(
+        trees_of(model), x, y, at, rate=RATE * rates.sum(), rates=rates, noise=NOISE
+    )
+
+
+CASES: list[tuple[dict[str, Any], int]] = [
+    ({}, 2),
+    ({}, 4),
+    ({"lifetime": 4.0, "min_samples_split": 5}, 3),
+    ({"feature_weights": [1.0, 1.0, 0.5, 0.0] * 4}, 3),
+]
+
+
+@pytest.mark.parametrize(("settings", "n_classes"), CASES)
+def test_the_function_is_that_of_the_gaussian_process(
+    settings: dict[str, Any], n_classes: int
+) -> None:
+    x, y = data(90, n_classes=n_classes, seed=1)
+    x[86:] = x[:4]  # copies, some with another label
+    model = make(n_estimators=8, **settings).fit(x, y)
+    assert model.joint_weight_ > 0.5
+    at = np.concatenate(
+        [x[:10] + 0.02 * RNG.normal(size=(10, 16)), RNG.uniform(-0.4, 1.4, size=(25, 16))]
+    )
+    found = function_of(model, model.predict_proba(at), plain(model).predict_proba(at))
+    expected = reference(model, x, y, at)
+    assert np.abs(expected).max() > 0.3
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+@pytest.mark.parametrize(("settings", "n_classes"), CASES)
+def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
+    settings: dict[str, Any], n_classes: int
+) -> None:
+    """By refits, whose trees differ: splits that only the row made necessary are leaves."""
+    n = 80
+    x, y = data(n, n_classes=n_classes, seed=1)
+    y[:3] = (y[:3] + 1) % n_classes  # wrong labels, which split leaves of one class
+    model = make(n_estimators=5, **settings).fit(x, y)
+    assert model.joint_weight_ > 0.1
+    found = function_of(model, model.loo_predict_proba(), model.loo_predict_proba(calibrated=False))
+    for row in [0, 1, 2, 40, 55, 70]:
+        without = plain(model).forget(row)
+        rest = np.delete(np.arange(n), row)
+        expected = reference(without, x[rest], y[rest], x[[row]])[0]
+        np.testing.assert_allclose(found[row], expected, atol=5e-4)
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_left_out_predictions_are_those_of_refits(predictive: Any) -> None:
+    """Also where rows follow the trees' own cuts; power and weight are those with the row."""
+    x, y = data(80, seed=1)
+    y[:3] = (y[:3] + 1) % 3
+    model = make(predictive=predictive).fit(x, y)
+    assert model.joint_weight_ > 0.1
+    left_out = model.loo_predict_proba(calibrated=False)
+    # The function is not seen where trees are all but sure that a class is impossible.
+    least = without_noise(model, model.loo_predict_proba()).min(axis=1)
+    seen = (left_out.min(axis=1) > 0.0) & (least > 1e-8)
+    rows = [row for row in range(80) if seen[row] and (row < 3 or row % 4 == 0)]
+    assert len(rows) > 5
+    found = dict(
+        zip(rows, function_of(model, model.loo_predict_proba(rows), left_out[rows]), strict=True)
+    )
+    for row in rows:
+        without = model.copy().forget(row)
+        assert without.joint_weight_ > 0.1
+        average = plain(without).predict_proba(x[[row]])
+        expected = function_of(without, without.predict_proba(x[[row]]), average)[0]
+        np.testing.assert_allclose(found[row], expected, atol=1e-3)
+
+
+def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
+    """With the priors: one row's worth of a power of 1, and of a weight of 10 or less."""
+    n = 240
+    x, y = data(n, n_classes=8)
+    y[:3] = (y[:3] + 1) % 8
+    model = make().fit(x, y)
+    average = model.loo_predict_proba(calibrated=False)
+    values = function_of(model, model.loo_predict_proba(), average)
+
+    noise = model.calibration_noise_
+
+    def loss(power: float, weight: float, noise: float = noise) -> float:
+        score = power * np.log(average) + weight * values
+        score -= np.logaddexp.reduce(score, axis=1, keepdims=True)
+        own = (1.0 - noise) * np.exp(score[np.arange(n), y]) + noise / 8.0
+        priors = power - 1.0 - np.log(power) + weight / 10.0 - 0.1 * np.log(noise)
+        return float(-np.log(own).sum() + priors)
+
+    power, weight = model.calibration_power_, model.joint_weight_
+    grid = [(a, b) for a in np.geomspace(0.1, 8.0, 81) for b in np.linspace(0.0, 30.0, 121)]
+    losses = [loss(a, b) for a, b in grid]
+    best = grid[int(np.argmin(losses))]
+    assert best[1] > 1.0
+    # Values that calibrate are rough.
+    assert loss(power, weight) <= min(losses) + 0.05
+    assert (
+        loss(power, weight)
+        <= min(loss(power, weight, e) for e in np.geomspace(1e-4, 0.9, 60)) + 0.05
+    )
+    assert weight == pytest.approx(best[1], rel=0.1, abs=0.3)
+    assert power == pytest.approx(best[0], rel=0.1)
+
+
+def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
+    x, y = data(500, n_classes=4)
+    x[400:450], x[450:] = x[:50], x[:50]
+    y[400:450] = y[:50]
+    names = np.array(["a", "b", "c", "d"])[y]
+    settings: dict[str, Any] = {"n_estimators": 5}
+    whole = make(**settings).fit(x, names)
+    order = RNG.permutation(500)
+    other = make(**settings, n_jobs=2).partial_fit(x[order[:200]], names[order[:200]])
+    other.partial_fit(2.0 * x, np.full(500, "e"), ids=np.arange(5000, 5500))
+    other.predict(x[:3])
+    other.partial_fit(x[order[200:]], names[order[200:]])
+    other.predict(x[:3])
+    other.forget(np.arange(5000, 5500))
+    shards = [
+        make(**settings).partial_fit(x[part], names[part], ids=part)
+        for part in (order[:300], order[300:])
+    ]
+    merged = shards[0].merge(shards[1])
+    file = io.BytesIO()
+    other.save(file)
+    file.seek(0)
+    switched = make(**settings, posterior="kneser-ney").fit(x[:499], names[:499])
+    switched.set_params(posterior="joint").partial_fit(x[499:], names[499:])
+    for model in (other, merged, merged.copy(), boscage.load(file), switched):
+        assert model.posterior == "joint"
+        assert model.digest() == whole.digest()
+        assert model.joint_weight_ == whole.joint_weight_ > 0.0
+        np.testing.assert_array_equal(model.predict_proba(x[::9]), whole.predict_proba(x[::9]))
+    numbers = np.argsort(merged.ids_)[:40]
+    np.testing.assert_array_equal(
+        merged.loo_predict_proba(merged.ids_[numbers]), whole.loo_predict_proba(np.arange(40))
+    )
+    assert whole.digest() != make(**settings, posterior="kneser-ney").fit(x, names).digest()
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_far_away_the_prior_returns(predictive: Any) -> None:
+    x, y = data(300, n_classes=4)
+    y[y == 3] = 2  # classes of unequal sizes
+    model = make(predictive=predictive).fit(x, y)
+    assert model.joint_weight_ > 1.0
+    for distance in (100.0, 1e9):
+        far = x[:20] + distance * np.sign(RNG.normal(size=(20, 16)))
+        np.testing.assert_allclose(model.predict_proba(far), 1.0 / 3.0, atol=0.02)
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_few_rows_do_no_harm(predictive: Any) -> None:
+    x, y = data(30)
+    for rows, labels in (
+        (x[:1], y[:1]),
+        (x, np.zeros(30)),
+        (x, np.arange(30)),
+        (x[:2], np.array([0, 1])),
+        (x[:3], np.array([0, 0, 1])),
+        (np.full((30, 16), 0.5), y),
+        (np.tile(x[:15], (2, 1)), np.tile(y[:15], 2)),
+    ):
+        model = make(predictive=predictive).fit(rows, labels)
+        proba = model.predict_proba(x)
+        assert np.isfinite(proba).all()
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+        assert np.isfinite(model.loo_predict_proba()).all()
+    # Copies of all rows say nothing of new ones.
+    assert model.joint_weight_ == 0.0
+    model = make(predictive=predictive).partial_fit(x, y, classes=[0, 1, 2, 9])
+    assert model.predict_proba(x)[:, 3].max() < 0.25
+    model.forget(np.arange(30))
+    model.partial_fit(x[:20], 9 - y[:20])
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_a_class_of_few_rows_is_not_overruled() -> None:
+    """Where its rows are, a class of a tenth of the rows is likely, as it is there."""
+    x = np.random.default_rng(0).uniform(size=(600, 8))
+    y = (x[:, :4].mean(axis=1) > np.quantile(x[:, :4].mean(axis=1), 0.9)).astype(int)
+    model = make(n_estimators=30).fit(x[:400], y[:400])
+    average = make(n_estimators=30, posterior="kneser-ney").fit(x[:400], y[:400])
+    rare = y[400:] == 1
+    assert rare.sum() > 10
+    proba, before = (m.predict_proba(x[400:])[:, 1] for m in (model, average))
+    assert (proba[rare] > 0.5).mean() > (before[rare] > 0.5).mean()
+    assert proba.mean() == pytest.approx(y.mean(), rel=0.35)
+
+
+def test_settings_are_refused_that_have_no_weight_to_fit() -> None:
+    x, y = data(60)
+    with pytest.raises(ValueError, match="calibration"):
+        make(calibration=None).fit(x, y)
+    with pytest.raises(ValueError, match="posterior must be one of"):
+        make(posterior="exact").fit(x, y)
+    with pytest.raises(ValueError, match="posteriors"):
+        make().fit(x, y).merge(make(posterior="kneser-ney").fit(x, y, ids=np.arange(60, 120)))
+    model = make().fit(x, y)
+    with pytest.raises(ValueError, match="calibration"):
+        model.set_params(calibration=None).partial_fit(x[:1], y[:1])
+    model.set_params(posterior="kneser-ney").partial_fit(x[:1], y[:1], ids=[900])
+    assert (model.joint_weight_, model.calibration_power_) == (0.0, 1.0)
+
+
+def test_digits_are_predicted_better_together() -> None:
+    x, y = load_digits(return_X_y=True)
+    losses = []
+    for posterior in ("joint", "kneser-ney"):
+        settings: dict[str, Any] = {"posterior": posterior, "feature_weights": None}
+        models = [MondrianForestClassifier(30, random_state=i, **settings) for i in (0, 1)]
+        proba = [model.fit(x[::2], y[::2]).predict_proba(x[1::2]) for model in models]
+        losses.append(np.mean([log_loss(y[1::2], p) for p in proba]))
+    assert losses[0] < 0.95 * losses[1]
