@@ -1,0 +1,183 @@
+"""The warm-up of a forest in a stream: what it learns from its first rows, until it is final."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from boscage import _validation
+from boscage._estimator import Estimator
+from boscage._types import Ids, Rows
+from boscage.mondrian.feature_rates._shared import LearnedRates
+
+Self = TypeVar("Self", bound="WarmingForest")
+
+GROWTH = 2
+"""During the warm-up, what is learned from the first rows is learned again each time the number of
+rows has grown by this factor."""
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How far a forest's warm-up has come."""
+
+    n_rows: int
+    """Number of rows that came so far."""
+    n_learned: int
+    """Number of rows that had come when ranges, rates and the discount were last learned."""
+
+
+class WarmingForest(Estimator):
+    """A forest that learns ranges, rates and the discount anew while its first rows come."""
+
+    _learned: LearnedRates | None
+    # None once what is learned from the first rows is final.
+    _warming: WarmUp | None
+    # The parameters with which the trees were grown.
+    _grown_with: dict[str, Any]
+
+    feature_range: Any
+    feature_weights: Any
+    warm_up: int
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """Checked keyword arguments of the compiled model, without the seed."""
+
+    @abstractmethod
+    def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
+        """An empty compiled model."""
+
+    @abstractmethod
+    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The targets of a model's rows, as `_encode` returns them for a new model."""
+
+    @abstractmethod
+    def _grow(
+        self,
+        rows: Rows,
+        encoded: tuple[Any, ...],
+        extra: dict[str, Any],
+        numbers: Ids | None,
+        *,
+        settings: dict[str, Any],
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        """Learn what is to be learned from checked rows, and draw their trees."""
+
+    @abstractmethod
+    def _enforce_window(self, window: int | None) -> None:
+        """Forget all rows but the newest ones."""
+
+    @property
+    def warm_up_left_(self) -> int:
+        """The number of rows until what is learned from the first rows is final; 0 once it is."""
+        self._require_model()
+        return 0 if self._warming is None else max(self._warm_up() - self._warming.n_rows, 1)
+
+    def _learns_rates(self) -> bool:
+        return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
+
+    def _learns(self) -> bool:
+        """Whether anything is learned from the first rows, and then kept."""
+        return self.feature_range is None or self._learns_rates()
+
+    def _warm_up(self) -> int:
+        return _validation.check_count("warm_up", self.warm_up, 0)
+
+    def _merge_warming(self: Self, other: Self, window: int | None) -> None:
+        """Merge forests of which one at least is in its warm-up."""
+        for name in ("feature_range", "feature_weights", "feature_maps"):
+            ours, theirs = (one._grown_with.get(name) for one in (self, other))
+            if not same_value(ours, theirs):
+                raise ValueError(
+                    f"the forests cannot be merged: {name} is {ours!r} in one of them and "
+                    f"{theirs!r} in the other"
+                )
+        final = other if self._warming is not None and other._warming is None else self
+        mine, theirs = (one._as_learned_by(final) for one in (self, other))
+        mine.merge(theirs)
+        self._model, self._learned = mine, final._learned
+        self._enforce_window(window)
+        if self._warming is None or other._warming is None:
+            self._warming = None
+        elif mine.n_rows > 0:
+            self._learn_again(self._warming.n_rows + other._warming.n_rows, self._warm_up())
+
+    def _as_learned_by(self, other: WarmingForest) -> Any:
+        """A copy of the model with the ranges, rates and discount of another forest."""
+        own, theirs = self._model, other._model
+        if own is theirs:
+            return own.copy()
+        encoded, extra = self._stored(own)
+        if getattr(theirs, "maps", None) is not None:
+            extra = extra | {"maps": theirs.maps}
+        model = self._new_model(self._settings(), own.seed)
+        model.fit(
+            own.rows(),
+            *encoded,
+            **extra,
+            ids=own.ids,
+            low=theirs.low,
+            high=theirs.high,
+            weights=theirs.weights,
+            n_threads=self._n_threads(),
+        )
+        if hasattr(theirs, "discount"):
+            model.set_discount(theirs.discount)
+        return self._annotated(model, own.annotation)
+
+    def _learn_again(self, n_rows: int, warm_up: int) -> None:
+        """Grow the forest anew from its rows, after `n_rows` came in all."""
+        before = self._model
+        encoded, extra = self._stored(before)
+        self._grow(
+            before.rows(),
+            encoded,
+            extra,
+            before.ids,
+            settings=self._settings(),
+            seed=before.seed,
+            n_threads=self._n_threads(),
+        )
+        self._model = self._annotated(self._model, before.annotation)
+        self._warming = None if n_rows >= warm_up else WarmUp(n_rows, n_rows)
+
+    def _annotated(self, model: Any, annotation: str) -> Any:
+        """A model with the annotation of the one that it replaces."""
+        if not annotation:
+            return model
+        data = model.to_bytes(annotation=annotation)
+        return type(model).from_bytes(data, n_threads=self._n_threads())
+
+
+def same_value(before: Any, now: Any) -> bool:
+    """Whether two values of a parameter, possibly arrays, are equal."""
+    if before is now:
+        return True
+    if isinstance(before, (str, type(None))) or isinstance(now, (str, type(None))):
+        return bool(type(before) is type(now) and before == now)
+    try:
+        return bool(np.array_equal(np.asarray(before), np.asarray(now)))
+    except ValueError:  # ragged, such as (0.0, [1.0, 2.0])
+        return bool(
+            len(before) == len(now)
+            and all(same_value(a, b) for a, b in zip(before, now, strict=True))
+        )
+
+
+def warming_from(metadata: dict[str, Any]) -> WarmUp | None:
+    """How far the warm-up had come, from a file's metadata, which is not to be trusted."""
+    found = metadata.get("warming")
+    if (
+        isinstance(found, list)
+        and len(found) == 2
+        and all(isinstance(n, int) for n in found)
+        and 1 <= found[1] <= found[0]
+    ):
+        return WarmUp(*found)
+    return None
