@@ -2,7 +2,8 @@
 
 All cores. A quarter of the rows is the test set; --test-rows and --train-rows limit both sets.
 Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
-trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest.
+trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest;
+scikit-learn's boosted trees, and LightGBM, CatBoost and NGBoost where they are installed.
 "default" has rates and maps learned from the labels and fits the sum of all trees, which "exact"
 does not. --split chooses the rows, --ours which of our models are scored, as in --ours "exact,
 local noise".
@@ -12,11 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from quantile_forest import RandomForestQuantileRegressor
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 
 from _common import NUMBERS, Array, Split, Table, arguments, geometric_mean, load, verdict
 from boscage import GaussianMixture, MondrianForestRegressor
@@ -78,6 +85,40 @@ def quantiles(data: Split, trees: int, seed: int) -> list[float]:
     return [float(rmse), float("nan"), float(crps), float(inside)]
 
 
+def point(kind: Any, **settings: Any) -> Any:
+    """Score boosted trees that predict numbers alone."""
+
+    def score(data: Split, trees: int, seed: int) -> list[float]:
+        model = kind(random_state=seed, **settings).fit(data.X, data.y)
+        rmse = np.sqrt(np.mean((model.predict(data.X_test) - data.y_test) ** 2))
+        return [float(rmse), float("nan"), float("nan"), float("nan")]
+
+    return score
+
+
+def with_variance(data: Split, trees: int, seed: int) -> list[float]:
+    """Score CatBoost's Gaussian: the variance in the data and that over virtual ensembles."""
+    kind = import_module("catboost").CatBoostRegressor
+    model = kind(
+        loss_function="RMSEWithUncertainty",
+        posterior_sampling=True,
+        random_seed=seed,
+        verbose=False,
+        allow_writing_files=False,
+    ).fit(data.X, data.y)
+    mean, knowledge, noise = np.asarray(
+        model.virtual_ensembles_predict(data.X_test, prediction_type="TotalUncertainty")
+    ).T
+    return scores(data.y_test, GaussianMixture.from_normal(mean, np.sqrt(knowledge + noise)))
+
+
+def natural(data: Split, trees: int, seed: int) -> list[float]:
+    """Score NGBoost's Gaussian."""
+    model = import_module("ngboost").NGBRegressor(random_state=seed, verbose=False)
+    found = model.fit(data.X, data.y).pred_dist(data.X_test)
+    return scores(data.y_test, GaussianMixture.from_normal(found.loc, found.scale))
+
+
 OURS = {
     "default": mondrian(),
     "equal weights": mondrian(feature_weights=None),
@@ -90,7 +131,14 @@ PEERS = {
     "ERT, spread": gaussian(ExtraTreesRegressor),
     "RF, spread and leaves": gaussian(RandomForestRegressor, leaves=True, min_samples_leaf=5),
     "quantile-forest": quantiles,
+    "boosting": point(HistGradientBoostingRegressor),
 }
+if find_spec("lightgbm"):
+    PEERS["LightGBM"] = point(import_module("lightgbm").LGBMRegressor, verbose=-1)
+if find_spec("catboost"):
+    PEERS["CatBoost"] = with_variance
+if find_spec("ngboost"):
+    PEERS["NGBoost"] = natural
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
     }
     let expected = "at most 1e140 by magnitude, so that squares are finite";
     match targets.iter().find(|y| !is_small(**y)) {
-        Some(y) => check("y", false, expected, y),
+        Some(y) => check("y", false, expected, &format!("{y:e}")),
         None => Ok(()),
     }
 }
