@@ -249,7 +249,7 @@ def test_wrong_usage(args: list[str], capsys: pytest.CaptureFixture[str]) -> Non
         (["--alpha-s", "1"], "a number between 0 and 1"),
         (["--beta-s", "-0.5"], "a number of at least 0"),
         (["--sparse", "no"], "a number above 0, or 'yes'"),
-        (["--posterior", "slow"], "one of exact, fast, joint"),
+        (["--posterior", "slow"], "one of exact, fast, joint, kneser-ney"),
         (["--random-state", "-1"], "a whole number, at least 0"),
         (["--n-jobs", "0"], "a number of threads, or -1 for one on every core"),
         (["--delimiter", "::"], "one character, such as ; or |, or \\t for a tab"),

@@ -204,9 +204,15 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "feature_weights",
-                "learn the features' rates from the labels (of the first chunk, and at least a"
-                " thousand rows, if the table has several chunks), or let them be equal",
+                "learn the features' rates from the labels, or let them be equal",
                 *("learned", "none"),
+            ),
+            Option(
+                "warm_up",
+                "N",
+                "learn ranges and rates anew until so many rows came, if the table has several"
+                " chunks",
+                readers.whole(0),
             ),
             Option(
                 "window_size",
@@ -224,7 +230,8 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "calibration",
-                "raise probabilities to the power that predicts left-out rows best, or do not",
+                "sharpen probabilities, and mix them with noise, so that they predict left-out"
+                " rows best, or do not",
                 *("loo", "none"),
                 only=CLASSIFICATION,
             ),
