@@ -17,9 +17,10 @@ def main() -> None:
 
     X, y = load_iris(return_X_y=True)
     span = (X.min(axis=0), X.max(axis=0))
-    whole = MondrianForestClassifier(10, feature_range=span, random_state=0).fit(X, y)
+    given = {"feature_range": span, "feature_weights": None, "random_state": 0}
+    whole = MondrianForestClassifier(10, **given).fit(X, y)
     assert whole.score(X, y) > 0.9
-    stream = MondrianForestClassifier(10, feature_range=span, random_state=0)
+    stream = MondrianForestClassifier(10, **given)
     for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
         stream.partial_fit(X[rows], y[rows])
     assert stream.digest() == whole.digest()
