@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
+from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
-from boscage.mondrian.warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
