@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from _common import Split, Table, arguments, load
+from _common import Split, Table, arguments, data_folder, load
 from boscage import GaussianMixture
 from quality_regression import METRICS, PEERS, mondrian, scores
 
@@ -65,8 +65,6 @@ def beside(name: str, n_rows: int) -> list[Split]:
 
 def after(n_train: int, n_test: int) -> list[Split]:
     """Return three stretches of flights; the rows that `load` shuffles are in order of time."""
-    from _common import data_folder
-
     with np.load(data_folder() / "flights.npz") as file:
         x, y = file["X"].astype(np.float32), file["y"].astype(np.float64)
     starts = np.linspace(0, len(y) - n_train - n_test, 3).astype(int)
@@ -78,14 +76,18 @@ def after(n_train: int, n_test: int) -> list[Split]:
 
 
 def main() -> None:
-    args = arguments(__doc__, n_estimators=100, rows=4_000, flights=20_000, seeds=1)
+    args = arguments(__doc__, n_estimators=100, rows=4_000, flights=20_000)
     trees, n_rows = (20, 1_000) if args.quick else (args.n_estimators, args.rows)
-    models: dict[str, Score] = {"default": mondrian(), **PEERS}
-    far = {"exact": mondrian(posterior="exact", noise="global"), "Gaussian process": process}
+    models: dict[str, Score] = {
+        "default": mondrian(),
+        "exact": mondrian(posterior="exact", noise="global"),
+        **PEERS,
+        "Gaussian process": process,
+    }
     found: dict[str, list[list[float]]] = {}
     for data in [split for name in FAR for split in beside(name, n_rows)]:
         table = Table(f"{data.name}: {len(data.X)} rows; {trees} trees", ["", *METRICS])
-        for key, score in {**models, **far}.items():
+        for key, score in models.items():
             found.setdefault(key, []).append(score(data, trees, 0))
             table.add(key, *found[key][-1])
     print()
