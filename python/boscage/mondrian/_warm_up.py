@@ -129,7 +129,8 @@ class WarmingForest(Estimator):
         )
         if hasattr(theirs, "discount"):
             model.set_discount(theirs.discount)
-        return self._annotated(model, own.annotation)
+        model.set_annotation(own.annotation)
+        return model
 
     def _learn_again(self, n_rows: int, warm_up: int) -> None:
         """Grow the forest anew from its rows, after `n_rows` came in all."""
@@ -144,15 +145,8 @@ class WarmingForest(Estimator):
             seed=before.seed,
             n_threads=self._n_threads(),
         )
-        self._model = self._annotated(self._model, before.annotation)
+        self._model.set_annotation(before.annotation)
         self._warming = None if n_rows >= warm_up else WarmUp(n_rows, n_rows)
-
-    def _annotated(self, model: Any, annotation: str) -> Any:
-        """A model with the annotation of the one that it replaces."""
-        if not annotation:
-            return model
-        data = model.to_bytes(annotation=annotation)
-        return type(model).from_bytes(data, n_threads=self._n_threads())
 
 
 def same_value(before: Any, now: Any) -> bool:

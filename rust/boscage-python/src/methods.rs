@@ -177,6 +177,12 @@ macro_rules! forest_methods {
                 Ok(crate::arrays::vector(py, self.model()?.ids()))
             }
 
+            /// Sets the annotation that the model's files have.
+            fn set_annotation(&mut self, text: &str) -> PyResult<()> {
+                self.model_mut()?.set_annotation(text);
+                Ok(())
+            }
+
             /// The rows' features in order of arrival.
             fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
                 let model = self.model()?;

@@ -281,8 +281,8 @@ impl MondrianClassifier {
             }
             for (k, (proba, &row)) in out[start..].chunks_exact_mut(live.len()).zip(&rows).enumerate() {
                 let class = self.forest.targets[row as usize];
-                let is_unknown = |own: Class| own == class && self.posterior.classes.goes_with_its_row(class);
-                let unknown = live.iter().position(|&own| is_unknown(own));
+                let column = live.iter().position(|&own| own == class);
+                let unknown = column.filter(|_| self.posterior.classes.goes_with_its_row(class));
                 link.apply(proba, of_row(values.as_deref(), live.len(), k), unknown);
             }
         }

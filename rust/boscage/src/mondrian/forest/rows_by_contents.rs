@@ -68,9 +68,8 @@ impl RowsByContents {
                 copies.sort_by_key(|&row| rank(row));
                 copies
             });
-            let ends = [copies.first(), copies.last()].map(|row| row.map(|&row| rank(row)));
-            let agree = if ends[0] == ends[1] { Copies::Agree } else { Copies::Disagree };
-            (copies[number as usize], agree)
+            let agree = rank(copies[0]) == rank(copies[copies.len() - 1]);
+            (copies[number as usize], if agree { Copies::Agree } else { Copies::Disagree })
         });
         chosen.collect()
     }

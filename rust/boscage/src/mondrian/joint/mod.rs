@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
 use passes::{Passes, add};
+use row_order::places_in;
 
 pub(crate) use passes::{MergedNode, PathShare};
 
@@ -47,10 +48,7 @@ impl Trees {
         lifetime: f64,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let mut places = vec![0; order.iter().max().map_or(0, |&row| row as usize + 1)];
-        for (place, &row) in order.iter().enumerate() {
-            places[row as usize] = place as u32;
-        }
+        let places = places_in(order);
         let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
         Ok(Self { passes, n_rows: order.len() })
     }

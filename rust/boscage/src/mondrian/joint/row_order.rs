@@ -8,6 +8,15 @@ use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
+/// The places of rows in an order, by row.
+pub(crate) fn places_in(order: &[RowId]) -> Vec<u32> {
+    let mut places = vec![0; order.iter().max().map_or(0, |&row| row as usize + 1)];
+    for (place, &row) in order.iter().enumerate() {
+        places[row as usize] = place as u32;
+    }
+    places
+}
+
 /// The rows in an order that does not depend on that of their arrival: leaf by leaf of the first tree. Copies are adjacent,
 /// in the order of their targets.
 pub(crate) fn in_order<S: Scalar, P: Statistics>(

@@ -41,7 +41,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::{Storage, with_storage};
-use crate::mondrian::joint::row_order::in_order;
+use crate::mondrian::joint::row_order::{in_order, places_in};
 use crate::mondrian::joint::{System, Trees};
 use clock::Clock;
 
@@ -96,17 +96,13 @@ impl Systems {
         live.iter().enumerate().for_each(|(i, &class)| column[class as usize] = i);
         let by_label = |a: Class, b: Class| column[a as usize].cmp(&column[b as usize]);
         let order = in_order(forest, storage, by_label);
-        let mut places = vec![0; order.iter().max().map_or(0, |&row| row as usize + 1)];
-        for (place, &row) in order.iter().enumerate() {
-            places[row as usize] = place as u32;
-        }
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
             n_trees: storage.trees.len(),
             trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
             columns: order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect(),
             sizes: live.iter().map(|&class| classes.n_rows[class as usize]).collect(),
-            places,
+            places: places_in(&order),
         })
     }
 
