@@ -21,6 +21,7 @@ __all__ = [
     "bart_kernels",
     "candidate_rates",
     "extra_trees_rates",
+    "fill_missing",
     "model_kind",
     "model_kinds",
 ]
@@ -31,6 +32,7 @@ _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+_Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -84,6 +86,9 @@ class _MondrianForest(_Model):
     def keep_newest(self, n: int) -> None: ...
     def set_predictive(self, predictive: str) -> None: ...
     def digest(self) -> str: ...
+    def set_substitutes(self, substitutes: _Substitutes | None) -> None: ...
+    @property
+    def substitutes(self) -> _Substitutes | None: ...
     def set_annotation(self, text: str) -> None: ...
     def rows(self) -> NDArray[np.float64]: ...
     def copy(self) -> Self: ...
@@ -274,6 +279,7 @@ class MondrianClassifier(_MondrianForest):
         low: NDArray[np.float64] | None = None,
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
+        substitutes: _Substitutes | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -341,6 +347,7 @@ class MondrianRegressor(_MondrianForest):
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
+        substitutes: _Substitutes | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -397,6 +404,9 @@ def candidate_rates(
     seed: int = 0,
     n_threads: int = 1,
 ) -> dict[str, tuple[NDArray[np.float64], _Maps]]: ...
+def fill_missing(
+    X: _Rows, substitutes: _Substitutes, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64] | None: ...
 def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...
 def model_kinds() -> dict[str, tuple[str, type[Any]]]: ...

@@ -28,6 +28,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # The kind of model; set by `persistence.register`.
     _kind: ClassVar[persistence.ModelKind]
 
+    # Whether values of features may be missing.
+    _takes_missing: ClassVar[bool] = False
+
     # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
 
@@ -63,8 +66,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         """The fitted model, the checked rows to predict, and the number of threads."""
         model = self._require_model()
-        rows = _validation.check_rows(self, X, reset=False)
+        rows = _validation.check_rows(self, X, reset=False, missing=self._takes_missing)
         return model, rows, self._n_threads()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
 
     def _n_threads(self) -> int:
         return _validation.n_threads(self.n_jobs)

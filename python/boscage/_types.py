@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 """Computed numbers, always in double precision."""
 
+BoolArray: TypeAlias = NDArray[np.bool_]
+
 IntArray: TypeAlias = NDArray[np.int64]
 
 Rows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]

@@ -23,13 +23,14 @@ _MAX_U64 = 2**64 - 1
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Rows:
     """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
 
-    Sets or compares ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
+    With ``missing`` they may also hold NaN. Sets or compares ``n_features_in_`` and
+    ``feature_names_in_`` as scikit-learn does.
     """
     if not reset and _is_checked(estimator, X):
-        _require_finite(X, "X")
+        _require_finite(X, "X", missing=missing)
         return X  # type: ignore[no-any-return]
     X = _as_table(X)
     try:
@@ -48,7 +49,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
         raise
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
-    _require_finite(rows, "X", getattr(estimator, "feature_names_in_", None))
+    names = getattr(estimator, "feature_names_in_", None)
+    _require_finite(rows, "X", names, missing=missing)
     return rows
 
 
@@ -105,12 +107,14 @@ def _name_text(X: Any, error: ValueError) -> None:
                     ) from error
 
 
-def _require_finite(values: AnyArray, what: str, names: Any = None) -> None:
+def _require_finite(
+    values: AnyArray, what: str, names: Any = None, *, missing: bool = False
+) -> None:
     # A finite sum proves that every term is finite, and needs no memory.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
-    bad = np.flatnonzero(~np.isfinite(values))
+    bad = np.flatnonzero(np.isinf(values) if missing else ~np.isfinite(values))
     if not bad.size:
         return
     at = np.unravel_index(bad[0], values.shape)
@@ -120,7 +124,8 @@ def _require_finite(values: AnyArray, what: str, names: Any = None) -> None:
     if values.ndim == 2:
         place += f", column {at[1]}" if names is None else f", column {names[at[1]]!r}"
     more = f" ({bad.size} such values in all)" if bad.size > 1 else ""
-    raise ValueError(f"Input {what} contains {found} in {place}{more}; expected finite numbers")
+    expected = "finite numbers, or NaN for missing values" if missing else "finite numbers"
+    raise ValueError(f"Input {what} contains {found} in {place}{more}; expected {expected}")
 
 
 # -- targets --------------------------------------------------------------------------------------

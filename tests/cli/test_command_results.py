@@ -290,3 +290,36 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said.count("bit for bit: yes") == 3
     assert "NO" not in said
     assert Path("picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("chunk", ["9", "1000"])
+def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
+    """However they are written; a column without any number has no range."""
+    words = ["", " ", "NA", "n/a", "nan", "NULL", "None", "?"]
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 3))
+    y = np.where(X[:, 0] > 0.5, "high", "low")
+    lacks = rng.random(X.shape) < 0.3
+    lacks[:, 2] = True
+    lines = ["a,b,c,y"]
+    for row, holes, label in zip(X, lacks, y, strict=True):
+        cells = [rng.choice(words) if hole else str(x) for x, hole in zip(row, holes, strict=True)]
+        lines.append(",".join([*cells, label]))
+    Path("holes.csv").write_text("\n".join(lines) + "\n")
+    X[lacks] = np.nan
+    run("fit", "holes.csv", "-t", "y", *EQUAL, *FEW, "--chunk-rows", chunk, "-o", "m")
+    model = boscage.load("m")
+    assert isinstance(model, MondrianForestClassifier)
+    low, high = np.r_[np.nanmin(X[:, :2], axis=0), 0.0], np.r_[np.nanmax(X[:, :2], axis=0), 0.0]
+    np.testing.assert_array_equal(model.feature_range_, [low, high])
+    expected = MondrianForestClassifier(
+        5,
+        feature_range=(low, high),
+        feature_weights=None,
+        substitutes=model.substitutes_,
+        random_state=0,
+    ).fit(X, y)
+    assert model.digest() == expected.digest()
+    run("predict", "m", "holes.csv", "-o", "p.csv")
+    predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])
+    np.testing.assert_allclose(predicted, expected.predict_proba(X)[:, 1], rtol=1e-12)

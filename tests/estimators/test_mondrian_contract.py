@@ -56,7 +56,7 @@ def test_scikit_learn_tags(kind: Any) -> None:
     assert is_classifier(kind()) == (kind is MondrianForestClassifier)
     assert is_regressor(kind()) == (kind is MondrianForestRegressor)
     tags = kind().__sklearn_tags__()
-    assert not tags.input_tags.allow_nan
+    assert tags.input_tags.allow_nan
     assert not tags.input_tags.sparse
     assert tags.target_tags.required
     assert not tags.non_deterministic
@@ -119,7 +119,7 @@ def test_works_inside_scikit_learn(kind: Any) -> None:
 def test_an_interrupted_or_refused_fit_leaves_every_attribute(kind: Any) -> None:
     model = kind(5, random_state=0).fit(X, Y)
     before = dict(vars(model))
-    for bad in (X[:, :0], np.full((3, 4), np.nan), [["a"]]):
+    for bad in (X[:, :0], np.full((3, 4), np.inf), [["a"]]):
         with pytest.raises(ValueError, match=r"X|feature"):
             model.fit(bad, [0] * len(bad))
         assert vars(model) == before

@@ -35,6 +35,7 @@ class Data:
     n_classes: int = 3
     named: bool = False
     seed: int = 11
+    missing: bool = False
 
     @property
     def x(self) -> Any:
@@ -57,7 +58,10 @@ class Data:
         return self._table(np.concatenate([own, others, far]))
 
     def _rows(self, n: int, seed: int) -> Array:
-        return np.asarray(rows_and_numbers(n, N_FEATURES, seed, self.dtype)[0])
+        x = np.asarray(rows_and_numbers(n, N_FEATURES, seed, self.dtype)[0])
+        if self.missing:
+            x[np.random.default_rng(seed).random(x.shape) < 0.3] = np.nan
+        return x
 
     def _table(self, x: Array) -> Any:
         if not self.named:

@@ -1,9 +1,10 @@
 """Any history of fit, partial_fit, forget, merge, copy, save and load equals one fit.
 
 Random histories on nasty rows: duplicates, ties, constant features, one row, one class, rows far
-outside the reference range, signed zeros, subnormal and huge numbers. After each history the model
-is compared with one `fit` on the remaining rows in another order: digest, trees, predictions, all
-bit for bit. Ranges are given, since ranges taken from the data depend on which data came first.
+outside the reference range, signed zeros, subnormal and huge numbers, missing values. After each
+history the model is compared with one `fit` on the remaining rows in another order: digest, trees,
+predictions, all bit for bit. Ranges are given, since ranges taken from the data depend on which
+data came first.
 """
 
 from __future__ import annotations
@@ -78,7 +79,18 @@ def rows(draw: st.DrawFn) -> Array:
         x[:, draw(st.integers(0, d - 1))] = 0.5
     if draw(st.booleans()):
         x = x.astype(np.float32)
+    if draw(st.integers(0, 2)) == 0:
+        x[np.random.default_rng(draw(st.integers(0, 99))).random(x.shape) < 0.4] = np.nan
     return x
+
+
+def substitutes(x: Array) -> list[Any] | None:
+    """What stands for missing values of some rows, if values are missing."""
+    if not np.isnan(x).any():
+        return None
+    last = x.shape[1] - 1
+    linear = [(d, 0.5, 0.25) for d in range(1, x.shape[1])]
+    return [(0.5, linear), 0.75, (-0.5, [])][: last + 1]
 
 
 tree_settings = st.fixed_dictionaries(
@@ -204,7 +216,11 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
 
     def fresh() -> Any:
         return MondrianForestClassifier(
-            feature_range=(0.0, 1.0), feature_weights=None, posterior=posterior, **params
+            feature_range=(0.0, 1.0),
+            feature_weights=None,
+            substitutes=substitutes(x),
+            posterior=posterior,
+            **params,
         )
 
     model, left = survivors_after(fresh(), x, y, history, fresh)
@@ -241,6 +257,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
         return MondrianForestRegressor(
             feature_range=(0.0, 1.0),
             feature_weights=None,
+            substitutes=substitutes(x),
             posterior=posterior,
             hyperparameters=hyperparameters,
             noise=noise,

@@ -37,6 +37,7 @@ class Survey:
 
     features: list[str]
     target: str
+    takes_missing: bool
     n_rows: int = 0
     kind: Kind = Kind.BOOLEAN
     low: NDArray[np.float64] | None = None
@@ -45,15 +46,20 @@ class Survey:
 
     def add(self, chunk: Chunk) -> None:
         """Take account of a chunk."""
-        ranges = [pc.min_max(column) for column in chunk.features(self.features).columns]
-        low = np.array([each["min"].as_py() for each in ranges])
-        high = np.array([each["max"].as_py() for each in ranges])
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
+        ranges = [pc.min_max(column) for column in self.table(chunk).columns]
+        # Of a column without values both are None, which becomes NaN.
+        low = np.array([each["min"].as_py() for each in ranges], dtype=np.float64)
+        high = np.array([each["max"].as_py() for each in ranges], dtype=np.float64)
+        self.low = low if self.low is None else np.fmin(self.low, low)
+        self.high = high if self.high is None else np.fmax(self.high, high)
         self.kind = max(self.kind, labels.kind_of(chunk, self.target))
         if len(self.values) <= MAX_CLASSES:
             self.values.update(pc.unique(chunk.column(self.target)).to_pylist())
         self.n_rows += len(chunk)
+
+    def table(self, chunk: Chunk) -> pa.Table:
+        """A chunk's features."""
+        return chunk.features(self.features, missing=self.takes_missing)
 
     def task(self) -> str:
         """Which task the target suggests."""
@@ -109,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     source = Source(args.table, args.delimiter)
     others = columns.target_and_ids(source, args.target, args.id_column)
     features = _features(source, args, others)
-    survey = Survey(features, args.target)
+    survey = Survey(features, args.target, MODELS[args.model].takes_missing)
     chunks = source.chunks([*features, *others], args.chunk_rows)
     if (first := next(chunks, None)) is None:
         raise UserError(f"{source.name}: the table has no rows")
@@ -147,14 +153,14 @@ def _learn_by_chunks(
     plan = Plan.of(args, given, survey)
     if second is not None and "feature_range" not in plan.settings:
         if source.can_reread:
-            plan.settings["feature_range"] = (survey.low, survey.high)
+            plan.settings["feature_range"] = tuple(np.nan_to_num([survey.low, survey.high]))
         else:
             remark("the first rows fix the features' ranges (or give --feature-range)")
     model = MODELS[args.model].new(plan.task, plan.settings)
     with progress("training", total) as bar:
         for chunk in chain([first], rest):
             y = labels.read(plan.kind, chunk, args.target)
-            X = chunk.features(survey.features)
+            X = survey.table(chunk)
             columns.learn(model, chunk, X, y, args.id_column, is_all=second is None)
             bar.update(len(chunk))
     survey.n_rows = model.n_rows_
@@ -177,7 +183,7 @@ def _learn_at_once(
             held.append(chunk)
             bar.update(len(chunk))
     plan = Plan.of(args, given, survey)
-    X = pa.concat_tables([chunk.features(survey.features) for chunk in held]).combine_chunks()
+    X = pa.concat_tables([survey.table(chunk) for chunk in held]).combine_chunks()
     y = np.concatenate([labels.read(plan.kind, chunk, args.target) for chunk in held])
     del held
     model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})

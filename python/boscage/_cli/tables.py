@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from boscage._cli.errors import UserError
 
+MISSING = ["", "na", "n/a", "nan", "null", "none", "?"]
+"""What stands for a missing number in a table of text, in small letters."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -77,24 +80,32 @@ class Chunk:
                     self.refuse(index, name, repr(value.as_py()), expected)
             raise  # each value can be cast, but not all of them: a bug
 
-    def numbers(self, name: str) -> pa.Array:
-        """A column of finite numbers; truth values count as 0 and 1."""
+    def numbers(self, name: str, *, missing: bool = False) -> pa.Array:
+        """A column of finite numbers; truth values count as 0 and 1.
+
+        With `missing`, values may be missing: they are null then.
+        """
         values, expected = self.column(name), "a number"
-        self.refuse_missing(name, values, expected)
+        if missing:
+            values = _with_nulls(values)
+        else:
+            self.refuse_missing(name, values, expected)
         if pa.types.is_boolean(values.type):
             values = pc.cast(values, pa.int8())
         try:
             values = pc.cast(values, pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = self._cast(name, _in_digits(values), pa.float64(), expected)
+        if missing:
+            values = pc.if_else(pc.is_nan(values), None, values)
         finite = pc.is_finite(values)
         if (index := pc.index(finite, False).as_py()) >= 0:
             self.refuse(index, name, str(values[index].as_py()), "a finite number")
         return values
 
-    def features(self, names: Sequence[str]) -> pa.Table:
-        """Columns of finite numbers, in the given order."""
-        return pa.table([self.numbers(name) for name in names], names=list(names))
+    def features(self, names: Sequence[str], *, missing: bool) -> pa.Table:
+        """Columns of finite numbers, in the given order; with `missing` also of nulls."""
+        return pa.table([self.numbers(name, missing=missing) for name in names], names=list(names))
 
     def ids(self, name: str) -> NDArray[np.uint64]:
         """A column of row numbers."""
@@ -110,6 +121,14 @@ class Chunk:
         if index := np.flatnonzero(np.isin(ids, held)).tolist():
             expected = "a number that no row of the model has"
             self.refuse(index[0], name, str(ids[index[0]]), expected)
+
+
+def _with_nulls(values: pa.Array) -> pa.Array:
+    """Text with null instead of words for a missing number; other values as they are."""
+    if is_text(values.type):
+        says_missing = pc.is_in(pc.ascii_lower(values), pa.array(MISSING, values.type))
+        values = pc.if_else(says_missing, None, values)
+    return values
 
 
 def _in_digits(values: pa.Array) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from typing import Any, ClassVar, TypeVar
@@ -15,6 +15,14 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
+from boscage.mondrian._missing import (
+    Substitutes,
+    check_substitutes,
+    fill,
+    has_missing,
+    learn_substitutes,
+    reference_range,
+)
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
@@ -26,12 +34,15 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "discount": ("loo",),
     "feature_range": (None,),
     "feature_weights": (None, "learned"),
+    "substitutes": (None,),
     "random_state": (None,),
 }
 
 
 class MondrianForest(WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
+
+    _takes_missing: ClassVar[bool] = True
 
     # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
@@ -42,6 +53,7 @@ class MondrianForest(WarmingForest):
     lifetime: float
     min_samples_split: int
     predictive: str
+    substitutes: Sequence[Any] | None
     window_size: int | None
     random_state: Any
     verbose: int | bool
@@ -66,6 +78,10 @@ class MondrianForest(WarmingForest):
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
         """Feature rates learned from encoded targets, for a forest with these settings."""
+
+    @abstractmethod
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        """The targets of a model's rows, followed by others, as codes of classes or numbers."""
 
     def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
@@ -92,7 +108,8 @@ class MondrianForest(WarmingForest):
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
-            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
+            arrays are not copied.
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
@@ -106,8 +123,9 @@ class MondrianForest(WarmingForest):
         Raises
         ------
         ValueError
-            If a parameter is out of range; if `X` or `y` holds values that are not finite numbers,
-            has a wrong shape, or is empty; or if `ids` holds a negative number or a number twice.
+            If a parameter is out of range; if `X` holds infinity or `y` a value that is not a
+            finite number; if either has a wrong shape, or is empty; or if `ids` holds a negative
+            number or a number twice.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
@@ -250,7 +268,7 @@ class MondrianForest(WarmingForest):
         settings = self._settings()
         window = self._window()
         n_threads = self._n_threads()
-        rows = _validation.check_rows(self, X, reset=True)
+        rows = _validation.check_rows(self, X, reset=True, missing=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _validation.check_ids(ids, len(rows))
         seed = _validation.draw_seed(self.random_state)
@@ -278,10 +296,20 @@ class MondrianForest(WarmingForest):
     ) -> None:
         """Learn what is to be learned from checked rows, and draw their trees."""
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        complete: Rows = rows
+        substitutes = check_substitutes(self.substitutes, rows.shape[1])
+        if has_missing(rows):
+            if low is None or high is None:
+                low, high = reference_range(rows)
+            if substitutes is None:
+                substitutes = learn_substitutes(rows, encoded[0], seed=seed)
+            complete = fill(rows, substitutes, low, high)
+        if substitutes is not None:
+            extra = extra | {"substitutes": substitutes}
         learned, weights = None, None
         if self._learns_rates():
             learned = self._learn_rates(
-                rows,
+                complete,
                 encoded[0],
                 settings=settings,
                 low=low,
@@ -320,12 +348,20 @@ class MondrianForest(WarmingForest):
             self._settings()  # checks the changed parameters
         window = self._window()
         self._n_threads()  # checks n_jobs
-        rows = _validation.check_rows(self, X, reset=False)
+        rows = _validation.check_rows(self, X, reset=False, missing=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else _validation.check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
+        first = model.substitutes is None and has_missing(rows)
+        if first:
+            every = np.concatenate([model.rows(), rows]), self._with_stored(model, encoded)
+            model.set_substitutes(learn_substitutes(*every, seed=model.seed))
         try:
             model.partial_fit(rows, *encoded, ids=numbers)
+        except ValueError:
+            if first:
+                model.set_substitutes(None)
+            raise
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
         if self._warming is not None:
@@ -386,6 +422,11 @@ class MondrianForest(WarmingForest):
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         self._require_rows()
         model, rows, n_threads = super()._query(X)
+        if model.substitutes is None and has_missing(rows):
+            # No row of the forest lacks a value. It stays as it is.
+            targets = self._with_stored(model, ())
+            substitutes = learn_substitutes(model.rows(), targets, seed=model.seed)
+            rows = fill(rows, substitutes, model.low, model.high)
         self._flush(model)
         return model, rows, n_threads
 
@@ -428,6 +469,12 @@ class MondrianForest(WarmingForest):
         """The rate of cuts in each feature, in units of one over its reference range."""
         weights: FloatArray = self._require_model().weights
         return weights
+
+    @property
+    def substitutes_(self) -> Substitutes | None:
+        """What stands for missing values of each feature; None before the first ones came."""
+        substitutes: Substitutes | None = self._require_model().substitutes
+        return substitutes
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -508,6 +555,7 @@ class MondrianForest(WarmingForest):
             "random_state": model.seed,
             "feature_range": (model.low, model.high),
             "feature_weights": model.weights,
+            "substitutes": model.substitutes,
             "n_jobs": n_jobs,
         }
         # The next fit makes anew the choices that the user left to the forest.

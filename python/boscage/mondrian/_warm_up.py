@@ -116,6 +116,9 @@ class WarmingForest(Estimator):
         encoded, extra = self._stored(own)
         if getattr(theirs, "maps", None) is not None:
             extra = extra | {"maps": theirs.maps}
+        substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
+        if substitutes is not None:
+            extra = extra | {"substitutes": substitutes}
         model = self._new_model(self._settings(), own.seed)
         model.fit(
             own.rows(),

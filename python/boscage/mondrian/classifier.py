@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -76,6 +77,14 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         All this looks at 3,000 rows at most, chosen by their contents, so that the choice is a
         function of the set of rows and of ``random_state``. With few rows it takes some times as
         long as the rest of the fit of 100 trees, at 10,000 rows about as long.
+    substitutes : list of float or of (float, terms), default=None
+        What stands for a missing value (NaN) of each feature: a number, or a number and the terms
+        ``(feature, slope, origin)`` of a linear function of the other features that the row has,
+        for example another forest's ``substitutes_``. None learns them when the first missing
+        values come, from 3,000 rows at most, and keeps them: a linear function where other features
+        explain at least 2 % of the feature's variance, else the median, or a place among the
+        feature's values where rows have targets like those of the rows without a value. Give them
+        if forests with missing values are to be merged or deletion must be provable.
     warm_up : int, default=1000
         Number of rows before ranges, weights and a discount that are learned are final, if rows
         come by `partial_fit`. Until then they are learned anew, from all rows in the forest, each
@@ -117,6 +126,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The rates of cuts in use.
+    substitutes_ : list of (float, terms) or None
+        What stands for missing values; None before the first ones came.
     n_rows_ : int
         Number of training rows.
     warm_up_left_ : int
@@ -169,6 +180,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
+        substitutes: Sequence[Any] | None = None,
         warm_up: int = 1000,
         window_size: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -184,6 +196,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
+        self.substitutes = substitutes
         self.warm_up = warm_up
         self.window_size = window_size
         self.random_state = random_state
@@ -292,6 +305,15 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (model.targets(), model.classes()), {"declared": model.declared() or None}
+
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        targets: AnyArray = model.targets()
+        if not encoded:
+            return targets
+        codes, labels = encoded
+        numbers = {label: number for number, label in enumerate(model.classes())}
+        own = [numbers.setdefault(label, len(numbers)) for label in labels]
+        return np.concatenate([targets, np.asarray(own, dtype=targets.dtype)[codes]])
 
     def _learn_rates(
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any

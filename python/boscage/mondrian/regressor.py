@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -90,6 +90,14 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         How the rate of each feature is distributed along its range, for example another forest's
         ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
         evenly. Not possible with ``feature_weights="learned"``.
+    substitutes : list of float or of (float, terms), default=None
+        What stands for a missing value (NaN) of each feature: a number, or a number and the terms
+        ``(feature, slope, origin)`` of a linear function of the other features that the row has,
+        for example another forest's ``substitutes_``. None learns them when the first missing
+        values come, from 3,000 rows at most, and keeps them: a linear function where other features
+        explain at least 2 % of the feature's variance, else the median, or a place among the
+        feature's values where rows have targets like those of the rows without a value. Give them
+        if forests with missing values are to be merged or deletion must be provable.
     warm_up : int, default=1000
         Number of rows before ranges, weights and maps that are learned are final, if rows come
         by `partial_fit`. Until then they are learned anew, from all rows in the forest, each
@@ -124,6 +132,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     feature_maps_ : list of (knots, shares) or None
         How the rate of each feature is distributed along its range, if learned or given. None means
         evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
+    substitutes_ : list of (float, terms) or None
+        What stands for missing values; None before the first ones came.
     n_rows_ : int
         Number of training rows.
     warm_up_left_ : int
@@ -173,6 +183,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
         feature_maps: Maps | None = None,
+        substitutes: Sequence[Any] | None = None,
         warm_up: int = 1000,
         window_size: int | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -191,6 +202,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self.feature_range = feature_range
         self.feature_weights = feature_weights
         self.feature_maps = feature_maps
+        self.substitutes = substitutes
         self.warm_up = warm_up
         self.window_size = window_size
         self.random_state = random_state
@@ -331,6 +343,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self._encode(model.targets(), None, None)
+
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        return np.concatenate([model.targets(), *encoded])
 
     def _learn_rates(
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any

@@ -29,18 +29,26 @@ impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
 }
 
 impl Matrix<'_> {
-    /// The rows as a checked view.
+    /// The rows as a checked view; no value is missing.
     pub(crate) fn rows(&self) -> PyResult<Rows<'_>> {
+        self.view(Rows::from_f32, Rows::from_f64)
+    }
+
+    /// The rows as a checked view, in which values may be missing.
+    pub(crate) fn rows_with_missing(&self) -> PyResult<Rows<'_>> {
+        self.view(Rows::from_f32_with_missing, Rows::from_f64_with_missing)
+    }
+
+    fn view<'a>(
+        &'a self,
+        of_f32: fn(&'a [f32], usize) -> boscage::Result<Rows<'a>>,
+        of_f64: fn(&'a [f64], usize) -> boscage::Result<Rows<'a>>,
+    ) -> PyResult<Rows<'a>> {
         match self {
-            Self::F32(array) => {
-                let n_features = array.as_array().ncols();
-                Rows::from_f32(contiguous(array)?, n_features).map_err(to_python)
-            }
-            Self::F64(array) => {
-                let n_features = array.as_array().ncols();
-                Rows::from_f64(contiguous(array)?, n_features).map_err(to_python)
-            }
+            Self::F32(array) => of_f32(contiguous(array)?, array.as_array().ncols()),
+            Self::F64(array) => of_f64(contiguous(array)?, array.as_array().ncols()),
         }
+        .map_err(to_python)
     }
 }
 

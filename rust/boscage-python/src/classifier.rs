@@ -9,6 +9,7 @@ use pyo3::types::PyList;
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
+use crate::missing::{Substitutes, with_substitutes};
 use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive};
 use crate::{gate, trees};
 
@@ -72,7 +73,7 @@ impl MondrianClassifier {
         Ok(Self { settings, classification, model: None })
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, substitutes=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -84,15 +85,16 @@ impl MondrianClassifier {
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
+        substitutes: Option<Substitutes>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let ids = optional("ids", ids.as_ref())?;
-        let domain = domain(rows, low, high, weights)?;
+        let domain = with_substitutes(domain(rows, low, high, weights)?, substitutes)?;
         let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };
@@ -119,7 +121,7 @@ impl MondrianClassifier {
         labels: Vec<Bound<'_, PyAny>>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
     ) -> PyResult<()> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let ids = optional("ids", ids.as_ref())?;
@@ -134,7 +136,7 @@ impl MondrianClassifier {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_proba(rows, run);
         let proba = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;

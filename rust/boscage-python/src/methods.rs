@@ -177,6 +177,18 @@ macro_rules! forest_methods {
                 Ok(crate::arrays::vector(py, self.model()?.ids()))
             }
 
+            /// Says what stands for missing values; None: no value may be missing.
+            fn set_substitutes(&mut self, substitutes: Option<crate::missing::Substitutes>) -> PyResult<()> {
+                let substitutes = substitutes.map(crate::missing::substitutes);
+                self.model_mut()?.set_substitutes(substitutes).map_err(crate::errors::to_python)
+            }
+
+            /// What stands for missing values, if values may be missing.
+            #[getter]
+            fn substitutes(&self) -> PyResult<Option<crate::missing::Substitutes>> {
+                Ok(crate::missing::of_domain(self.model()?.domain()))
+            }
+
             /// Sets the annotation that the model's files have.
             fn set_annotation(&mut self, text: &str) -> PyResult<()> {
                 self.model_mut()?.set_annotation(text);

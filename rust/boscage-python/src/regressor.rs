@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
+use crate::missing::{Substitutes, with_substitutes};
 use crate::settings::{self, domain, predictive};
 use crate::{feature_rates, gate, trees};
 
@@ -124,7 +125,7 @@ impl MondrianRegressor {
         Ok(Self { settings, regression, model: None })
     }
 
-    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, substitutes=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -135,13 +136,15 @@ impl MondrianRegressor {
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
         maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
+        substitutes: Option<Substitutes>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
         let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
+        let domain = with_substitutes(domain, substitutes)?;
         let (settings, regression) = (self.settings.clone(), self.regression.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)
@@ -158,7 +161,7 @@ impl MondrianRegressor {
         y: PyReadonlyArray1<'_, f64>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
     ) -> PyResult<()> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
         let model = self.model_mut()?;
@@ -172,7 +175,7 @@ impl MondrianRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<(Vector<'py, f64>, Vector<'py, f64>)> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict(rows, run);
         let (mean, variance) = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
@@ -186,7 +189,7 @@ impl MondrianRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<MixtureArrays<'py>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run);
         Ok(mixture(py, gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?))

@@ -38,6 +38,14 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
+    /// A missing value, and nothing that stands for it.
+    #[error("row {row}, feature {feature} of X is missing (NaN), and the forest has no substitute for it")]
+    Missing {
+        /// Row in the given array.
+        row: usize,
+        /// Feature, counted from 0.
+        feature: usize,
+    },
     /// NaN or infinity among the targets.
     #[error("y[{row}] is {value}; every target must be finite")]
     NonFiniteTarget {

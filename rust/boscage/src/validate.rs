@@ -98,12 +98,13 @@ pub(crate) fn is_small(y: f64) -> bool {
     y.abs() <= MAX_TARGET
 }
 
-/// Checks the array sizes of a fit: at least one row, not more rows than row numbers, and one target for each
-/// row.
+/// Checks the arrays of a fit: at least one row, not more rows than row numbers, one target for each row, and no
+/// value missing.
 ///
 /// # Errors
-/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`].
+/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`]; [`Error::NonFinite`].
 pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
+    rows.complete()?;
     if rows.n_rows() == 0 {
         return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
     }
@@ -126,11 +127,12 @@ pub(crate) fn check_n_targets(n_rows: usize, n_targets: usize) -> Result<()> {
     Err(Error::Length { what: "y", found: n_targets, expected: n_rows, why: "one a row of X" })
 }
 
-/// Checks that rows have as many features as those that the model was fitted with.
+/// Checks that rows have as many features as those that the model was fitted with, and no value is missing.
 ///
 /// # Errors
-/// [`Error::Length`].
+/// [`Error::Length`]; [`Error::NonFinite`].
 pub(crate) fn check_n_features(rows: Rows<'_>, expected: usize) -> Result<()> {
+    rows.complete()?;
     let (what, found) = ("a row of X", rows.n_features());
     if found == expected {
         return Ok(());

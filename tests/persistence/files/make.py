@@ -54,6 +54,7 @@ GIVEN = {
     "coarse_variance": 0.75,
     "coarse_rate": 3.0,
 }
+FILLED = [0.5, (0.25, [(0, 0.5, 0.125), (2, -0.5, 0.75)]), -0.5]
 UNIT: dict[str, Any] = {"feature_range": (0.0, 1.0)}
 
 # A recipe: what the data are, and the model that is fitted to them.
@@ -188,6 +189,12 @@ def mondrian() -> dict[str, Recipe]:
         "classifier-joint-history": (
             Data(n=60, labels="int"),
             with_history(classes, posterior="joint"),
+        ),
+        "classifier-missing": (Data("str", missing=True), forest(classes, **UNIT)),
+        "regressor-missing": (Data(missing=True), forest(numbers)),
+        "regressor-missing-history": (
+            Data(dtype="float64", missing=True),
+            with_history(numbers, feature_maps=BENT, substitutes=FILLED, **UNIT),
         ),
         "regressor-float32": (Data(), forest(numbers, **UNIT)),
         "regressor-float64": (wide, forest(numbers)),

@@ -26,7 +26,7 @@ impl Scalar for f32 {
     const MAX: Self = Self::MAX;
     fn exact(value: f64) -> Option<Self> {
         let narrow = value as Self;
-        (f64::from(narrow) == value).then_some(narrow)
+        (f64::from(narrow) == value || value.is_nan()).then_some(narrow)
     }
     fn of<S: Scalar>(value: S) -> Self {
         let wide: f64 = value.into();
@@ -53,11 +53,14 @@ impl Scalar for f64 {
     }
 }
 
-/// Rows of features, borrowed: `n_rows x n_features` finite values, row after row.
+/// Rows of features, borrowed: `n_rows x n_features` values, row after row. They are finite, or NaN where a value is
+/// missing if the rows were made so.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     values: BorrowedValues<'a>,
     n_features: usize,
+    /// Whether values may be missing.
+    has_missing: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +81,22 @@ impl<'a> Rows<'a> {
     /// # Ok::<(), boscage::Error>(())
     /// ```
     pub fn from_f32(values: &'a [f32], n_features: usize) -> Result<Self> {
-        check(values, n_features)?;
-        Ok(Self { values: BorrowedValues::F32(values), n_features })
+        Self::from_f32_with_missing(values, n_features)?.complete()
+    }
+
+    /// Rows of `f32` in which NaN stands for a missing value.
+    ///
+    /// # Errors
+    /// No feature, a length that is no multiple of `n_features`, or an infinite value.
+    ///
+    /// ```
+    /// let rows = boscage::Rows::from_f32_with_missing(&[0.0, f32::NAN], 2)?;
+    /// assert!(rows.has_missing());
+    /// # Ok::<(), boscage::Error>(())
+    /// ```
+    pub fn from_f32_with_missing(values: &'a [f32], n_features: usize) -> Result<Self> {
+        let has_missing = check(values, n_features)?;
+        Ok(Self { values: BorrowedValues::F32(values), n_features, has_missing })
     }
 
     /// Rows of `f64`.
@@ -87,8 +104,42 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// As [`Rows::from_f32`].
     pub fn from_f64(values: &'a [f64], n_features: usize) -> Result<Self> {
-        check(values, n_features)?;
-        Ok(Self { values: BorrowedValues::F64(values), n_features })
+        Self::from_f64_with_missing(values, n_features)?.complete()
+    }
+
+    /// Rows of `f64` in which NaN stands for a missing value.
+    ///
+    /// # Errors
+    /// As [`Rows::from_f32_with_missing`].
+    pub fn from_f64_with_missing(values: &'a [f64], n_features: usize) -> Result<Self> {
+        let has_missing = check(values, n_features)?;
+        Ok(Self { values: BorrowedValues::F64(values), n_features, has_missing })
+    }
+
+    /// Whether a value may be missing.
+    #[must_use]
+    pub fn has_missing(&self) -> bool {
+        self.has_missing
+    }
+
+    /// The rows, if no value is missing.
+    ///
+    /// # Errors
+    /// The first missing value.
+    pub(crate) fn complete(self) -> Result<Self> {
+        match self.first_missing() {
+            None => Ok(self),
+            Some((row, feature)) => Err(Error::NonFinite { row, feature, value: f64::NAN }),
+        }
+    }
+
+    /// Row and feature of the first missing value.
+    pub(crate) fn first_missing(&self) -> Option<(usize, usize)> {
+        if !self.has_missing {
+            return None;
+        }
+        let k = (0..self.n_rows() * self.n_features).find(|&k| self.value(k).is_nan())?;
+        Some((k / self.n_features, k % self.n_features))
     }
 
     /// Number of rows.
@@ -113,7 +164,7 @@ impl<'a> Rows<'a> {
             BorrowedValues::F32(values) => BorrowedValues::F32(&values[a..b]),
             BorrowedValues::F64(values) => BorrowedValues::F64(&values[a..b]),
         };
-        Self { values, n_features: self.n_features }
+        Self { values, ..*self }
     }
 
     /// The values of one row.
@@ -133,14 +184,17 @@ impl<'a> Rows<'a> {
     }
 
     fn value(&self, k: usize) -> f64 {
-        match self.values {
+        let value = match self.values {
             BorrowedValues::F32(values) => f64::from(values[k]),
             BorrowedValues::F64(values) => values[k],
-        }
+        };
+        // One NaN for all, since digests read its bits.
+        if value.is_nan() { f64::NAN } else { value }
     }
 }
 
-fn check<S: Scalar>(values: &[S], n_features: usize) -> Result<()> {
+/// Whether a value is missing, if all others are finite.
+fn check<S: Scalar>(values: &[S], n_features: usize) -> Result<bool> {
     if n_features == 0 {
         return Err(Error::Empty { n_rows: 0, n_features });
     }
@@ -152,11 +206,12 @@ fn check<S: Scalar>(values: &[S], n_features: usize) -> Result<()> {
             why: "a whole number of rows",
         });
     }
-    match values.iter().position(|&v| !v.into().is_finite()) {
-        None => Ok(()),
-        Some(k) => {
-            let value = values[k].into();
-            Err(Error::NonFinite { row: k / n_features, feature: k % n_features, value })
+    let Some(first) = values.iter().position(|&v| !v.into().is_finite()) else { return Ok(false) };
+    match values[first..].iter().position(|&v| v.into().is_infinite()) {
+        None => Ok(true),
+        Some(after) => {
+            let k = first + after;
+            Err(Error::NonFinite { row: k / n_features, feature: k % n_features, value: values[k].into() })
         }
     }
 }

@@ -18,8 +18,10 @@ pub(crate) const STEP_COUNTS: u32 = 3;
 pub(crate) const PRIOR: u32 = 4;
 /// Version 4, with a classifier's posterior after its calibration.
 pub(crate) const JOINT_CLASSES: u32 = 5;
+/// Version 5, with a flag after the maps, and substitutes for missing values.
+pub(crate) const SUBSTITUTES: u32 = 6;
 /// The newest version.
-pub(crate) const NEWEST: u32 = JOINT_CLASSES;
+pub(crate) const NEWEST: u32 = SUBSTITUTES;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

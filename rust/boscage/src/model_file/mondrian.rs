@@ -1,6 +1,6 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
-use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
+use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, Writer};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
@@ -12,6 +12,7 @@ use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
+use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
@@ -19,26 +20,28 @@ use crate::mondrian::tree::statistics::Statistics;
 
 /// The oldest version that can hold a forest.
 pub(super) fn version(domain: &Domain) -> u32 {
-    if domain.maps().is_some() { MAPS } else { PLAIN }
+    match (domain.substitutes(), domain.maps()) {
+        (Some(_), _) => SUBSTITUTES,
+        (None, Some(_)) => MAPS,
+        (None, None) => PLAIN,
+    }
 }
 
 /// The oldest version that can hold a classifier.
 pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
-    match (model.posterior(), model.calibration()) {
+    let of_settings = match (model.posterior(), model.calibration()) {
         (ClassPosterior::Joint, _) => JOINT_CLASSES,
         (ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
-        (ClassPosterior::KneserNey, Calibration::None) => version(model.domain()),
-    }
+        (ClassPosterior::KneserNey, Calibration::None) => PLAIN,
+    };
+    of_settings.max(version(model.domain()))
 }
 
 /// The oldest version that can hold a regressor.
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
-    if settings.prior_scale.is_some() || settings.beyond_thesis().is_some() {
-        PRIOR
-    } else {
-        version(model.domain())
-    }
+    let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
+    version(model.domain()).max(if beyond { PRIOR } else { PLAIN })
 }
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
@@ -194,6 +197,17 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
             writer.list(values, |writer, value| writer.f64(*value));
         }
     }
+    if version >= SUBSTITUTES {
+        writer.u8(u8::from(domain.substitutes().is_some()));
+    }
+    for Substitute { centre, terms } in domain.substitutes().unwrap_or_default() {
+        writer.f64(*centre);
+        writer.list(terms, |writer, term| {
+            writer.u32(term.feature);
+            writer.f64(term.slope);
+            writer.f64(term.from);
+        });
+    }
     writer.u64(forest.row_index.next_id());
     let rows: Vec<u32> = forest.row_index.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
@@ -257,7 +271,9 @@ impl StoredForest {
         });
         made.map_err(|error| {
             let place = match error {
-                Error::NonFinite { row, feature, .. } | Error::TooFar { row, feature, .. } => {
+                Error::NonFinite { row, feature, .. }
+                | Error::Missing { row, feature }
+                | Error::TooFar { row, feature, .. } => {
                     self.values_at.plus((row * n_features + feature) * self.width)
                 }
                 Error::InvalidSetting { name, .. } => {
@@ -295,13 +311,33 @@ fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
     let weights = reader.f64s("weights")?;
     let domain = Domain::new(low, high, Some(weights)).map_err(|error| reader.refused_at(low_at, error))?;
     let has_maps = if reader.version < PRIOR { reader.version >= MAPS } else { reader.flag("has_maps")? };
-    if !has_maps {
+    let n_features = domain.n_features();
+    let domain = if has_maps {
+        let maps = reader.list_of("maps", n_features, |reader| {
+            let knots = reader.f64s("knots")?;
+            let shares = reader.f64s("shares")?;
+            reader.checked(FeatureMap::new(knots, shares))
+        })?;
+        reader.checked(domain.with_maps(maps))?
+    } else {
+        domain
+    };
+    if reader.version < SUBSTITUTES || !reader.flag("has_substitutes")? {
         return Ok(domain);
     }
-    let maps = reader.list_of("maps", domain.n_features(), |reader| {
-        let knots = reader.f64s("knots")?;
-        let shares = reader.f64s("shares")?;
-        reader.checked(FeatureMap::new(knots, shares))
+    let substitutes = reader.list_of("substitutes", n_features, |reader| {
+        let centre = reader.f64("centre")?;
+        let terms = reader.list("terms", TERM_BYTES, |reader| {
+            Ok(SubstituteTerm {
+                feature: reader.u32("feature")?,
+                slope: reader.f64("slope")?,
+                from: reader.f64("from")?,
+            })
+        })?;
+        Ok(Substitute { centre, terms })
     })?;
-    reader.checked(domain.with_maps(maps))
+    reader.checked(domain.with_substitutes(Some(substitutes)))
 }
+
+/// A term of a substitute: a feature and two numbers.
+const TERM_BYTES: usize = 20;

@@ -27,6 +27,7 @@ pub use forest::settings::{MondrianSettings, Predictive};
 pub use model::MondrianForest;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
+pub use process::substitute::{Substitute, SubstituteTerm};
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// A row's target, as the posterior codes it.
@@ -161,6 +162,14 @@ impl<P: NodePosterior> MondrianForest<P> {
         self.forest.merge(&other.forest, &targets)?;
         self.posterior.rows_came(&targets);
         Ok(())
+    }
+
+    /// Says what stands for missing values from now on; with `None` no value may be missing.
+    ///
+    /// # Errors
+    /// As [`Domain::with_substitutes`]; a forest with a row that lacks a value.
+    pub fn set_substitutes(&mut self, substitutes: Option<Vec<Substitute>>) -> Result<()> {
+        self.forest.set_substitutes(substitutes)
     }
 
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.

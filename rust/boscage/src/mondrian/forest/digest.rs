@@ -6,6 +6,7 @@ use crate::data::Scalar;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
+use crate::mondrian::process::substitute::SubstituteTerm;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
@@ -37,6 +38,15 @@ pub(crate) fn digest<P: Statistics>(
         hasher.update((map.knots().len() as u64).to_le_bytes());
         for value in map.knots().iter().chain(map.shares()) {
             hasher.update((value + 0.0).to_le_bytes());
+        }
+    }
+    for substitute in forest.domain.substitutes().unwrap_or_default() {
+        hasher.update((substitute.terms.len() as u64).to_le_bytes());
+        hasher.update((substitute.centre + 0.0).to_le_bytes());
+        for SubstituteTerm { feature, slope, from } in &substitute.terms {
+            hasher.update(feature.to_le_bytes());
+            hasher.update((slope + 0.0).to_le_bytes());
+            hasher.update((from + 0.0).to_le_bytes());
         }
     }
     let mut of_row = vec![[0; 16]; forest.row_index.capacity()];

@@ -34,9 +34,10 @@ use crate::mondrian::forest::rows_by_contents::RowsByContents;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::validate::check_n_ranges;
+use crate::validate::{check, check_n_ranges};
 
 /// Rows, and their ids unless they are to be numbered in order of arrival.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +58,7 @@ pub(crate) struct Forest<P: Statistics> {
     /// Rows' coordinates and the trees over them. Updates are lazy: trees apply all pending ones when they are next read,
     /// and the forest does not depend on when that is.
     pub(crate) storage: Lazy<AnyStorage<P>>,
-    /// Rows' features, if their coordinates are others.
+    /// Rows' features, if their coordinates are others: if the domain has maps, or since a value was missing.
     features: Option<RowValues>,
     /// Kept up to date once somebody has asked for it.
     by_contents: OnceLock<RowsByContents>,
@@ -99,8 +100,12 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<()> {
         self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
-        let coordinates = self.domain.coordinates(rows);
-        let arrivals = Arrivals::new(rows, coordinates.as_deref())?;
+        let filled = self.domain.filled(rows)?;
+        let complete =
+            filled.as_deref().map_or(Ok(rows), |filled| Rows::from_f64(filled, rows.n_features()))?;
+        let mapped = self.domain.coordinates(complete);
+        let mapped = mapped.as_deref().map(|mapped| Rows::from_f32(mapped, rows.n_features())).transpose()?;
+        let arrivals = Arrivals { rows, coordinates: mapped.unwrap_or(complete) };
         check_levels(&self.domain, arrivals)?;
         let ids = self.row_index.new_ids(rows.n_rows(), ids)?;
         self.insert_rows(arrivals, &targets(), &ids);
@@ -133,6 +138,13 @@ impl<P: Statistics> Forest<P> {
             ),
             ("feature weights", self.domain.weights() == other.domain.weights()),
             ("feature maps", self.domain.maps() == other.domain.maps()),
+            (
+                "substitutes for missing values",
+                // A forest without any has no row that needs them.
+                self.domain.substitutes().is_none()
+                    || other.domain.substitutes().is_none()
+                    || self.domain.substitutes() == other.domain.substitutes(),
+            ),
         ] {
             if !equal {
                 return Err(Error::NotMergeable { what });
@@ -143,9 +155,24 @@ impl<P: Statistics> Forest<P> {
 
     /// Adds the rows of another shard of the same forest, which was checked, with these targets.
     pub(crate) fn merge(&mut self, other: &Self, targets: &[P::Target]) -> Result<()> {
+        if let (None, Some(substitutes)) = (self.domain.substitutes(), other.domain.substitutes()) {
+            self.set_substitutes(Some(substitutes.to_vec()))?;
+        }
         let values = other.rows_by_arrival();
-        let rows = Rows::from_f64(&values, self.domain.n_features())?;
+        let rows = Rows::from_f64_with_missing(&values, self.domain.n_features())?;
         self.insert(Batch { rows, ids: Some(&other.ids()) }, || targets.to_vec())
+    }
+
+    /// Says what stands for missing values from now on.
+    ///
+    /// # Errors
+    /// As [`Domain::with_substitutes`]; [`Error::InvalidSetting`] if a row of the forest lacks a value.
+    pub(crate) fn set_substitutes(&mut self, substitutes: Option<Vec<Substitute>>) -> Result<()> {
+        let lacking = self.rows_by_arrival().into_iter().any(f64::is_nan);
+        let found = "a row that lacks a value, whose place in the trees is fixed";
+        check("substitutes", !lacking, "set before a value is missing", &found)?;
+        self.domain = self.domain.clone().with_substitutes(substitutes)?;
+        Ok(())
     }
 
     /// Rows' features in order of arrival, row after row.
@@ -240,6 +267,10 @@ impl<P: Statistics> Forest<P> {
                 by_contents.insert(row, arrivals.rows.row(i));
             }
         }
+        if self.features.is_none() && arrivals.rows.has_missing() {
+            // Until now the coordinates of all rows were their features.
+            self.features = Some(self.storage.peek(AnyStorage::values));
+        }
         if let Some(features) = &mut self.features {
             features.place(&new, arrivals.rows, self.row_index.capacity());
         }
@@ -282,13 +313,6 @@ impl<P: Statistics> Forest<P> {
 struct Arrivals<'a> {
     rows: Rows<'a>,
     coordinates: Rows<'a>,
-}
-
-impl<'a> Arrivals<'a> {
-    fn new(rows: Rows<'a>, coordinates: Option<&'a [f32]>) -> Result<Self> {
-        let mapped = coordinates.map(|values| Rows::from_f32(values, rows.n_features())).transpose()?;
-        Ok(Self { rows, coordinates: mapped.unwrap_or(rows) })
-    }
 }
 
 /// # Errors

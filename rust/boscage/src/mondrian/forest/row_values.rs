@@ -1,5 +1,5 @@
-//! The features of rows as the user gave them: kept beside coordinates where the domain has maps, and read from model
-//! files.
+//! The features of rows as the user gave them: kept beside coordinates where the domain has maps or values are missing,
+//! and read from model files.
 
 use crate::data::RowId;
 use crate::data::{Rows, Scalar};
@@ -16,8 +16,8 @@ impl RowValues {
     /// The table as rows.
     pub(crate) fn rows(&self, n_features: usize) -> Result<Rows<'_>> {
         match self {
-            Self::F32(values) => Rows::from_f32(values, n_features),
-            Self::F64(values) => Rows::from_f64(values, n_features),
+            Self::F32(values) => Rows::from_f32_with_missing(values, n_features),
+            Self::F64(values) => Rows::from_f64_with_missing(values, n_features),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::data::{RowId, Rows};
 use crate::mondrian::forest::row_index::{Arrival, RowIndex};
-use crate::mondrian::forest::row_values::place;
+use crate::mondrian::forest::row_values::{RowValues, place};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -73,6 +73,14 @@ impl<P: Statistics> AnyStorage<P> {
         if let Self::F64(storage) = self {
             let values = coordinates.to_exact().expect("f64 holds every value");
             place(&mut storage.values, new, values, n_features, capacity);
+        }
+    }
+
+    /// A copy of the table of coordinates.
+    pub(crate) fn values(&self) -> RowValues {
+        match self {
+            Self::F32(storage) => RowValues::F32(storage.values.clone()),
+            Self::F64(storage) => RowValues::F64(storage.values.clone()),
         }
     }
 

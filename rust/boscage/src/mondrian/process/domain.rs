@@ -3,12 +3,13 @@
 use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
+use crate::mondrian::process::substitute::Substitute;
 
 /// The highest level: `K_64` is about `2^64` reference ranges wide.
 pub const MAX_LEVEL: u32 = 64;
 
 /// Bounds beyond this would overflow when one is subtracted from another.
-const LARGEST: f64 = f64::MAX / 4.0;
+pub(crate) const LARGEST: f64 = f64::MAX / 4.0;
 
 /// Rates beyond this would overflow when they are summed.
 const HIGHEST_RATE: f64 = 1e290;
@@ -21,12 +22,15 @@ const HIGHEST_RATE: f64 = 1e290;
 ///
 /// With [maps](Domain::with_maps) a feature's rate is not the same all along it: the process, its cuts and
 /// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`.
+///
+/// With [substitutes](Domain::with_substitutes) values may be missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Domain {
     low: Vec<f64>,
     high: Vec<f64>,
     weights: Vec<f64>,
     maps: Option<Vec<FeatureMap>>,
+    substitutes: Option<Vec<Substitute>>,
     /// The reference range, or 1 where it is a single value.
     units: Vec<f64>,
     /// `K_0`, ranges and rates in coordinates, which are the features themselves unless there are maps.
@@ -90,7 +94,7 @@ impl Domain {
         let units: Vec<f64> = (0..n).map(unit).collect();
         let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
         let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
-        Ok(Self { low, high, weights, maps: None, units, inner })
+        Ok(Self { low, high, weights, maps: None, substitutes: None, units, inner })
     }
 
     /// The same domain with a map for every feature; those without knots are linear.
@@ -121,7 +125,12 @@ impl Domain {
         Ok(Self { maps: Some(maps), inner, ..self })
     }
 
-    /// The domain whose reference ranges are those of some rows.
+    /// The same domain with these substitutes, which were checked.
+    pub(super) fn and_substitutes(self, substitutes: Option<Vec<Substitute>>) -> Self {
+        Self { substitutes, ..self }
+    }
+
+    /// The domain whose reference ranges are those of some rows; of a feature that is missing in all of them, 0.
     ///
     /// # Errors
     /// No rows; as [`Domain::new`].
@@ -134,8 +143,14 @@ impl Domain {
         let mut high = low.clone();
         for i in 1..n_rows {
             for ((l, h), value) in low.iter_mut().zip(&mut high).zip(rows.row(i)) {
+                // The minimum of NaN and a number is the number.
                 *l = l.min(value);
                 *h = h.max(value);
+            }
+        }
+        for bound in low.iter_mut().chain(&mut high) {
+            if bound.is_nan() {
+                *bound = 0.0;
             }
         }
         Self::new(low, high, weights)
@@ -171,6 +186,12 @@ impl Domain {
         self.maps.as_deref()
     }
 
+    /// What stands for missing values of each feature, if values may be missing.
+    #[must_use]
+    pub fn substitutes(&self) -> Option<&[Substitute]> {
+        self.substitutes.as_deref()
+    }
+
     /// Rates `w_d` per unit of the feature, or of its coordinate where there are maps.
     #[must_use]
     pub fn rates(&self) -> &[f64] {
@@ -183,7 +204,7 @@ impl Domain {
         self.weights.iter().sum()
     }
 
-    /// Rows' coordinates, if the domain has maps.
+    /// Complete rows' coordinates, if the domain has maps.
     pub(crate) fn coordinates(&self, rows: Rows<'_>) -> Option<Vec<f32>> {
         let maps = self.maps.as_ref()?;
         let of = |(d, x): (usize, f64)| maps[d].coordinate(self.low[d], self.units[d], x);

@@ -1,0 +1,213 @@
+"""What stands for missing values in a Mondrian forest.
+
+A forest is a function of its rows, so a missing value must lie where its row alone says. Each
+feature has a substitute: a number, or a linear function of the features that the row has. It is
+learned when the first missing values come, and then fixed.
+
+Values may be missing at random; then the other features say best where they lie. Or they are
+missing because of what they are; then the targets may say it: where high values are missing, rows
+without a value have the targets of rows with high ones. So a feature's substitute is a linear
+function of others, or the median if it depends on none, unless the targets of the rows without a
+value are more likely among the rows of one tenth of its values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from boscage import _core
+from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
+from boscage.mondrian.feature_rates._shared import first_by_contents
+
+Substitutes: TypeAlias = list[tuple[float, list[tuple[int, float, float]]]]
+"""For each feature a number and the terms of a linear function: another feature, the slope, and the
+other feature's value at which the term is 0."""
+
+MAX_ROWS = 3000
+"""The greatest number of rows from which substitutes are learned."""
+MAX_TERMS = 8
+"""The greatest number of other features in a linear function."""
+MIN_ROWS = 10
+"""With fewer rows that have, or lack, a value, targets do not choose its place."""
+MIN_LINEAR_ROWS = 30
+"""With fewer rows that have a value, it is not a function of the others."""
+LEAST_SHARE = 0.02
+"""The least share of a feature's variance that a linear function explains."""
+RIDGE = 0.01
+"""Penalty of squared slopes, in units of the features' variances."""
+N_PLACES = 10
+"""Into how many parts of equal size the values of a feature are divided."""
+N_TARGET_CLASSES = 8
+"""Into how many classes of equal size numeric targets are divided."""
+PRIOR_ROWS = 5.0
+"""For how many rows the targets of all rows count among those of one part."""
+
+__all__: list[str] = []
+
+
+def has_missing(X: Rows) -> bool:
+    """Whether values of ``X``, which are finite or NaN, are missing."""
+    # One pass without a temporary array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(X.sum())) and bool(np.isnan(X).any())
+
+
+def reference_range(X: Rows) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest value of each feature; 0 for one without any."""
+    low = np.fmin.reduce(X, axis=0).astype(np.float64)
+    high = np.fmax.reduce(X, axis=0).astype(np.float64)
+    return np.nan_to_num(low), np.nan_to_num(high)
+
+
+def fill(X: Rows, substitutes: Substitutes, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Rows in which substitutes stand for missing values."""
+    filled = _core.fill_missing(X, substitutes, low, high)
+    return np.asarray(X, dtype=np.float64) if filled is None else filled
+
+
+def check_substitutes(given: Sequence[Any] | None, n_features: int) -> Substitutes | None:
+    """The parameter ``substitutes``; the compiled module checks the numbers."""
+    if given is None:
+        return None
+    try:
+        substitutes = [_substitute(value) for value in given]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "substitutes must hold for each feature a number, or a number and a list of terms "
+            f"(feature, slope, origin); found {given!r}"
+        ) from error
+    if len(substitutes) != n_features:
+        raise ValueError(
+            f"substitutes must hold one value for each of the {n_features} features, "
+            f"found {len(substitutes)}"
+        )
+    return substitutes
+
+
+def _substitute(value: Any) -> tuple[float, list[tuple[int, float, float]]]:
+    if isinstance(value, Real):
+        return float(value), []
+    centre, terms = value
+    return float(centre), [(operator.index(k), float(a), float(b)) for k, a, b in terms]
+
+
+def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
+    """Substitutes for missing values of ``X``; ``y`` holds class codes or numbers.
+
+    Looks at 3,000 rows at most, chosen by their contents, so that the substitutes are a function of
+    the set of rows.
+    """
+    # One NaN for all, since the choice of rows reads its bits.
+    X = np.where(np.isnan(X), np.nan, X)
+    rows = first_by_contents(X, y, MAX_ROWS, seed)
+    table = _Table(X[rows].astype(np.float64), _target_classes(y[rows]))
+    return [table.substitute(feature) for feature in range(X.shape[1])]
+
+
+def _target_classes(y: AnyArray) -> IntArray:
+    if y.dtype.kind == "f":
+        shares = np.linspace(0.0, 1.0, N_TARGET_CLASSES + 1)[1:-1]
+        y = np.searchsorted(np.unique(np.quantile(y, shares)), y)
+    codes: IntArray = np.unique(y, return_inverse=True)[1]
+    return codes
+
+
+class _Table:
+    """Some rows, and the classes of their targets."""
+
+    def __init__(self, X: FloatArray, codes: IntArray) -> None:
+        self._X, self._codes = X, codes
+        self._missing: BoolArray = np.isnan(X)
+        self._n_present = np.maximum((~self._missing).sum(axis=0), 1)
+        # Powers of two are exact, and squares of what is between -1 and 1 do not overflow.
+        largest = np.where(self._missing, 0.0, np.abs(X)).max(axis=0, initial=0.0)
+        self._units = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+        scaled = np.where(self._missing, 0.0, X / self._units)
+        self._means = scaled.sum(axis=0) / self._n_present
+        self._centred = np.where(self._missing, 0.0, scaled - self._means)
+        self._spreads = np.sqrt((self._centred**2).sum(axis=0) / self._n_present)
+        counts = np.bincount(codes) + 0.5
+        self._shares = counts / counts.sum()
+
+    def substitute(self, feature: int) -> tuple[float, list[tuple[int, float, float]]]:
+        """The substitute of one feature."""
+        missing = self._missing[:, feature]
+        present = self._X[~missing, feature]
+        if not present.size:
+            return 0.0, []
+        centre, terms = float(np.median(present)), []
+        features, slopes = self._regression(feature)
+        if features.size:
+            units = self._units[feature]
+            centre = float(np.float32(self._means[feature]) * units)
+            terms = [
+                (int(other), float(np.float32(slope * (units / self._units[other]))), float(from_))
+                for other, slope, from_ in zip(
+                    features, slopes, self._means[features] * self._units[features], strict=True
+                )
+            ]
+        if min(missing.sum(), present.size) < MIN_ROWS:
+            return centre, terms
+        place = self._place(feature, self._linear(feature, features, slopes)[missing])
+        return (centre, terms) if place is None else (place, [])
+
+    def _regression(self, feature: int) -> tuple[IntArray, FloatArray]:
+        """Some other features, and the slopes of a linear function of them in scaled units."""
+        none = np.empty(0, dtype=np.int64), np.empty(0)
+        rows = ~self._missing[:, feature]
+        n, y = int(rows.sum()), self._centred[rows, feature]
+        varies = self._spreads > 0.0
+        if n < MIN_LINEAR_ROWS or not varies[feature]:
+            return none
+        others = self._centred[rows] / np.where(varies, self._spreads, 1.0)
+        relation = np.abs(others.T @ y)
+        relation[feature] = 0.0
+        features = np.argsort(-relation, kind="stable")[:MAX_TERMS]
+        features = np.sort(features[relation[features] > 0.0])
+        chosen = others[:, features]
+        system = chosen.T @ chosen / n + RIDGE * np.eye(len(features))
+        slopes = np.linalg.solve(system, chosen.T @ y / n)
+        left = 1.0 - np.var(y - chosen @ slopes) / np.var(y)
+        # The share of new rows' variance, since slopes are fitted to these.
+        share = 1.0 - (1.0 - left) * (n - 1) / (n - 1 - len(features))
+        if not share > LEAST_SHARE:
+            return none
+        return features, slopes / self._spreads[features]
+
+    def _linear(self, feature: int, features: IntArray, slopes: FloatArray) -> FloatArray:
+        """Each row's value according to its other features."""
+        scaled = self._means[feature] + self._centred[:, features] @ slopes
+        return np.asarray(scaled * self._units[feature])
+
+    def _place(self, feature: int, linear: FloatArray) -> float | None:
+        """Where rows lie that have targets like those of the rows without a value.
+
+        `linear` are the values of these according to their other features. None if the targets
+        are likelier there, or are like those of all rows.
+        """
+        missing = self._missing[:, feature]
+        present, codes = self._X[~missing, feature], self._codes[missing]
+        shares = np.linspace(0.0, 1.0, N_PLACES + 1)[1:-1]
+        edges = np.unique(np.quantile(present, shares))
+        parts = np.searchsorted(edges, present)
+        counts = np.zeros((len(edges) + 1, len(self._shares)))
+        np.add.at(counts, (parts, self._codes[~missing]), 1.0)
+        counts += PRIOR_ROWS * self._shares
+        log_shares = np.log(counts / counts.sum(axis=1, keepdims=True))
+        best = int(np.argmax(log_shares[:, codes].mean(axis=1)))
+        found = log_shares[best, codes]
+        for other in (
+            np.log(self._shares[codes]),
+            log_shares[np.searchsorted(edges, linear), codes],
+        ):
+            gain = found - other
+            if not gain.mean() > np.std(gain) / np.sqrt(len(gain)):
+                return None
+        # At the ends, rows without a value lie beyond most of the others.
+        ends = {0: np.min, len(edges): np.max}
+        return float(ends.get(best, np.median)(present[parts == best]))
