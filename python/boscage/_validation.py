@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._types import AnyArray, FloatArray, Ids, Label, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
@@ -263,50 +263,6 @@ def _plain(value: Any, what: str) -> Label:
 def _listed(values: Collection[Label]) -> str:
     shown = [repr(value) for value in list(values)[:8]]
     return ", ".join(shown + ["..."] * (len(values) > 8))
-
-
-# -- row numbers ----------------------------------------------------------------------------------
-
-
-def check_ids(ids: Any, n_rows: int | None = None) -> Ids:
-    """Row numbers as uint64, checked to be distinct."""
-    array = np.asarray(ids)
-    if n_rows is None:
-        array = np.atleast_1d(array)
-    if array.ndim != 1:
-        raise ValueError(f"ids has shape {array.shape}; expected one number per row")
-    if n_rows is not None and len(array) != n_rows:
-        raise ValueError(f"ids has {len(array)} entries for {n_rows} rows; expected one per row")
-    if not len(array):
-        return np.empty(0, dtype=np.uint64)
-    if array.dtype.kind == "O":
-        # For example integers above 2**63 together with smaller ones.
-        array = _ids_of_objects(array)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, found {array.dtype}")
-    if array.dtype.kind == "i" and array.min() < 0:
-        row = int(np.argmax(array < 0))
-        raise ValueError(f"ids must be >= 0, found {array[row]} in row {row}")
-    checked: Ids = np.ascontiguousarray(array, dtype=np.uint64)
-    order = np.argsort(checked, kind="stable")
-    same = np.flatnonzero(checked[order[1:]] == checked[order[:-1]])
-    if same.size:
-        first, second = order[same[0]], order[same[0] + 1]
-        raise ValueError(
-            f"ids must differ from each other, found {checked[first]} in rows {first} and {second}"
-        )
-    return checked
-
-
-def _ids_of_objects(array: AnyArray) -> AnyArray:
-    out = np.empty(len(array), dtype=np.uint64)
-    for row, value in enumerate(array):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise TypeError(f"ids must be integers, found {value!r} in row {row}")
-        if not 0 <= int(value) <= _MAX_U64:
-            raise ValueError(f"ids must be from 0 to 2**64 - 1, found {value} in row {row}")
-        out[row] = int(value)
-    return out
 
 
 # -- parameters -----------------------------------------------------------------------------------

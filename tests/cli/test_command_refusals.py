@@ -78,10 +78,10 @@ def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFix
     said = fails(capsys, "fit", "bad.csv", "-t", "species", "-o", "m")
     assert said == "bad.csv: row 4, column 'species': found no value, expected a label"
 
-    no_id = [*lines[:5], "-1," + lines[5].split(",", 1)[1], *lines[6:]]
+    no_id = [*lines[:5], "," + lines[5].split(",", 1)[1], *lines[6:]]
     Path("bad.csv").write_text("\n".join([header, *no_id]) + "\n")
     said = fails(capsys, "update", iris_model, "bad.csv", "-t", "species", "--id-column", "id")
-    assert said.startswith("bad.csv: row 6, column 'id': found '-1', expected a whole number")
+    assert said == "bad.csv: row 6, column 'id': found no value, expected a whole number or text"
 
     said = fails(capsys, "fit", "iris.csv", "-t", "species", "--task", "regression", "-o", "m")
     assert said.startswith("iris.csv: row 1, column 'species': found 'v")
@@ -104,10 +104,10 @@ def test_numbers_of_rows_that_are_there_already(
     before = Path("m").read_bytes()
     said = fails(capsys, "update", "m", "b.csv", "-t", "y", "--id-column", "n")
     assert said == (
-        "b.csv: row 2, column 'n': found 6, expected a number that no row of the model has"
+        "b.csv: row 2, column 'n': found 6, expected an id that no row of the model has"
     )
     said = fails(capsys, "fit", "c.csv", "-t", "y", "-o", "m", "--id-column", "n", *FEW)
-    assert said == "c.csv: row 3, column 'n': found 8 again, expected another number for each row"
+    assert said == "c.csv: row 3, column 'n': found 8 again, expected another id for each row"
     assert Path("m").read_bytes() == before
 
 
@@ -196,12 +196,12 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
             "no/out.csv: there is no folder",
         ),
         (["forget", "iris.model", "7"], "iris.model: "),
-        (["forget", "iris.model", "seven"], "found 'seven', expected a row's number"),
+        (["forget", "iris.model", "seven"], "iris.model: 'seven' is not in the forest"),
         (["forget", "iris.model"], "no row is named"),
         (["forget", "iris.model", "--ids-from", "iris.csv"], "iris.csv: found 6 columns"),
         (
             ["update", "iris.model", "iris.csv", "-t", "species", "--id-column", "id"],
-            "iris.csv: row 1, column 'id': found 100, expected a number that no row",
+            "iris.csv: row 1, column 'id': found 100, expected an id that no row",
         ),
         (["info", "short.model"], "short.model: "),
     ],

@@ -292,6 +292,19 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("chunk", ["2", "1000"])
+def test_rows_can_be_named_by_text(folder: Path, chunk: str) -> None:
+    """Whole numbers among the names are numbers, whatever the rest of their chunk is."""
+    Path("a.csv").write_text("who,x,y\n7,1,0\nanna,2,1\n8,3,0\n9,4,1\nborn 9,5,1\n")
+    Path("gone.csv").write_text("who\nborn 9\n7\n")
+    how = ["-t", "y", "--id-column", "who", "--feature-range", "0", "5", *EQUAL, *FEW]
+    run("fit", "a.csv", *how, "--chunk-rows", chunk, "-o", "m")
+    run("forget", "m", "anna", "--ids-from", "gone.csv")
+    model = boscage.load("m")
+    assert isinstance(model, MondrianForestClassifier)
+    np.testing.assert_array_equal(model.ids_, [8, 9])
+
+
 @pytest.mark.parametrize("chunk", ["9", "1000"])
 def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
     """However they are written; a column without any number has no range."""

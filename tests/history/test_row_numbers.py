@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage import MondrianForestClassifier, MondrianForestRegressor, row_numbers
 from small_forests import X, Y, both, make
 
 # -- numbers of rows ------------------------------------------------------------------------------
@@ -46,11 +47,19 @@ def test_rows_can_be_given_ids(kind: Any) -> None:
     [
         ([1, 2], ValueError, "ids has 2 entries for 4 rows"),
         ([[1, 2, 3, 4]], ValueError, r"ids has shape \(1, 4\)"),
-        ([1, 2, -3, 4], ValueError, "found -3 in row 2"),
+        ([1, -3, 2, -3], ValueError, "found -3 in rows 1 and 3"),
+        (["a", "b", "c", "b"], ValueError, "found b in rows 1 and 3"),
+        (["7", "b", 7, "d"], ValueError, "found 7 in rows 0 and 2"),
         ([1, 2, 1, 4], ValueError, "found 1 in rows 0 and 2"),
-        ([1.0, 2.0, 3.0, 4.0], TypeError, "ids must be integers, found float64"),
-        (["a", "b", "c", "d"], TypeError, "ids must be integers"),
-        ([True, False, True, False], TypeError, "ids must be integers, found bool"),
+        (
+            [1.0, 2.0, 3.0, 4.0],
+            TypeError,
+            "ids must be integers, text or UUIDs, found 1.0 in row 0",
+        ),
+        (["a", "b", None, "d"], TypeError, "text or UUIDs, found None in row 2"),
+        (["a", "b", b"c", "d"], TypeError, "text or UUIDs, found b'c' in row 2"),
+        (["a", "b", True, "d"], TypeError, "text or UUIDs, found True in row 2"),
+        ([True, False, True, False], TypeError, "text or UUIDs, found bool"),
         ([2**64, 1, 2, 3], ValueError, "18446744073709551616 in row 0"),
         ([0, 11, 12, 13], ValueError, "0"),
     ],
@@ -64,6 +73,61 @@ def test_bad_ids_are_refused(kind: Any, ids: Any, error: Any, message: str) -> N
     assert model.n_rows_ == 10
 
 
+GOLDEN = {
+    "anna": 10109037774674085072,
+    "Björn": 11641398996631303820,
+    "": 13020603013274838756,
+    "007": 13655456112802015817,
+    "-5": 14291045258837035653,
+    "1.5": 13055186978277889146,
+    str(2**64): 13926694738903159271,
+    "a row of a long name" * 9: 13717775885121670889,
+}
+NAMES = list(GOLDEN)
+
+
+@both
+def test_rows_can_have_names(kind: Any) -> None:
+    names: list[Any] = [*NAMES, -7, UUID(int=5), 3]
+    n = len(names)
+    model = make(kind).fit(X[:n], Y[:n], ids=names)
+    np.testing.assert_array_equal(model.ids_, row_numbers(names))
+    # A name is a number that no row without a name has.
+    assert (model.ids_[:-1] >= 2**63).all()
+    assert model.ids_[-1] == 3
+    with pytest.raises(ValueError, match="already in the forest"):
+        model.partial_fit(X[:1], Y[:1], ids=["anna"])
+    with pytest.raises(KeyError, match="'carl' is not in the forest"):
+        model.forget(["anna", "carl"])
+    model.forget(["anna", -7]).forget("Björn").forget(str(UUID(int=5))).forget(model.ids_[0])
+    left = [3, 4, 5, 6, 7, 10]
+    assert model.digest() == make(kind).fit(X[left], Y[left]).digest()
+
+
+def test_names_have_the_same_numbers_for_ever() -> None:
+    expected = [GOLDEN[name] for name in NAMES]
+    for names in (NAMES, np.array(NAMES), np.array(NAMES, dtype=object)):
+        np.testing.assert_array_equal(row_numbers(names), expected)
+    # Whole numbers are numbers however they are written, and negative ones are names.
+    np.testing.assert_array_equal(row_numbers(["17", "18446744073709551615"]), [17, 2**64 - 1])
+    assert row_numbers([-5])[0] == row_numbers(["-5"])[0] == GOLDEN["-5"]
+    assert row_numbers(np.array([-5, 4]))[0] == GOLDEN["-5"]
+    assert row_numbers([2**63 + 1, -5])[1] == GOLDEN["-5"]
+
+
+def test_tables_columns_of_names_are_ids() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    for column in (
+        pandas.Series(NAMES),
+        pandas.Series(NAMES, dtype="string"),
+        pandas.Series(NAMES, dtype="category"),
+        polars.Series(NAMES),
+        arrow.array(NAMES),
+    ):
+        np.testing.assert_array_equal(row_numbers(column), row_numbers(NAMES))
+
+
 @both
 def test_forgetting_an_unknown_row_is_a_key_error_and_forgets_nothing(kind: Any) -> None:
     model = make(kind).fit(X[:10], Y[:10])
@@ -73,7 +137,7 @@ def test_forgetting_an_unknown_row_is_a_key_error_and_forgets_nothing(kind: Any)
     assert model.digest() == before
     with pytest.raises(ValueError, match="found 1 in rows 0 and 1"):
         model.forget([1, 1])
-    with pytest.raises(TypeError, match="integers"):
+    with pytest.raises(TypeError, match="integers, text"):
         model.forget(1.5)
     assert model.digest() == before
 

@@ -81,8 +81,8 @@ def _fit(commands: Any) -> None:
     fit.add_argument(
         "--id-column",
         metavar="COLUMN",
-        help="a column of whole numbers by which rows can be forgotten (default: rows are numbered"
-        " from 0 in their order); for --model mondrian",
+        help="a column of whole numbers or text by which rows can be forgotten (default: rows are"
+        " numbered from 0 in their order); for --model mondrian",
     )
     columns = fit.add_mutually_exclusive_group()
     columns.add_argument(

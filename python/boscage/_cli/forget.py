@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> None:
     model = models.load_online(args.model, args.n_jobs, "forget")
     if args.id_column and not args.ids_from:
         raise UserError("--id-column names a column of a table: give the table with --ids-from")
-    ids = _given(args.ids)
+    ids = np.array(args.ids, dtype=object)
     if args.ids_from:
         ids = np.concatenate([ids, _listed(args.ids_from, args.id_column)])
     if not len(ids):
@@ -29,15 +29,6 @@ def run(args: argparse.Namespace) -> None:
         model.forget(ids)
     models.save(model, output)
     remark(f"{output}: {len(ids)} rows forgotten, {model.n_rows_} left")
-
-
-def _given(texts: list[str]) -> NDArray[np.uint64]:
-    numbers = []
-    for text in texts:
-        if not text.isdecimal() or int(text) >= 1 << 64:
-            raise UserError(f"found {text!r}, expected a row's number, 0 to 2^64 - 1")
-        numbers.append(int(text))
-    return np.array(numbers, dtype=np.uint64)
 
 
 def _listed(path: str, column: str | None) -> NDArray[np.uint64]:

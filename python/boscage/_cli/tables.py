@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from boscage import row_numbers
 from boscage._cli.errors import UserError
 
 MISSING = ["", "na", "n/a", "nan", "null", "none", "?"]
@@ -108,19 +109,22 @@ class Chunk:
         return pa.table([self.numbers(name, missing=missing) for name in names], names=list(names))
 
     def ids(self, name: str) -> NDArray[np.uint64]:
-        """A column of row numbers."""
-        values = self.convert(name, pa.uint64(), "a whole number from 0 to 2^64 - 1")
-        ids = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.uint64)
+        """A column of ids as row numbers."""
+        values, expected = self.column(name), "a whole number or text"
+        self.refuse_missing(name, values, expected)
+        if not (is_text(values.type) or pa.types.is_integer(values.type)):
+            self.refuse(0, name, repr(values[0].as_py()), expected)
+        ids = row_numbers(values.to_numpy(zero_copy_only=False))
         first = np.unique(ids, return_index=True)[1]
         if again := np.setdiff1d(np.arange(len(ids)), first).tolist():
-            self.refuse(again[0], name, f"{ids[again[0]]} again", "another number for each row")
+            self.refuse(again[0], name, f"{values[again[0]]} again", "another id for each row")
         return ids
 
     def refuse_held(self, name: str, ids: NDArray[np.uint64], held: NDArray[np.uint64]) -> None:
-        """Raise an error if a row's number is that of a row which a model holds."""
+        """Raise an error if a row's id is that of a row which a model holds."""
         if index := np.flatnonzero(np.isin(ids, held)).tolist():
-            expected = "a number that no row of the model has"
-            self.refuse(index[0], name, str(ids[index[0]]), expected)
+            found = str(self.column(name)[index[0]])
+            self.refuse(index[0], name, found, "an id that no row of the model has")
 
 
 def _with_nulls(values: pa.Array) -> pa.Array:

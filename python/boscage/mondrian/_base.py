@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
+from boscage._ids import check_ids, unknown
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
 from boscage.mondrian._missing import (
@@ -113,8 +114,8 @@ class MondrianForest(WarmingForest):
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
-        ids : array-like of int of shape (n_samples,), default=None
-            Row numbers, which `forget` takes. None numbers the rows from 0.
+        ids : array-like of int, str or UUID of shape (n_samples,), default=None
+            Names of rows, which `forget` takes; see `row_numbers`. None numbers the rows from 0.
 
         Returns
         -------
@@ -124,8 +125,8 @@ class MondrianForest(WarmingForest):
         ------
         ValueError
             If a parameter is out of range; if `X` holds infinity or `y` a value that is not a
-            finite number; if either has a wrong shape, or is empty; or if `ids` holds a negative
-            number or a number twice.
+            finite number; if either has a wrong shape, or is empty; or if `ids` holds an
+            id twice.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
@@ -160,8 +161,8 @@ class MondrianForest(WarmingForest):
 
         Parameters
         ----------
-        ids : int or array-like of int
-            Row numbers; see ``ids_``.
+        ids : int, str, UUID or array-like of them
+            The rows, by the ids that were given or by number; see ``ids_``.
 
         Returns
         -------
@@ -172,14 +173,17 @@ class MondrianForest(WarmingForest):
         KeyError
             If there is no row of that number. No row is removed then.
         TypeError
-            If a number is not an integer.
+            If an id is neither an integer, nor text, nor a UUID.
         ValueError
-            If a number is negative, or occurs twice.
+            If an id occurs twice.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
         """
         model = self._require_model()
-        model.forget(_validation.check_ids(ids))
+        try:
+            model.forget(check_ids(ids))
+        except KeyError:
+            raise KeyError(f"{unknown(ids, model.ids)}; nothing was changed") from None
         return self
 
     def merge(self: Self, other: Self) -> Self:
@@ -270,7 +274,7 @@ class MondrianForest(WarmingForest):
         n_threads = self._n_threads()
         rows = _validation.check_rows(self, X, reset=True, missing=True)
         target = self._check_target(y, len(rows))
-        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
+        numbers = None if ids is None else check_ids(ids, len(rows))
         seed = _validation.draw_seed(self.random_state)
         n_rows = len(rows)
         if window is not None and n_rows > window:
@@ -350,7 +354,7 @@ class MondrianForest(WarmingForest):
         self._n_threads()  # checks n_jobs
         rows = _validation.check_rows(self, X, reset=False, missing=True)
         target = self._check_target(y, len(rows))
-        numbers = None if ids is None else _validation.check_ids(ids, len(rows))
+        numbers = None if ids is None else check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
         first = model.substitutes is None and has_missing(rows)
         if first:
@@ -444,7 +448,7 @@ class MondrianForest(WarmingForest):
 
     @property
     def ids_(self) -> Ids:
-        """The row numbers of the training rows, in order of arrival."""
+        """The row numbers of the training rows, in order of arrival; see `row_numbers`."""
         ids: Ids = self._require_model().ids
         return ids
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
+from boscage._ids import check_ids
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._base import MondrianForest
@@ -230,8 +231,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         classes : array-like, default=None
             Labels known in advance, at the first call. They have columns in `predict_proba` from
             the start.
-        ids : array-like of int of shape (n_samples,), default=None
-            Row numbers, which `forget` takes. None continues after the greatest one so far.
+        ids : array-like of int, str or UUID of shape (n_samples,), default=None
+            Names of rows, which `forget` takes; see `row_numbers`. None continues after the
+            greatest number so far.
 
         Returns
         -------
@@ -385,7 +387,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
         Parameters
         ----------
-        ids : array-like of int, default=None
+        ids : array-like of int, str or UUID, default=None
             Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
         discounts : array-like of float of shape (n_discounts,), default=None
             Discounts to predict with, instead of ``discount_``. Each is calibrated on its own.
@@ -410,7 +412,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             If interrupted. The forest does not change.
         """
         model = self._require_rows()
-        rows = None if ids is None else _validation.check_ids(ids)
+        rows = None if ids is None else check_ids(ids)
         candidates = None
         if discounts is not None:
             candidates = [

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
+from boscage._ids import check_ids
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
@@ -228,8 +229,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             New rows; finite numbers.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
-        ids : array-like of int of shape (n_samples,), default=None
-            Row numbers, which `forget` takes. None continues after the greatest one so far.
+        ids : array-like of int, str or UUID of shape (n_samples,), default=None
+            Names of rows, which `forget` takes; see `row_numbers`. None continues after the
+            greatest number so far.
 
         Returns
         -------
@@ -403,7 +405,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 
         Parameters
         ----------
-        ids : array-like of int, default=None
+        ids : array-like of int, str or UUID, default=None
             Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
 
         Returns
@@ -421,7 +423,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             If interrupted. The forest does not change.
         """
         model = self._require_rows()
-        rows = None if ids is None else _validation.check_ids(ids)
+        rows = None if ids is None else check_ids(ids)
         with self._progress("leave-one-out") as progress:
             parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)
         return GaussianMixture(*parts)

@@ -131,7 +131,7 @@ mod tests {
 
     fn domain() -> Domain {
         let term = |feature, slope, from| SubstituteTerm { feature, slope, from };
-        let terms = vec![term(1, 2.0, 10.0), term(2, -1.0, 3.0)];
+        let terms = vec![term(1, 2.0, 10.0), term(2, -2.0, 3.0)];
         let number = |centre| Substitute { centre, terms: vec![] };
         Domain::new(vec![0.0, 0.0, 0.0], vec![8.0, 20.0, 6.0], None)
             .unwrap()
@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn a_missing_value_is_a_number_or_a_linear_function_of_the_others() {
         assert_eq!(filled([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
-        // 4 + 2 (11 - 10) - (5 - 3)
-        assert_eq!(filled([NAN, 11.0, 5.0]), [4.0, 11.0, 5.0]);
+        // 4 + 2 (11 - 10) - 2 (5 - 3)
+        assert_eq!(filled([NAN, 11.0, 5.0]), [2.0, 11.0, 5.0]);
         // Missing features have no part in it, and the range limits it. A plain number is not limited.
-        assert_eq!(filled([NAN, NAN, 1.0]), [6.0, -5.0, 1.0]);
+        assert_eq!(filled([NAN, NAN, 1.0]), [8.0, -5.0, 1.0]);
         assert_eq!(filled([NAN, 20.0, NAN]), [8.0, 20.0, 3.5]);
         assert_eq!(filled([NAN, NAN, NAN]), [4.0, -5.0, 3.5]);
-        // 1e308 twice is no number that can be subtracted from itself.
+        // The difference of two terms that overflow is no number.
         assert_eq!(filled([NAN, f64::MAX, f64::MAX])[0], 4.0);
     }
 
