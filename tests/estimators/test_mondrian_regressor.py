@@ -56,9 +56,10 @@ def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) 
 
 
 def test_uncertainty_is_of_the_right_size() -> None:
+    rng = np.random.default_rng(1)
     model = make(n_estimators=30).fit(X, Y)
-    test = RNG.uniform(size=(300, 2))
-    truth = np.sin(6.0 * test[:, 0]) + 0.2 * RNG.normal(size=300)
+    test = rng.uniform(size=(300, 2))
+    truth = np.sin(6.0 * test[:, 0]) + 0.2 * rng.normal(size=300)
     dist = model.predict_dist(test)
     assert 0.8 < interval_coverage(truth, *dist.interval(0.9)) <= 1.0
     assert nlpd(truth, dist) < nlpd(truth, (np.full(300, Y.mean()), Y.std()))
@@ -272,13 +273,14 @@ def test_joint_posterior_is_more_accurate() -> None:
 
 
 def test_joint_posterior_is_a_function_of_the_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
     whole = make(posterior="joint", noise="local").fit(X, Y)
     parts = make(posterior="joint", noise="local")
-    for part in np.array_split(RNG.permutation(200), 4):
+    for part in np.array_split(rng.permutation(200), 4):
         parts.partial_fit(X[part], Y[part], ids=part)
     parts.partial_fit([[0.5, 0.5]], [9.0], ids=[999]).forget([999])
     whole.save(tmp_path / "m")
-    rows = RNG.uniform(size=(30, 2))
+    rows = rng.uniform(size=(30, 2))
     for other in (
         parts,
         MondrianForestRegressor.load(tmp_path / "m"),
@@ -294,9 +296,10 @@ def test_joint_posterior_is_a_function_of_the_rows(tmp_path: Path) -> None:
 
 def test_joint_leave_one_out_does_not_depend_on_the_order_of_rows() -> None:
     """Leaves have several rows, whose weights may be summed in any order."""
+    rng = np.random.default_rng(1)
     rows = np.round(5.0 * X) / 5.0
     whole = make(posterior="joint").fit(rows, Y)
-    order = RNG.permutation(200)
+    order = rng.permutation(200)
     other = make(posterior="joint").fit(rows[order], Y[order], ids=order)
     for name in ("offsets", "weights", "means", "variances"):
         np.testing.assert_array_equal(
@@ -316,7 +319,8 @@ def test_joint_leave_one_out_does_not_depend_on_the_order_of_rows() -> None:
 )
 def test_joint_predictions_shift_and_scale_with_the_targets(rows: Any, params: Any) -> None:
     """The choice is the same although equations are solved only to a relative 0.01."""
-    test = RNG.uniform(size=(30, 2))
+    rng = np.random.default_rng(1)
+    test = rng.uniform(size=(30, 2))
     whole = make(posterior="joint", **params).fit(rows, Y)
     mean, std = whole.predict(test, return_std=True)
     for scale, shift in ((1e130, 0.0), (-3.0, 50.0), (0.37, -1e4)):

@@ -12,7 +12,6 @@ from sklearn.metrics import log_loss
 from boscage import MondrianForestClassifier
 from reference.arrays import Array
 
-RNG = np.random.default_rng(12)
 N_CHOSEN = 300
 """Rows that are left out at most."""
 
@@ -42,8 +41,9 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
     predictive: Any, n: int, n_classes: int
 ) -> None:
     """With their priors: about one row's worth of a power of 1, a tenth of a row's of noise."""
+    rng = np.random.default_rng(12)
     x, y = data(n, n_classes=n_classes)
-    y[: n // 8] = RNG.integers(n_classes, size=n // 8)
+    y[: n // 8] = rng.integers(n_classes, size=n // 8)
     model = make(predictive=predictive).fit(x, y)
     left_out = model.loo_predict_proba(calibrated=False)
 
@@ -80,9 +80,10 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
 )
 def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, settings: Any) -> None:
     """To the bit, in large leaves and small ones, with copies, ties and a class of one row."""
+    rng = np.random.default_rng(12)
     x, y = data(160, d=12, n_classes=2)
     y = (x[:, 0] > 0.5).astype(int) + (x[:, 1] > 0.95)
-    x = np.where(RNG.uniform(size=x.shape) < 0.3, np.round(x, 1), x)
+    x = np.where(rng.uniform(size=x.shape) < 0.3, np.round(x, 1), x)
     x[20:30] = x[20]
     x[60:110], y[60:110] = 0.1 * x[60:110], 0
     y[50] = 7
@@ -97,12 +98,13 @@ def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, setting
 
 
 def test_power_and_noise_depend_on_the_set_of_rows_alone() -> None:
+    rng = np.random.default_rng(12)
     x, y = data(900, n_classes=4)
     # Copies too, with the same label and with other ones.
     x[700:800], x[800:] = x[:100], x[:100]
     y[700:800] = y[:100]
     whole = make(n_estimators=5).fit(x, y)
-    order = RNG.permutation(900)
+    order = rng.permutation(900)
     other = make(n_estimators=5, n_jobs=2).partial_fit(x[order[:300]], y[order[:300]])
     other.partial_fit(2.0 * x, y, ids=np.arange(5000, 5900))
     other.predict(x[:3])
@@ -144,10 +146,11 @@ def test_settings_that_change_predictions_change_the_power() -> None:
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_far_away_the_prior_returns(predictive: Any) -> None:
+    rng = np.random.default_rng(12)
     x, y = data(300, n_classes=5)
     model = make(predictive=predictive).fit(x, y)
     assert model.calibration_power_ > 1.2
-    far = x[:20] + 1e9 * RNG.normal(size=(20, 4))
+    far = x[:20] + 1e9 * rng.normal(size=(20, 4))
     np.testing.assert_allclose(model.predict_proba(far), 0.2, atol=1e-6)
 
 
@@ -200,8 +203,9 @@ def test_features_of_few_values_make_no_class_impossible(levels: int) -> None:
 
 
 def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
+    rng = np.random.default_rng(12)
     x, y = data(800, n_classes=4)
-    noisy = np.where(RNG.uniform(size=800) < 0.2, RNG.integers(4, size=800), y)
+    noisy = np.where(rng.uniform(size=800) < 0.2, rng.integers(4, size=800), y)
     train, test = slice(0, 400), slice(400, 800)
     rows = np.arange(400)
 

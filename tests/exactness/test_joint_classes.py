@@ -15,7 +15,6 @@ from boscage import MondrianForestClassifier
 from reference import class_process
 from reference.arrays import Array, Tree, as_dict
 
-RNG = np.random.default_rng(21)
 RATE, NOISE = 0.05, 0.1
 """The clock's rate in units of the sum of the feature weights, and the variance of the noise."""
 
@@ -83,12 +82,13 @@ CASES: list[tuple[dict[str, Any], int]] = [
 def test_the_function_is_that_of_the_gaussian_process(
     settings: dict[str, Any], n_classes: int
 ) -> None:
+    rng = np.random.default_rng(21)
     x, y = data(90, n_classes=n_classes, seed=1)
     x[86:] = x[:4]  # copies, some with another label
     model = make(n_estimators=8, **settings).fit(x, y)
     assert model.joint_weight_ > 0.5
     at = np.concatenate(
-        [x[:10] + 0.02 * RNG.normal(size=(10, 16)), RNG.uniform(-0.4, 1.4, size=(25, 16))]
+        [x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(-0.4, 1.4, size=(25, 16))]
     )
     found = function_of(model, model.predict_proba(at), plain(model).predict_proba(at))
     expected = reference(model, x, y, at)
@@ -172,13 +172,14 @@ def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
 
 
 def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
+    rng = np.random.default_rng(21)
     x, y = data(500, n_classes=4)
     x[400:450], x[450:] = x[:50], x[:50]
     y[400:450] = y[:50]
     names = np.array(["a", "b", "c", "d"])[y]
     settings: dict[str, Any] = {"n_estimators": 5}
     whole = make(**settings).fit(x, names)
-    order = RNG.permutation(500)
+    order = rng.permutation(500)
     other = make(**settings, n_jobs=2).partial_fit(x[order[:200]], names[order[:200]])
     other.partial_fit(2.0 * x, np.full(500, "e"), ids=np.arange(5000, 5500))
     other.predict(x[:3])
@@ -209,12 +210,13 @@ def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_far_away_the_prior_returns(predictive: Any) -> None:
+    rng = np.random.default_rng(21)
     x, y = data(300, n_classes=4)
     y[y == 3] = 2  # classes of unequal sizes
     model = make(predictive=predictive).fit(x, y)
     assert model.joint_weight_ > 1.0
     for distance in (100.0, 1e9):
-        far = x[:20] + distance * np.sign(RNG.normal(size=(20, 16)))
+        far = x[:20] + distance * np.sign(rng.normal(size=(20, 16)))
         np.testing.assert_allclose(model.predict_proba(far), 1.0 / 3.0, atol=0.02)
 
 
