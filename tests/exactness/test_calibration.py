@@ -53,16 +53,21 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
         prior = power - 1.0 - np.log(power) - 0.1 * np.log(noise)
         return np.asarray(prior - np.log(mixed).sum(axis=1))
 
-    powers = np.geomspace(1.0 / 16.0, 16.0, 801)
-    noises = np.geomspace(1e-5, 0.99, 800)
-    losses = np.array([loss(power, noises) for power in powers])
-    at_power, at_noise = np.unravel_index(losses.argmin(), losses.shape)
-    assert abs(powers[at_power] - 1.0) > 0.05
-    assert 0.02 < noises[at_noise] < 0.5
+    def best(powers: Array, noises: Array) -> tuple[float, float, float]:
+        losses = np.array([loss(power, noises) for power in powers])
+        at_power, at_noise = np.unravel_index(losses.argmin(), losses.shape)
+        return powers[at_power], noises[at_noise], losses.min()
+
+    # Everywhere, and then finely around the best of these.
+    power, noise, _ = best(np.geomspace(1.0 / 16.0, 16.0, 121), np.geomspace(1e-5, 0.99, 120))
+    around = np.geomspace(1.0 / 1.2, 1.2, 101)
+    best_power, best_noise, least = best(power * around, np.minimum(noise * around, 0.99))
+    assert abs(best_power - 1.0) > 0.05
+    assert 0.02 < best_noise < 0.5
     power, noise = model.calibration_power_, model.calibration_noise_
-    assert power == pytest.approx(powers[at_power], rel=2e-2)
-    assert noise == pytest.approx(noises[at_noise], rel=5e-2)
-    assert loss(power, np.array([noise]))[0] <= losses.min() + 1e-9
+    assert power == pytest.approx(best_power, rel=2e-2)
+    assert noise == pytest.approx(best_noise, rel=5e-2)
+    assert loss(power, np.array([noise]))[0] <= least + 1e-9
     plain = make(predictive=predictive, calibration=None).fit(x, y)
     assert (plain.calibration_power_, plain.calibration_noise_) == (1.0, 0.0)
     for calibrated, raw in (
