@@ -220,7 +220,7 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
     assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0
 
 
-@pytest.mark.parametrize("posterior", ["exact", "joint"])
+@pytest.mark.parametrize("posterior", [pytest.param("exact", marks=pytest.mark.slow), "joint"])
 def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     """A Gaussian with the variance of heavy-tailed noise has too wide intervals.
 
@@ -387,9 +387,9 @@ def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
 def test_maps_must_be_those_of_one_forest_to_merge() -> None:
     exact: dict[str, Any] = {"posterior": "exact", "noise": "global"}
     plain = make(**exact).fit(X[:100], Y[:100], ids=np.arange(100))
-    rows = np.random.default_rng(4).uniform(size=(600, 2))
+    rows = np.random.default_rng(4).uniform(size=(250, 2))
     waves = np.where(rows[:, 1] < 0.25, np.sin(50.0 * rows[:, 1]), 0.0) + 0.5 * rows[:, 0]
-    learned = make(feature_weights="learned", **exact).fit(rows, waves, ids=np.arange(100, 700))
+    learned = make(feature_weights="learned", **exact).fit(rows, waves, ids=np.arange(100, 350))
     assert learned.feature_maps_ is not None
     with pytest.raises(ValueError, match=r"feature (weights|maps) are equal"):
         plain.merge(learned)

@@ -183,7 +183,7 @@ def test_the_quantile_inverts_the_distribution_function(
 
 @each
 @pytest.mark.parametrize(
-    "q", [0.001, *(pytest.param(q, marks=pytest.mark.slow) for q in (0.25, 0.4)), 0.9]
+    "q", [0.001, *(pytest.param(q, marks=pytest.mark.slow) for q in (0.25, 0.4, 0.9))]
 )
 def test_crps_is_its_integral(dist: PredictiveDistribution, q: float) -> None:
     y = dist.quantile(q)
