@@ -2,8 +2,8 @@
 BART's effects, with bands
 ==========================
 
-BART is a posterior over sums of many small trees. What comes out are draws of a whole function, so
-that anything computed from it has a credible band: here, the effect of a feature.
+BART is a posterior over sums of many small trees. The result is draws of a whole function, so
+anything computed from it has a credible band: here, the effect of a feature.
 """
 
 # %%
@@ -66,6 +66,6 @@ for panel, (feature, label) in zip(panels, shown.items(), strict=True):
 panels[0].set_ylabel("progression of diabetes")
 
 # %%
-# Body mass index and blood pressure raise the prediction; age does nothing that the data could tell
-# from zero. Partial dependence averages over rows that may not exist where features depend on each
+# Body mass index and blood pressure raise the prediction; the effect of age cannot be told from
+# zero. Partial dependence averages over rows that may not exist where features depend on each
 # other.

@@ -15,7 +15,6 @@ has not seen.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
@@ -45,7 +44,8 @@ panels[0].legend(loc="upper left")
 
 # %%
 # One number for all rows is too wide on the left and too narrow on the right. The calibration of
-# each half shows it. Points on the diagonal are calibrated; points below it claim too much.
+# each half shows it. Points on the diagonal are calibrated; points below it belong to intervals
+# that are too narrow.
 
 halves = {"left half": X[test, 0] < 0.5, "right half": X[test, 0] >= 0.5}
 # sphinx_gallery_thumbnail_number = 2
@@ -63,44 +63,36 @@ panels[1].set_ylabel("")
 #
 # Probabilities of classes
 # ------------------------
-# On the handwritten digits the forest is too modest: it is right far more often than it claims.
-# In 64 dimensions every row is far from all others, and the forest leans towards its prior.
+# On the handwritten digits the average over the trees is too uncertain: it is right far more
+# often than its probabilities say. In 64 dimensions every row is far from all others, so the
+# prediction of each tree is close to the prior. Therefore the forest raises the average to a
+# power by default, and mixes it with equal probabilities of all classes. ``calibration=None``
+# leaves the average as it is.
 #
-# ``loo_predict_proba`` shows this without a validation set: it predicts each training row with the
-# forest that never saw it. So it can also put the claims right. Here one exponent, fitted on these
-# predictions, sharpens all probabilities.
+# ``loo_predict_proba`` shows the calibration without a validation set: it predicts each training
+# row with the forest that never saw it. The power was chosen by such predictions of some rows.
 
 X, y = load_digits(return_X_y=True)
 X, y, X_test, y_test = X[:1200], y[:1200], X[1200:], y[1200:]
+average = MondrianForestClassifier(100, calibration=None, random_state=0).fit(X, y)
 forest = MondrianForestClassifier(100, random_state=0).fit(X, y)
-
-
-def sharpened(proba, exponent):
-    powers = proba**exponent
-    return powers / powers.sum(axis=1, keepdims=True)
-
-
-loo = forest.loo_predict_proba()
-exponent = minimize_scalar(lambda a: log_loss(y, sharpened(loo, a)), bounds=(0.1, 20.0)).x
-proba = forest.predict_proba(X_test)
 
 figure, axes = plt.subplots(figsize=(5.8, 5.2))
 shown = {
-    "left out, as it is": (y, loo),
-    "unseen rows, as it is": (y_test, proba),
-    "unseen rows, sharpened": (y_test, sharpened(proba, exponent)),
+    "average, unseen rows": (y_test, average.predict_proba(X_test)),
+    "calibrated, unseen rows": (y_test, forest.predict_proba(X_test)),
+    "calibrated, left-out rows": (y, forest.loo_predict_proba()),
 }
 for name, (labels, predicted) in shown.items():
     plot_reliability(labels, predicted, labels=forest.classes_, n_bins=8, ax=axes)
     error = metrics.expected_calibration_error(labels, predicted, labels=forest.classes_)
     axes.lines[-1].set_label(f"{name}: {error:.2f}")
 axes.legend(loc="lower right", title="expected calibration error")
-axes.set_title(f"probabilities to the power of {exponent:.1f}")
+axes.set_title(f"probabilities to the power of {forest.calibration_power_:.1f}")
 
 # %%
-# The predictions that were left out tell the same as rows that were never seen. The sharpened
-# probabilities are nearly calibrated: nine in ten of them are close to one, and right. (A point's
+# The calibrated probabilities are nearly right, for left-out rows and for unseen ones. (A point's
 # area grows with the number of rows; the small ones scatter.)
 
 for name, (labels, predicted) in shown.items():
-    print(f"{name:24s} log loss {log_loss(labels, predicted):.3f}")
+    print(f"{name:26s} log loss {log_loss(labels, predicted):.3f}")

@@ -44,7 +44,7 @@ learned = forest.predict_proba(grid)[:, 1]
 # %%
 # Forget them
 # -----------
-# One call, with the ids. Nothing else is retrained.
+# One call with the ids. Nothing else is retrained.
 
 forest.forget(faulty_ids)
 after = forest.digest()
@@ -54,7 +54,7 @@ forgotten = forest.predict_proba(grid)[:, 1]
 # The audit
 # ---------
 # An auditor fits a new forest on the rows that should be left. The digests agree, so the two
-# forests predict alike everywhere, and will go on to do so whatever they learn next.
+# forests make the same predictions everywhere, now and after any further updates.
 
 clean = new_forest().fit(X, y, ids=ids)
 print("before          ", before)
@@ -87,6 +87,6 @@ bar = figure.colorbar(mesh, ax=panels, pad=0.01)
 bar.set_label("probability of class 1")
 
 # %%
-# Two things to mind. Reference ranges and feature weights that are learned from the data are data
-# too, so give ``feature_range`` and ``feature_weights``, as here. And backups of model files hold
-# the rows that were in the forest when they were saved.
+# Note two things. Reference ranges and feature weights that were learned depend on the deleted
+# rows, so give ``feature_range`` and ``feature_weights``, as here. And backups of model files
+# hold the rows that were in the forest when they were saved.

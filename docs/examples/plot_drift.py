@@ -1,9 +1,9 @@
 """
-A window on a world that drifts
-===============================
+A window on data that drift
+===========================
 
-With ``window_size`` a forest keeps the newest rows and forgets the others as new ones come. It
-follows a world that changes, and its memory is bounded.
+With ``window_size`` a forest keeps the newest rows and forgets the others as new ones come. So it
+adapts to data that drift, and its memory is bounded.
 """
 
 # %%
@@ -42,7 +42,8 @@ for start in range(0, n, size):
         forest.partial_fit(X[rows], y[rows])
 
 # %%
-# The forest of all rows averages over rules that no longer hold. The window follows.
+# The forest of all rows averages over rules that no longer hold. The forest with a window follows
+# the current rule.
 
 figure, axes = plt.subplots()
 for name, score in hits.items():

@@ -2,16 +2,15 @@
 A look inside a tree
 ====================
 
-Every fitted tree can be had as NumPy arrays: cuts, times, boxes, counts. Nothing is hidden, and
-everything can be drawn.
+Every fitted tree is available as NumPy arrays: cuts, times, boxes, counts. All of it can be drawn.
 """
 
 # %%
 # A Mondrian tree
 # ---------------
-# A Mondrian tree is drawn along time. Cuts come at random times, the sooner the larger the box of
-# rows that they cut. On the left are the cuts in the plane of the two features, on the right the
-# same tree with time running downwards, as in Figure 5.1 of the thesis.
+# A Mondrian tree is drawn along time. Cuts come at random times; the larger the box of rows that
+# they cut, the sooner. On the left are the cuts in the plane of the two features, on the right
+# the same tree with time running downwards, as in Figure 5.1 of the thesis.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,7 +53,7 @@ for node in range(tree.n_nodes):
     )
 
 # %%
-# Times grow along every path from the root, as the process asks.
+# Times increase along every path from the root, as in the process.
 
 inner = np.flatnonzero(~tree.is_leaf & (tree.parent >= 0))
 assert (tree.time[inner] > tree.time[tree.parent[inner]]).all()
@@ -62,7 +61,7 @@ assert (tree.time[inner] > tree.time[tree.parent[inner]]).all()
 # %%
 # A tree of a posterior
 # ---------------------
-# A Bayesian tree looks at the labels where it cuts. This is the most probable tree that was found,
+# The cuts of a Bayesian tree depend on the labels. This is the most probable tree that was found,
 # on all 150 flowers; the thicker a line, the more rows go along it.
 
 model = BayesianTreeClassifier(random_state=0).fit(iris.data, iris.target_names[iris.target])

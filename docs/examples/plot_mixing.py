@@ -2,8 +2,8 @@
 Did the chains mix?
 ===================
 
-BART's draws come from Markov chains. Before anything is read off them, compare the chains: they
-start from different trees, and should end up in the same place.
+BART's draws come from Markov chains. Before you draw conclusions from them, compare the chains:
+they start from different trees, and should end up in the same place.
 """
 
 # %%
@@ -35,9 +35,9 @@ panels[0].set_ylabel("log likelihood")
 panels[0].legend(loc="lower right", ncols=2)
 
 # %%
-# R-hat compares the chains with each other. It is near 1 where nothing tells them apart. The
-# effective sample size (``ess``) says how many independent draws would tell a mean as well; it
-# means something only where R-hat is near 1.
+# R-hat compares the chains with each other. It is near 1 where they agree. The effective sample
+# size (``ess``) is the number of independent draws that would estimate a mean equally well; it is
+# meaningful only where R-hat is near 1.
 
 print(long.summary())
 

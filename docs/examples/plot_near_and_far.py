@@ -2,16 +2,16 @@
 Uncertainty near and far from the data
 ======================================
 
-A Mondrian forest knows how far a new row is from what it has seen. Among many rows that agree it
-is sure. Away from all rows it returns to its prior: one wide distribution of targets, or equal
-probabilities of all classes.
+The predictions of a Mondrian forest depend on how far a new row is from the training rows. Among
+many rows that agree they are certain. Far from all rows they return to the prior: one wide
+distribution of targets, or equal probabilities of all classes.
 """
 
 # %%
 # Numbers
 # -------
-# The rows leave a gap, and they end. A random forest goes on with the value of the last row. The
-# Mondrian forest's intervals open, and its mean returns to the middle.
+# There are no rows in a gap and beyond both ends. A random forest continues with the value of the
+# last row. The Mondrian forest's intervals widen, and its mean returns to the middle.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -61,8 +61,8 @@ axes.legend(loc="upper left")
 # %%
 # Classes
 # -------
-# The same holds for classes. Shown is the probability of the likeliest of three classes: near one
-# among the rows of a class, and falling to a third away from them.
+# The same holds for classes. Shown is the probability of the most probable of three classes: near
+# one among the rows of a class, and falling to a third away from them.
 
 X, y = make_blobs(240, centers=[[-4, 0], [3, 4], [4, -4]], cluster_std=1.1, random_state=0)
 classifier = MondrianForestClassifier(200, random_state=0).fit(X, y)

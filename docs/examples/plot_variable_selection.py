@@ -54,8 +54,8 @@ panels[1].set_xlabel("feature (the first five matter)")
 # %%
 # Mondrian forests
 # ----------------
-# A Mondrian forest cuts without looking at labels, so features that do not matter harm it. Learned
-# weights help: they are found once, from the labels of the first rows, and then kept.
+# The cuts of a Mondrian forest do not depend on labels, so irrelevant features harm it. Learned
+# weights help: they are learned once, from the first rows and their labels, and then kept.
 
 forests = {
     "Mondrian forest, feature_weights=None": MondrianForestRegressor(
@@ -72,9 +72,9 @@ for panel, (name, model) in zip(panels, forests.items(), strict=True):
 panels[1].set_xlabel("feature (the first five matter)")
 
 # %%
-# Both find the five features. The forest gives little to the third, whose effect is a parabola: few
-# cuts along it tell high from low. BART predicts better here; the forest can go on to learn from a
-# stream.
+# Both find the five features. The forest gives little to the third, whose effect is a parabola:
+# few cuts along it separate high from low targets. BART predicts better here; the forest can go
+# on to learn from a stream.
 #
-# A small share is no proof that a feature has no effect: features that say the same share their
-# cuts.
+# A small share is no proof that a feature has no effect: features that carry the same information
+# share their cuts.

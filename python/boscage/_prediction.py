@@ -1,4 +1,4 @@
-"""Predictions that all classifiers, and all regressors, offer alike."""
+"""Prediction methods that all classifiers share, and those that all regressors share."""
 
 from __future__ import annotations
 

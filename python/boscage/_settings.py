@@ -1,4 +1,4 @@
-"""Objects that hold the settings of one algorithm, and are a parameter of an estimator."""
+"""Objects that hold the settings of one algorithm and are passed to an estimator."""
 
 from __future__ import annotations
 

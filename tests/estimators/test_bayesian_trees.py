@@ -601,8 +601,9 @@ def test_nodes_hold_number_mean_and_variance_of_their_targets() -> None:
 
 @pytest.mark.parametrize("shape", [0.01, 1.5])
 def test_means_and_deviations_are_those_of_the_distributions(shape: float) -> None:
+    rng = np.random.default_rng(1)
     model = BayesianTreeRegressor(shape=shape, random_state=0).fit(X, N)
-    new = RNG.normal(size=(700, 3))
+    new = rng.normal(size=(700, 3))
     mean, std = model.predict(new, return_std=True)
     dist = model.predict_dist(new)
     np.testing.assert_array_equal(mean, model.predict(new))

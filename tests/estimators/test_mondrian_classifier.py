@@ -220,7 +220,8 @@ def test_leave_one_out_for_several_discounts() -> None:
 
 
 def test_the_discount_is_chosen_by_leave_one_out() -> None:
-    noisy = np.where(RNG.uniform(size=120) < 0.4, RNG.integers(3, size=120), Y)
+    rng = np.random.default_rng(1)
+    noisy = np.where(rng.uniform(size=120) < 0.4, rng.integers(3, size=120), Y)
     model = make(discount="loo").fit(X, noisy)
     grid = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
     losses = [log_loss(noisy, proba) for proba in model.loo_predict_proba(discounts=grid)]

@@ -48,7 +48,7 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 @pytest.mark.filterwarnings("default")
 def test_feature_names_are_handled_as_in_scikit_learn(kind: Any) -> None:
     pytest.importorskip("pandas")
-    check_dataframe_column_names_consistency(kind.__name__, kind(5))
+    check_dataframe_column_names_consistency(kind.__name__, kind(5, feature_weights=None))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -67,7 +67,7 @@ def test_running_out_of_row_ids_is_an_error(kind: Any) -> None:
 
 def test_the_gil_is_released_while_another_thread_flushes() -> None:
     rng = np.random.default_rng(0)
-    x, y = rng.uniform(size=(20_000, 4)), rng.integers(0, 3, size=20_000)
+    x, y = rng.uniform(size=(10_000, 4)), rng.integers(0, 3, size=10_000)
     model = make(MondrianForestClassifier, n_estimators=100).fit(x[:100], y[:100])
     model.partial_fit(x[100:], y[100:])
     with ThreadPoolExecutor(4) as pool:
@@ -79,7 +79,7 @@ def test_the_gil_is_released_while_another_thread_flushes() -> None:
             time.sleep(0.005)
             gaps.append(time.perf_counter() - last)
             last = time.perf_counter()
-    # the calls take some seconds, and would block the interpreter if one of them held it
+    # the calls take a second or more, and would block the interpreter if one of them held it
     assert max(gaps) < 0.5 * sum(gaps)
 
 
@@ -234,7 +234,7 @@ def test_threads_change_nothing(kind: Any) -> None:
 @both
 def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
     rng = np.random.default_rng(3)
-    rows = rng.uniform(size=(400, 12))
+    rows = rng.uniform(size=(250, 12))
     target = (rows[:, 4] > 0.5).astype(int)
     model = make(kind, n_estimators=10, feature_weights="learned").fit(rows, target)
     weights, importances = model.feature_weights_, model.feature_importances_

@@ -39,21 +39,21 @@ def test_recursion_agrees_with_all_trees_one_by_one() -> None:
         assert sum(posterior.root().values()) == pytest.approx(1.0, abs=1e-10)
 
 
-def root_shares(model: Any, posterior: Posterior) -> dict[tuple[int, float] | None, float]:
-    """The posterior of the root's decision, estimated from the trees of the model."""
+def check_trees(model: Any, posterior: Posterior) -> None:
+    """Number of leaves and the root's decision, in the trees of the model and by enumeration."""
     shares: dict[tuple[int, float] | None, float] = dict.fromkeys(posterior.root(), 0.0)
+    n_leaves = 0.0
     for tree, weight in zip(model.trees_, model.weights_, strict=True):
+        n_leaves += weight * tree.n_leaves
         key = None
         if tree.feature[0] >= 0:
             column = posterior.X[:, tree.feature[0]]
             below = column[column <= tree.threshold[0]]
             key = (int(tree.feature[0]), float(below.max()))
         shares[key] += weight
-    return shares
-
-
-def leaves(model: Any) -> float:
-    return float(np.average([tree.n_leaves for tree in model.trees_], weights=model.weights_))
+    assert n_leaves == pytest.approx(posterior.n_leaves(), rel=0.03)
+    for key, p in posterior.root().items():
+        assert shares[key] == pytest.approx(p, abs=0.03)
 
 
 OPTIONS: list[dict[str, Any]] = [
@@ -81,10 +81,7 @@ def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) 
     error = model.log_marginal_likelihood_error_
     assert error < 0.05
     assert abs(model.log_marginal_likelihood_ - posterior.log_evidence()) < 5.0 * error
-    assert leaves(model) == pytest.approx(posterior.n_leaves(), rel=0.03)
-    shares = root_shares(model, posterior)
-    for key, p in posterior.root().items():
-        assert shares[key] == pytest.approx(p, abs=0.03)
+    check_trees(model, posterior)
 
 
 def test_mcmc_finds_the_exact_posterior() -> None:
@@ -93,10 +90,7 @@ def test_mcmc_finds_the_exact_posterior() -> None:
     model = BayesianTreeClassifier(
         MCMC(n_draws=5000, thin=20), alpha=2.0, random_state=0, **PRIOR
     ).fit(X, y)
-    assert leaves(model) == pytest.approx(posterior.n_leaves(), rel=0.03)
-    shares = root_shares(model, posterior)
-    for key, p in posterior.root().items():
-        assert shares[key] == pytest.approx(p, abs=0.03)
+    check_trees(model, posterior)
 
 
 @pytest.mark.parametrize("sampler", ["smc", pytest.param("mcmc", marks=pytest.mark.slow)])
@@ -114,10 +108,7 @@ def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
     if sampler == "smc":
         error = model.log_marginal_likelihood_error_
         assert abs(model.log_marginal_likelihood_ - posterior.log_evidence()) < 5.0 * error < 0.2
-    assert leaves(model) == pytest.approx(posterior.n_leaves(), rel=0.03)
-    shares = root_shares(model, posterior)
-    for key, p in posterior.root().items():
-        assert shares[key] == pytest.approx(p, abs=0.03)
+    check_trees(model, posterior)
 
 
 def test_predictions_are_the_mixture_of_leaves() -> None:

@@ -48,7 +48,15 @@ def learned(model: Any) -> Any:
 
 
 @both
-@pytest.mark.parametrize("sizes", [[N], [1] * 3 + [N - 3], [30, 40, 50, 40], [N - 1, 1]])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [1] * 3 + [N - 3],
+        [30, 40, 50, 40],
+        pytest.param([N], marks=pytest.mark.slow),
+        pytest.param([N - 1, 1], marks=pytest.mark.slow),
+    ],
+)
 def test_after_the_warm_up_the_forest_is_one_that_was_fitted(kind: Any, sizes: list[int]) -> None:
     model = stream(make(kind), sizes)
     assert model.warm_up_left_ == 0
@@ -165,15 +173,16 @@ def test_a_window_shorter_than_the_warm_up(kind: Any) -> None:
 @pytest.mark.parametrize("n_first", [30, 100])
 def test_copies_and_files_go_on_alike(kind: Any, n_first: int, tmp_path: Path) -> None:
     half = stream(make(kind), [n_first, 10])
-    whole = stream(half.copy(), [N], start=n_first + 10)
+    left = N - n_first - 10
+    whole = stream(half.copy(), [left], start=n_first + 10)
     for name, twin in copies(half, tmp_path).items():
-        assert twin.warm_up_left_ == half.warm_up_left_ == N - n_first - 10, name
+        assert twin.warm_up_left_ == half.warm_up_left_ == left, name
         assert twin.digest() == half.digest(), name
         assert twin.get_params()["warm_up"] == N
         if name in ("deepcopy", "pickle", "load"):  # the others are like one of these
-            assert stream(twin, [N], start=n_first + 10).digest() == whole.digest(), name
+            assert stream(twin, [left], start=n_first + 10).digest() == whole.digest(), name
     # Neither is a file's model changed by what its copies did.
-    assert half.warm_up_left_ == N - n_first - 10
+    assert half.warm_up_left_ == left
 
 
 @both
@@ -348,7 +357,10 @@ def test_one_row_a_call_learns_a_few_times_only(kind: Any, monkeypatch: Any) -> 
     assert len(counts) == 9  # after 1, 2, 4, ..., 128 and 160 rows
 
 
-@both
+@pytest.mark.parametrize(
+    "kind",
+    [MondrianForestClassifier, pytest.param(MondrianForestRegressor, marks=pytest.mark.slow)],
+)
 def test_few_first_rows_that_lack_most_of_what_comes(kind: Any) -> None:
     """Indicators that are constant in the first rows, and ranges that are too narrow."""
     rng = np.random.default_rng(1)

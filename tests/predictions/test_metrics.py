@@ -70,11 +70,12 @@ def test_calibration_table_of_gaussians(quantiles: Any) -> None:
 
 
 def test_exact_table_counts_what_intervals_hold() -> None:
+    rng = np.random.default_rng(1)
     dist = GaussianMixture(
         3 * np.arange(501),
         np.tile([0.2, 0.5, 0.3], 500),
-        RNG.normal(size=1500),
-        RNG.uniform(0.1, 2.0, 1500),
+        rng.normal(size=1500),
+        rng.uniform(0.1, 2.0, 1500),
     )
     levels = [0.25, 0.5, 0.95]
     table = calibration_table(Y, dist, levels=levels, quantiles="exact")

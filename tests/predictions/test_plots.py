@@ -144,8 +144,9 @@ def test_plot_partition(forest: Any) -> None:
 
 
 def test_plot_partition_of_more_features_is_a_section() -> None:
+    rng = np.random.default_rng(1)
     pd = pytest.importorskip("pandas")
-    rows = pd.DataFrame(RNG.uniform(size=(50, 3)), columns=["a", "b", "c"])
+    rows = pd.DataFrame(rng.uniform(size=(50, 3)), columns=["a", "b", "c"])
     forest = MondrianForestRegressor(3, random_state=0).fit(rows, rows["a"])
     ax = drawn(plot_partition(forest, rows, features=(2, 0), at=[0.1, 0.2, 0.3], resolution=5))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "a")
@@ -174,7 +175,8 @@ def test_plots_without_matplotlib_say_how_to_install_it(monkeypatch: Any) -> Non
 
 
 def test_effects_show_means_and_bands() -> None:
-    x = RNG.uniform(size=(80, 2))
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(80, 2))
     short: dict[str, Any] = {"n_trees": 10, "n_chains": 2, "n_burn": 20, "n_draws": 20}
     model = BARTRegressor(**short, random_state=0).fit(x, 3.0 * x[:, 0])
     ax = plot_effect(model, x[:30], 0, n_curves=4, level=0.8)

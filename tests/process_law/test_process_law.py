@@ -134,8 +134,10 @@ def test_each_nodes_wait_dimension_and_location(name: str) -> None:
 
 
 LONG = ("range is a speck", "range is a grain", "rows far away", "far, paused")
-# Both kinds of pausing are in "lifetime, labels, size", too.
-LONG += ("equal labels", "small nodes")
+# Both kinds of pausing, and an end, are in "lifetime, labels, size", too.
+LONG += ("equal labels", "small nodes", "lifetime")
+# More features than "line" are in "plane"; ties are in the tests of histories, too.
+LONG += ("line", "nasty")
 # Rows outside the reference range are in `test_depth_and_size_of_larger_trees`, too.
 LONG += ("range is elsewhere",)
 

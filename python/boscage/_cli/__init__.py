@@ -1,1 +1,1 @@
-"""The command line: one module a concern, nothing that the Python API does not offer."""
+"""The command line. It offers nothing that the Python API does not."""

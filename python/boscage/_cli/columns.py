@@ -1,4 +1,4 @@
-"""How a model's columns are found in a table, and read."""
+"""Finds the columns of a model in a table."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def find(
         columns = [column for column in source.columns if column not in {*others, *left_out}]
     if len(columns) != model.n_features_in_:
         raise UserError(
-            f"{source.name}: found {len(columns)} columns for features, expected"
-            f" {model.n_features_in_}, as the model was trained on"
+            f"{source.name}: the number of columns for features is {len(columns)}, expected"
+            f" {model.n_features_in_}, as in the table that the model was trained on"
         )
     return columns
 

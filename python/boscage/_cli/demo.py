@@ -32,7 +32,7 @@ from boscage.metrics import interval_coverage, nlpd
 
 Array: TypeAlias = NDArray[Any]
 Normal: TypeAlias = tuple[Array, Array]
-#: A model that has its settings, and how it learns.
+#: An unfitted model, and the function that fits it, by its name in the tables.
 Contenders: TypeAlias = dict[str, tuple[Any, Callable[[Any, Array, Array], None]]]
 
 BATCHES = 50

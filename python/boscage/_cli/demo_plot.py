@@ -1,4 +1,4 @@
-"""The demonstration's picture: uncertainty near the data, away from it, and put to the test."""
+"""The picture of the demonstration: uncertainty near and far from the data, and calibration."""
 
 from __future__ import annotations
 

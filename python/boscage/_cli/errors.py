@@ -1,4 +1,4 @@
-"""What the command line tells a user instead of a traceback."""
+"""Errors that the command line reports in one line, without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``boscage evaluate``: predictions against labels, added up chunk by chunk."""
+"""``boscage evaluate``: scores of predictions on a labelled table, summed over its chunks."""
 
 from __future__ import annotations
 

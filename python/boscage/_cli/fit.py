@@ -3,8 +3,8 @@
 A table that fits into one chunk is one `fit`. For a Mondrian forest a larger one is read twice:
 first for the features' ranges and the kind of labels, so that the model is the one that a single
 `fit` on all rows gives and a bad value is found before any training; then chunk by chunk into the
-model. A stream, such as standard input, can be read once, so its first chunk decides. The other
-models need all rows at once.
+model. A stream, such as standard input, can be read only once, so its first chunk sets the
+ranges and the kind of labels. The other models need all rows at once.
 """
 
 from __future__ import annotations

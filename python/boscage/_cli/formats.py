@@ -1,4 +1,4 @@
-"""What a file holds, told from its first bytes, so that a wrong file is named in plain words."""
+"""The format of a file, recognised by its first bytes, for messages about wrong files."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = f"boscage {args.command}"
         with warnings.catch_warnings():
             warnings.showwarning = _warner(name)
-            # Files that are written are named where they are.
+            # Errors of other outputs name their files where these are written.
             with naming(STDOUT):
                 import_module(f"boscage._cli.{args.command}").run(args)
                 sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""What a model file keeps of the table that the model was fitted on, and what follows from it.
+"""Notes in a model file about the table that the model was fitted on, and checks that use them.
 
-Files that were written by other means, or before there were notes, have none. Nothing is refused on
-account of what is not known.
+Files that were not written by the command line may have no notes. Checks are skipped where the note
+that they need is missing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Notes:
         return Kind.__members__.get((self.labels or "").upper())
 
     def check_target(self, path: str, given: str | None) -> str:
-        """The target's column: as given or, by default, as noted; not another one than noted."""
+        """The given column of the target, which must be that of the notes, or by default theirs."""
         if given is None:
             if self.target is None:
                 raise UserError(f"{path} does not say what it predicts: give --target COLUMN")
@@ -92,7 +92,7 @@ class Notes:
         return given
 
     def check_ids(self, path: str, given: str | None) -> str | None:
-        """The column of ids as given; refuse one where there was none, none, and another one."""
+        """The given column of ids, which must be that of the notes; None where these have none."""
         if self.target is None or given == self.id_column:
             return given
         if given is None:

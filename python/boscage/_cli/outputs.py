@@ -2,8 +2,8 @@
 
 A file is written under another name in the same folder, ``NAME.PROCESS.part``, and renamed in the
 end: so a full disk or a crash leaves the old file as it was. A process that is killed leaves its
-part behind. The next one that writes to the same name removes it: a living process holds a lock on
-its part, so what can be locked has no owner.
+part behind. The next one that writes to the same name removes it: a writer at work holds a lock on
+its part, so a part that can be locked has no owner.
 """
 
 from __future__ import annotations

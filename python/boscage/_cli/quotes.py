@@ -1,7 +1,7 @@
-"""Quotes in CSV: where one opens that is never closed.
+"""Unclosed quotes in CSV: finds the line where such a quote opens.
 
-A CSV reader takes all that follows such a quote for one value: rows are lost in silence, or the
-message is about something else.
+A CSV reader takes everything after the quote for one value: rows are lost in silence, or the error
+is about something else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is typed after an option, as a value: each refusal says what was found and expected."""
+"""Converts arguments to values. Each error says what was found and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as they are written: CSV and Parquet, to a file whole or not at all."""
+"""Writes tables as CSV or Parquet: the whole file or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as they are read: CSV and Parquet, in chunks of rows."""
+"""Reads tables, CSV or Parquet, in chunks of rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Rows of a table: columns as numbers, labels or ids, with errors by file, row and column.
 
 Rows are counted from 1, the first row after a CSV file's header. CSV columns are read as bytes and
-converted here, not by the reader: so a value that is no text or no number can be named with its
-place, in a stream as well as in a file.
+converted here, not by the reader. So errors give the place of a value that is not valid text or not
+a number, in a stream as well as in a file.
 """
 
 from __future__ import annotations

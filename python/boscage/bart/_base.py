@@ -1,4 +1,4 @@
-"""Base of BART: priors, chains and what can be read off the draws."""
+"""Base of BART: priors, chains, and summaries of the draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base of the Bayesian decision trees: priors, samplers and what can be read off the posterior."""
+"""Base of the Bayesian decision trees: priors, samplers, and summaries of the posterior."""
 
 from __future__ import annotations
 

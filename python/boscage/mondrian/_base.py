@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import astuple, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -14,16 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._ids import check_ids, unknown
-from boscage._progress import progress_bar
-from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
-from boscage.mondrian._missing import (
-    Substitutes,
-    check_substitutes,
-    fill,
-    has_missing,
-    learn_substitutes,
-    reference_range,
-)
+from boscage._types import AnyArray, FloatArray, Ids, Rows
+from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
@@ -54,10 +44,7 @@ class MondrianForest(WarmingForest):
     lifetime: float
     min_samples_split: int
     predictive: str
-    substitutes: Sequence[Any] | None
-    window_size: int | None
     random_state: Any
-    verbose: int | bool
 
     # -- to be implemented by subclasses ----------------------------------------------------------
 
@@ -75,17 +62,8 @@ class MondrianForest(WarmingForest):
         """
 
     @abstractmethod
-    def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
-    ) -> LearnedRates:
-        """Feature rates learned from encoded targets, for a forest with these settings."""
-
-    @abstractmethod
     def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
         """The targets of a model's rows, followed by others, as codes of classes or numbers."""
-
-    def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
-        """Choose the discount of a new classification forest from its trees."""
 
     def _apply_changes(self, model: Any) -> None:
         """Pass changed parameters that do not shape the trees, already checked, to the model.
@@ -287,63 +265,6 @@ class MondrianForest(WarmingForest):
         self._warming = None
         return n_rows
 
-    def _grow(
-        self,
-        rows: Rows,
-        encoded: tuple[Any, ...],
-        extra: dict[str, Any],
-        numbers: Ids | None,
-        *,
-        settings: dict[str, Any],
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        """Learn what is to be learned from checked rows, and draw their trees."""
-        low, high = _validation.check_range(self.feature_range, rows.shape[1])
-        complete: Rows = rows
-        substitutes = check_substitutes(self.substitutes, rows.shape[1])
-        if has_missing(rows):
-            if low is None or high is None:
-                low, high = reference_range(rows)
-            if substitutes is None:
-                substitutes = learn_substitutes(rows, encoded[0], seed=seed)
-            complete = fill(rows, substitutes, low, high)
-        if substitutes is not None:
-            extra = extra | {"substitutes": substitutes}
-        learned, weights = None, None
-        if self._learns_rates():
-            learned = self._learn_rates(
-                complete,
-                encoded[0],
-                settings=settings,
-                low=low,
-                high=high,
-                seed=seed,
-                n_threads=n_threads,
-            )
-            weights = learned.weights
-            if learned.maps is not None:
-                extra = extra | {"maps": learned.maps}
-        elif self.feature_weights is not None:
-            weights = _validation.check_weights(self.feature_weights, rows.shape[1])
-        model = self._new_model(settings, seed)
-        with self._progress("growing") as progress:
-            model.fit(
-                rows,
-                *encoded,
-                **extra,
-                ids=numbers,
-                low=low,
-                high=high,
-                weights=weights,
-                n_threads=n_threads,
-                progress=progress,
-            )
-        self._select_discount(model, encoded, n_threads)
-        self._model = model
-        self._learned = learned
-        self._grown_with = self.get_params(deep=False)
-
     def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         """Add rows to the existing forest."""
         model = self._model
@@ -392,15 +313,6 @@ class MondrianForest(WarmingForest):
                 )
         return changed
 
-    def _window(self) -> int | None:
-        if self.window_size is None:
-            return None
-        return _validation.check_count("window_size", self.window_size, 1)
-
-    def _enforce_window(self, window: int | None) -> None:
-        if window is not None and self._model.n_rows > window:
-            self._model.keep_newest(window)
-
     # -- access to the model ----------------------------------------------------------------------
 
     def _require_rows(self) -> Any:
@@ -433,11 +345,6 @@ class MondrianForest(WarmingForest):
             rows = fill(rows, substitutes, model.low, model.high)
         self._flush(model)
         return model, rows, n_threads
-
-    @contextmanager
-    def _progress(self, description: str) -> Iterator[Progress | None]:
-        with progress_bar(description, self.verbose) as progress:
-            yield progress
 
     # -- what was learned -------------------------------------------------------------------------
 

@@ -9,9 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage import _validation
-from boscage._estimator import Estimator
-from boscage._types import Ids, Rows
-from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian._growth import GrowingForest
 
 Self = TypeVar("Self", bound="WarmingForest")
 
@@ -30,57 +28,23 @@ class WarmUp:
     """Number of rows that had come when ranges, rates and the discount were last learned."""
 
 
-class WarmingForest(Estimator):
+class WarmingForest(GrowingForest):
     """A forest that learns ranges, rates and the discount anew while its first rows come."""
 
-    _learned: LearnedRates | None
     # None once what is learned from the first rows is final.
     _warming: WarmUp | None
-    # The parameters with which the trees were grown.
-    _grown_with: dict[str, Any]
 
-    feature_range: Any
-    feature_weights: Any
     warm_up: int
-
-    @abstractmethod
-    def _settings(self) -> dict[str, Any]:
-        """Checked keyword arguments of the compiled model, without the seed."""
-
-    @abstractmethod
-    def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
-        """An empty compiled model."""
 
     @abstractmethod
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The targets of a model's rows, as `_encode` returns them for a new model."""
-
-    @abstractmethod
-    def _grow(
-        self,
-        rows: Rows,
-        encoded: tuple[Any, ...],
-        extra: dict[str, Any],
-        numbers: Ids | None,
-        *,
-        settings: dict[str, Any],
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        """Learn what is to be learned from checked rows, and draw their trees."""
-
-    @abstractmethod
-    def _enforce_window(self, window: int | None) -> None:
-        """Forget all rows but the newest ones."""
 
     @property
     def warm_up_left_(self) -> int:
         """The number of rows until what is learned from the first rows is final; 0 once it is."""
         self._require_model()
         return 0 if self._warming is None else max(self._warm_up() - self._warming.n_rows, 1)
-
-    def _learns_rates(self) -> bool:
-        return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
 
     def _learns(self) -> bool:
         """Whether anything is learned from the first rows, and then kept."""

@@ -1,4 +1,4 @@
-"""Fitted trees as NumPy arrays, which anybody can check, plot or convert."""
+"""Fitted trees as NumPy arrays, to be checked, plotted or converted."""
 
 from boscage.trees.drawn import DrawnSums, DrawnTree
 from boscage.trees.mondrian import MondrianTree

@@ -1,4 +1,4 @@
-"""A binary tree as arrays: what the trees of all models have in common."""
+"""A binary tree as arrays: the base of the trees of all models."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ what it shares is integrated numerically over that time.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -23,15 +22,18 @@ def clock(time: Array | float, rate: float) -> Array:
 
 
 def covariance(trees: list[Tree], x: Array, rate: float) -> Array:
-    """Return K(x_i, x_j) for all rows."""
+    """Return K(x_i, x_j) for all rows.
+
+    The clock at the last common node is the sum of its steps from the root down to there.
+    """
     total = np.zeros((len(x), len(x)))
     for tree in trees:
-        clocks = clock(tree["time"], rate).tolist()
-        paths = [path(tree, row) for row in x]
-        for i, own in enumerate(paths):
-            for j, other in enumerate(paths):
-                last = [a for a, b in zip(own, other, strict=False) if a == b][-1]
-                total[i, j] += clocks[last]
+        before = np.array([parent_time(tree, node) for node in range(len(tree["time"]))])
+        steps = clock(tree["time"], rate) - clock(before, rate)
+        passes = np.zeros((len(x), len(steps)))
+        for i, row in enumerate(x):
+            passes[i, path(tree, row)] = 1.0
+        total += (passes * steps) @ passes.T
     return total / len(trees)
 
 
@@ -49,11 +51,10 @@ def shared(tree: Tree, x: Array, rate: float, rates: Array) -> tuple[list[int], 
         # A substitution s = exp(-(rate + eta) t) makes the integrand constant; this one does not.
         low, high = np.exp(-rate * start), 0.0 if end == inf else np.exp(-rate * end)
         edges = low * (high / low if high else 1e-16) ** np.linspace(0.0, 1.0, 25)
-        for upper, lower in pairwise(edges):
-            u = 0.5 * (upper + lower) + 0.5 * (upper - lower) * NODES
-            elapsed = -np.log(u) / rate - start
-            survives = np.exp(-hazard - eta * elapsed)
-            total += float((WEIGHTS * survives).sum() * 0.5 * (upper - lower))
+        middle, half = 0.5 * (edges[:-1] + edges[1:]), 0.5 * (edges[:-1] - edges[1:])
+        elapsed = -np.log(middle + half * NODES[:, None]) / rate - start
+        survives = np.exp(-hazard - eta * elapsed)
+        total += float(WEIGHTS @ survives @ half)
         hazard += eta * (end - start) if eta > 0.0 else 0.0
         values.append(total)
     return nodes, values

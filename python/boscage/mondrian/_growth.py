@@ -1,0 +1,137 @@
+"""How a forest is grown from rows: what is learned from them comes first, then the trees."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from boscage import _validation
+from boscage._estimator import Estimator
+from boscage._progress import progress_bar
+from boscage._types import AnyArray, Ids, Progress, Rows
+from boscage.mondrian._missing import (
+    check_substitutes,
+    fill,
+    has_missing,
+    learn_substitutes,
+    reference_range,
+)
+from boscage.mondrian.feature_rates._shared import LearnedRates
+
+
+class GrowingForest(Estimator):
+    """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
+
+    _learned: LearnedRates | None
+    # The parameters with which the trees were grown.
+    _grown_with: dict[str, Any]
+
+    feature_range: Any
+    feature_weights: Any
+    substitutes: Sequence[Any] | None
+    window_size: int | None
+    verbose: int | bool
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """Checked keyword arguments of the compiled model, without the seed."""
+
+    @abstractmethod
+    def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
+        """An empty compiled model."""
+
+    @abstractmethod
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        """Feature rates learned from encoded targets, for a forest with these settings."""
+
+    def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
+        """Choose the discount of a new classification forest from its trees."""
+
+    # -- growing ----------------------------------------------------------------------------------
+
+    def _learns_rates(self) -> bool:
+        return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
+
+    def _grow(
+        self,
+        rows: Rows,
+        encoded: tuple[Any, ...],
+        extra: dict[str, Any],
+        numbers: Ids | None,
+        *,
+        settings: dict[str, Any],
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        """Learn what is to be learned from checked rows, and draw their trees.
+
+        `encoded` and `extra` are the targets as positional and keyword arguments of the compiled
+        ``fit``.
+        """
+        low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        complete: Rows = rows
+        substitutes = check_substitutes(self.substitutes, rows.shape[1])
+        if has_missing(rows):
+            if low is None or high is None:
+                low, high = reference_range(rows)
+            if substitutes is None:
+                substitutes = learn_substitutes(rows, encoded[0], seed=seed)
+            complete = fill(rows, substitutes, low, high)
+        if substitutes is not None:
+            extra = extra | {"substitutes": substitutes}
+        learned, weights = None, None
+        if self._learns_rates():
+            learned = self._learn_rates(
+                complete,
+                encoded[0],
+                settings=settings,
+                low=low,
+                high=high,
+                seed=seed,
+                n_threads=n_threads,
+            )
+            weights = learned.weights
+            if learned.maps is not None:
+                extra = extra | {"maps": learned.maps}
+        elif self.feature_weights is not None:
+            weights = _validation.check_weights(self.feature_weights, rows.shape[1])
+        model = self._new_model(settings, seed)
+        with self._progress("growing") as progress:
+            model.fit(
+                rows,
+                *encoded,
+                **extra,
+                ids=numbers,
+                low=low,
+                high=high,
+                weights=weights,
+                n_threads=n_threads,
+                progress=progress,
+            )
+        self._select_discount(model, encoded, n_threads)
+        self._model = model
+        self._learned = learned
+        self._grown_with = self.get_params(deep=False)
+
+    @contextmanager
+    def _progress(self, description: str) -> Iterator[Progress | None]:
+        with progress_bar(description, self.verbose) as progress:
+            yield progress
+
+    # -- the window -------------------------------------------------------------------------------
+
+    def _window(self) -> int | None:
+        if self.window_size is None:
+            return None
+        return _validation.check_count("window_size", self.window_size, 1)
+
+    def _enforce_window(self, window: int | None) -> None:
+        """Forget all rows but the newest ones."""
+        if window is not None and self._model.n_rows > window:
+            self._model.keep_newest(window)
