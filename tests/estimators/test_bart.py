@@ -459,7 +459,7 @@ def test_warm_start_equals_one_longer_fit(
 
 
 @pytest.mark.parametrize(("kind", "y"), [(BARTRegressor, N), (BARTClassifier, Y)])
-def test_shrinkage_is_learnt(kind: Any, y: Any, tmp_path: Path) -> None:
+def test_shrinkage_is_learned(kind: Any, y: Any, tmp_path: Path) -> None:
     model = kind(**SHORT, k="learned", warm_start=True).fit(X, y)
     assert model.trace_["k"].shape == (2, 30)
     assert (model.trace_["k"] > 0.0).all()

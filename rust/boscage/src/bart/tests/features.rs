@@ -264,7 +264,7 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
 /// Sampled split probabilities, compared with integration on a grid: `s_0 ~ Beta(alpha / 2, alpha / 2)`.
 #[test]
 #[ignore = "slow"]
-fn learnt_split_probabilities_have_their_posterior() {
+fn learned_split_probabilities_have_their_posterior() {
     const ALPHA: f64 = 1.5;
     let table = table();
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
