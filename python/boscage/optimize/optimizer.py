@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypeVar, overload
 
@@ -191,9 +191,51 @@ class MondrianOptimizer:
             If `n` is less than 1.
         """
         if n is None:
-            return self._new_trial(self.space.params(self._suggest()))
+            return self._new_trial(self.suggest())
         count = _validation.check_count("n", n, 1)
-        return [self._new_trial(self.space.params(self._suggest())) for _ in range(count)]
+        return [self._new_trial(self.suggest()) for _ in range(count)]
+
+    def suggest(
+        self, *, pending: Sequence[Mapping[str, Any]] = (), number: int | None = None
+    ) -> dict[str, Any]:
+        """Suggest values without starting a trial, for studies that are kept elsewhere.
+
+        Parameters
+        ----------
+        pending : sequence of dict, default=()
+            Values of parameters that are being evaluated, besides the pending trials.
+        number : int, default=None
+            Suggestions of different numbers are drawn differently. None takes the number of the
+            next trial.
+
+        Returns
+        -------
+        dict
+            A value for each active parameter.
+
+        Raises
+        ------
+        ValueError
+            If pending values are not in the space, or `number` is negative.
+        """
+        count = len(self.trials)
+        if number is None:
+            number = count + len(pending)
+        number = _validation.check_count("number", number, 0)
+        rng = np.random.default_rng([self.seed, number])
+        others = [self.space.positions(params) for params in pending]
+        known = np.array(self._positions + others).reshape(-1, len(self.space.names))
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if len(complete) < self.n_initial:
+            point = candidates.design_point(self.space, number, self.seed)
+            fresh = candidates.without(point, known)
+            chosen = (fresh if len(fresh) else self._candidates(known, [], rng))[0]
+        else:
+            waiting = [trial.number for trial in self.trials if trial.state == "pending"]
+            waiting += range(count, count + len(others))
+            with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
+                chosen = self._best_candidate(known, complete, rng)
+        return self.space.params(chosen)
 
     def tell(
         self,
@@ -372,21 +414,6 @@ class MondrianOptimizer:
         return float(mean[0] if self.direction == "minimize" else -mean[0]), float(std[0])
 
     # -- the next trial ---------------------------------------------------------------------------
-
-    def _suggest(self) -> FloatArray:
-        """Positions of the next trial."""
-        number = len(self.trials)
-        rng = np.random.default_rng([self.seed, number])
-        known = np.array(self._positions).reshape(number, len(self.space.names))
-        complete = [trial for trial in self.trials if trial.state == "complete"]
-        if len(complete) < self.n_initial:
-            point = candidates.design_point(self.space, number, self.seed)
-            fresh = candidates.without(point, known)
-            return np.asarray((fresh if len(fresh) else self._candidates(known, [], rng))[0])
-        pending = [trial.number for trial in self.trials if trial.state == "pending"]
-        rows = self.space.rows(known[pending])
-        with self._surrogate.believing(pending, rows):
-            return self._best_candidate(known, complete, rng)
 
     def _candidates(
         self, known: FloatArray, ranked: list[int], rng: np.random.Generator
