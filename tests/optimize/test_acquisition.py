@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from boscage import GaussianMixture, MondrianForestRegressor
-from boscage.optimize.acquisition import (
+from boscage.optimize._acquisition import (
     confidence_bound,
     log_expected_improvement,
     log_probability_below,
@@ -71,7 +71,8 @@ def test_probability_below():
 
 def test_confidence_bound_is_the_papers_for_minimisation():
     mean, std = np.array([1.0, 2.0]), np.array([0.5, 2.0])
-    assert confidence_bound(mean, std, 1.0).tolist() == [-0.5, 0.0]
+    assert confidence_bound(mean, std, 1.0).tolist() == [0.5, 0.0]
+    assert confidence_bound(mean, std, 2.0).tolist() == [0.0, -2.0]
 
 
 @pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])

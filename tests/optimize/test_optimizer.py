@@ -148,15 +148,16 @@ def test_batches_spread():
     assert len(np.unique(places.round(6), axis=0)) == 5
 
 
-def test_it_finds_a_minimum_that_random_search_does_not():
+@pytest.mark.parametrize("acquisition", ["ei", "cb", "thompson"])
+def test_it_finds_a_minimum_that_random_search_does_not(acquisition):
     def sphere(params):
         return sum((params[name] - 0.37) ** 2 for name in "abcd")
 
     space = {name: Real(0, 1) for name in "abcd"}
-    study = MondrianOptimizer(space, random_state=0)
-    found = study.optimize(sphere, 60).value
+    study = small(space, acquisition=acquisition, n_candidates=200)
+    found = study.optimize(sphere, 50).value
     rng = np.random.default_rng(0)
-    random = [min(((rng.random((60, 4)) - 0.37) ** 2).sum(axis=1)) for _ in range(200)]
+    random = [min(((rng.random((50, 4)) - 0.37) ** 2).sum(axis=1)) for _ in range(200)]
     assert found < np.quantile(random, 0.05)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boscage.optimize import Categorical, Integer, Real, Space
-from boscage.optimize.candidates import design_point, neighbours, random_points, without
+from boscage.optimize._candidates import design_point, neighbours, random_points, without
 from boscage.optimize.space import INACTIVE
 
 PARAMETERS = [

@@ -15,10 +15,9 @@ from sklearn.base import clone
 from boscage import _validation
 from boscage._types import FloatArray, IntArray
 from boscage.mondrian import MondrianForestRegressor
-from boscage.optimize import acquisition as functions
-from boscage.optimize import candidates
+from boscage.optimize import _acquisition, _candidates
+from boscage.optimize._surrogate import Surrogate
 from boscage.optimize.space import Categorical, Integer, Real, Space
-from boscage.optimize.surrogate import Surrogate
 from boscage.optimize.trial import Trial
 
 Self = TypeVar("Self", bound="MondrianOptimizer")
@@ -227,8 +226,8 @@ class MondrianOptimizer:
         known = np.array(self._positions + others).reshape(-1, len(self.space.names))
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if len(complete) < self.n_initial:
-            point = candidates.design_point(self.space, number, self.seed)
-            fresh = candidates.without(point, known)
+            point = _candidates.design_point(self.space, number, self.seed)
+            fresh = _candidates.without(point, known)
             chosen = (fresh if len(fresh) else self._candidates(known, [], rng))[0]
         else:
             waiting = [trial.number for trial in self.trials if trial.state == "pending"]
@@ -420,15 +419,15 @@ class MondrianOptimizer:
     ) -> FloatArray:
         """Places to compare: all that are left, if these are few."""
         if self.space.n_values <= self.n_candidates:
-            fresh = candidates.without(self.space.all_positions(), known)
+            fresh = _candidates.without(self.space.all_positions(), known)
             if len(fresh):
                 return np.asarray(rng.permutation(fresh))
-            return candidates.random_points(self.space, self.n_candidates, rng)
+            return _candidates.random_points(self.space, self.n_candidates, rng)
         half = self.n_candidates // 2 + 1
-        points = [candidates.random_points(self.space, half, rng)]
+        points = [_candidates.random_points(self.space, half, rng)]
         if ranked:
-            points.append(candidates.neighbours(self.space, known[ranked], half, rng))
-        fresh = candidates.without(np.concatenate(points), known)
+            points.append(_candidates.neighbours(self.space, known[ranked], half, rng))
+        fresh = _candidates.without(np.concatenate(points), known)
         return fresh if len(fresh) else points[0]
 
     def _best_candidate(
@@ -444,8 +443,8 @@ class MondrianOptimizer:
         score = self._score(points, best, draw)
         if self.space.n_values > self.n_candidates:
             top = points[_greatest(score, _REFINED)]
-            near = candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
-            near = candidates.without(near, np.concatenate([known, points]))
+            near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
+            near = _candidates.without(near, np.concatenate([known, points]))
             if len(near):
                 points = np.concatenate([points, near])
                 score = np.concatenate([score, self._score(near, best, draw)])
@@ -470,13 +469,15 @@ class MondrianOptimizer:
             return chance + self._log_gain(self._surrogate.draw(rows, draw), best)
         mean, std = self._surrogate.moments(rows)
         if self.acquisition == "cb":
-            return chance + self._log_gain(functions.confidence_bound(mean, std, self.kappa), best)
-        return chance + functions.log_expected_improvement(mean, std, best)
+            return chance + self._log_gain(
+                _acquisition.confidence_bound(mean, std, self.kappa), best
+            )
+        return chance + _acquisition.log_expected_improvement(mean, std, best)
 
     def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
         """The logarithm of the expected improvement that is feasible, by whole distributions."""
         rows = self.space.rows(points)
-        improvement = functions.mixture_log_expected_improvement(
+        improvement = _acquisition.mixture_log_expected_improvement(
             self._surrogate.mixture(rows), best
         )
         return improvement + self._surrogate.log_feasibility(rows)
@@ -487,7 +488,8 @@ class MondrianOptimizer:
         It is the logarithm of a smooth positive part of the improvement, so that a chance weighs
         what it does with the expected improvement.
         """
-        spread = float(np.std([t.value for t in self.trials if t.value is not None])) or 1.0
+        targets = [self._target(trial) for trial in self.trials if trial.state == "complete"]
+        spread = float(np.std(targets)) or 1.0
         return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
 
     # -- files ------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ INACTIVE = -0.25
 
 
 @dataclass(frozen=True)
-class Parameter(ABC):
-    """Base of the kinds of parameters. Not for direct use."""
+class _Parameter(ABC):
+    """Base of the kinds of parameters."""
 
     @property
     @abstractmethod
@@ -91,7 +91,7 @@ class Parameter(ABC):
 
 
 @dataclass(frozen=True)
-class _Numeric(Parameter):
+class _Numeric(_Parameter):
     """What real and integer parameters share."""
 
     low: float
@@ -309,7 +309,7 @@ class Integer(_Numeric):
 
 
 @dataclass(frozen=True)
-class Categorical(Parameter):
+class Categorical(_Parameter):
     """A parameter that is one of several choices without an order.
 
     Parameters
@@ -424,7 +424,7 @@ class Space:
         for name, parameter in parameters.items():
             if not isinstance(name, str):
                 raise TypeError(f"the name of a parameter must be a string, found {name!r}")
-            if not isinstance(parameter, Parameter):
+            if not isinstance(parameter, _Parameter):
                 raise TypeError(
                     f"{name} must be a Real, an Integer or a Categorical, found {parameter!r}"
                 )
@@ -693,7 +693,7 @@ def _key(choice: Any) -> tuple[str, Any]:
     return (type(choice).__name__, choice)
 
 
-def _repr(parameter: Parameter, values: tuple[Any, ...], **options: Any) -> str:
+def _repr(parameter: _Parameter, values: tuple[Any, ...], **options: Any) -> str:
     words = [repr(value) for value in values]
     words += [f"{name}={value!r}" for name, value in options.items() if value not in (None, False)]
     return f"{type(parameter).__name__}({', '.join(words)})"

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from boscage._types import FloatArray
 from boscage.distributions import GaussianMixture
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
-from boscage.optimize import acquisition
+from boscage.optimize import _acquisition
 from boscage.optimize.space import Space
 
 # Settings of the forest that tells where trials fail.
@@ -161,7 +161,7 @@ class Surrogate:
         """
         total = np.zeros(len(rows))
         for forest in self.constraints:
-            total += acquisition.log_probability_below(forest.predict_dist(rows), 0.0)
+            total += _acquisition.log_probability_below(forest.predict_dist(rows), 0.0)
         if self.failures is not None:
             success = self.failures.predict_proba(rows)[:, 1]
             total += np.log(np.maximum(success, np.finfo(float).tiny))
@@ -211,4 +211,4 @@ class Surrogate:
         -------
         ndarray of shape (n,)
         """
-        return acquisition.tree_draw(self.mixture(rows), self.objective.n_estimators, seed)
+        return _acquisition.tree_draw(self.mixture(rows), self.objective.n_estimators, seed)

@@ -1,7 +1,7 @@
 """Acquisition functions: how much a trial at a place is worth, by what a forest predicts there.
 
-All are written for minimisation, and greater is better. A forest predicts a mixture of Gaussians,
-for which they have closed forms.
+All are written for minimisation. A forest predicts a mixture of Gaussians, for which they have
+closed forms.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _SQRT_TAU = math.sqrt(2.0 * math.pi)
 
 
 def confidence_bound(mean: FloatArray, std: FloatArray, kappa: float) -> FloatArray:
-    """The lower confidence bound, negated: how low the objective may well be.
+    """The lower confidence bound: how low the objective may well be. Less is better.
 
-    The thesis maximises and takes mean plus standard deviation (section 6.5.3), which is this with
-    ``kappa=1``.
+    The thesis maximises, and takes mean plus standard deviation (section 6.5.3), which is this with
+    ``kappa=1`` and another sign.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def confidence_bound(mean: FloatArray, std: FloatArray, kappa: float) -> FloatAr
     ndarray of shape (n,)
         In units of the objective.
     """
-    return kappa * std - mean
+    return mean - kappa * std
 
 
 def log_expected_improvement(mean: FloatArray, std: FloatArray, best: float) -> FloatArray:
