@@ -1,0 +1,614 @@
+"""Bayesian optimisation with Mondrian forests: section 6.5.3 of the thesis, as ask and tell."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from boscage import _validation
+from boscage._types import FloatArray, IntArray
+from boscage.mondrian import MondrianForestRegressor
+from boscage.optimize import _acquisition, _candidates
+from boscage.optimize._surrogate import Surrogate
+from boscage.optimize.space import Categorical, Integer, Real, Space
+from boscage.optimize.trial import Trial
+
+Self = TypeVar("Self", bound="MondrianOptimizer")
+
+_FORMAT, _VERSION = "boscage study", 1
+_SETTINGS = ("direction", "acquisition", "kappa", "n_initial", "n_candidates")
+
+_GREATEST = 1e100
+"""Absolute values that are greater, or less than one over it, count as the nearest number that is
+not."""
+_CENTRES = 5
+"""Number of best trials around which candidates lie."""
+_REFINED = 3
+"""Number of best candidates around which more are tried."""
+_FINALISTS = 32
+"""Number of candidates whose whole predictive distributions are compared."""
+
+# Parameters of the forest that a file keeps; the optimizer sets the others.
+_KEPT = (
+    "n_estimators",
+    "lifetime",
+    "min_samples_split",
+    "posterior",
+    "hyperparameters",
+    "noise",
+    "noise_variance",
+    "prior_scale",
+)
+
+
+class MondrianOptimizer:
+    """Minimise or maximise a function that is expensive to evaluate, by a Mondrian forest.
+
+    `ask` suggests a trial, and `tell` says what came of it. A forest predicts the objective from
+    the trials so far, and the next trial is where these predictions promise most (section 6.5.3 of
+    the thesis). Telling is a ``partial_fit``, and the forest is at any time, bit for bit, the one
+    that is fitted at once to all trials. So is the whole study: with the same seed, the next
+    suggestion is a function of the trials so far, also after `save` and `load`.
+
+    Parameters
+    ----------
+    space : dict of str to Real, Integer or Categorical, or Space
+        The parameters.
+    direction : {"minimize", "maximize"}, default="minimize"
+        What to do with the objective.
+    acquisition : {"ei", "cb", "thompson"}, default="ei"
+        What a good place is: "ei" the one with the greatest expected improvement over the best
+        trial so far, in closed form for the mixture that the forest predicts; "cb" the one whose
+        confidence bound, `kappa` standard deviations on the better side of the mean, is best (the
+        thesis'); "thompson" the one that is best for a function drawn from one realised tree.
+    kappa : float, default=1.0
+        For "cb" only. The thesis takes 1.
+    n_initial : int, default=10
+        Number of trials with a value before the forest is asked. Until then suggestions fill the
+        space evenly.
+    n_candidates : int, default=500
+        Number of places that are compared for each suggestion.
+    forest : MondrianForestRegressor, default=None
+        An unfitted forest, whose settings are those of the forests for objective and constraints.
+        Its feature_range, feature_weights, feature_maps, window_size, predictive, random_state and
+        n_jobs are replaced. None takes ones that do well and are fast.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of everything.
+    n_jobs : int, default=None
+        Number of threads; see `MondrianForestRegressor`. Suggestions do not depend on it.
+
+    Attributes
+    ----------
+    space : Space
+        The search space.
+    trials : list of Trial
+        All trials by number.
+    seed : int
+        The seed in use.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    TypeError
+        If a parameter is of a wrong type.
+
+    See Also
+    --------
+    boscage.integration.OptunaSampler : The same for Optuna's studies.
+
+    Examples
+    --------
+    >>> from boscage.optimize import MondrianOptimizer, Real
+    >>> optimizer = MondrianOptimizer({"x": Real(-5, 10), "y": Real(0, 15)}, random_state=0)
+    >>> for _ in range(20):
+    ...     trial = optimizer.ask()
+    ...     value = (trial.params["x"] - 1) ** 2 + (trial.params["y"] - 2) ** 2
+    ...     trial = optimizer.tell(trial, value)
+    >>> optimizer.best_trial.value < 5
+    True
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Real | Integer | Categorical],
+        *,
+        direction: Literal["minimize", "maximize"] = "minimize",
+        acquisition: Literal["ei", "cb", "thompson"] = "ei",
+        kappa: float = 1.0,
+        n_initial: int = 10,
+        n_candidates: int = 500,
+        forest: MondrianForestRegressor | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.space = space if isinstance(space, Space) else Space(space)
+        self.direction = _validation.check_choice("direction", direction, ("minimize", "maximize"))
+        self.acquisition = _validation.check_choice(
+            "acquisition", acquisition, ("ei", "cb", "thompson")
+        )
+        self.kappa = _validation.check_positive("kappa", kappa, zero=True)
+        self.n_initial = _validation.check_count("n_initial", n_initial, 1)
+        self.n_candidates = _validation.check_count("n_candidates", n_candidates, 1)
+        if forest is not None and not isinstance(forest, MondrianForestRegressor):
+            raise TypeError(f"forest must be a MondrianForestRegressor, found {forest!r}")
+        self.forest = _default_forest() if forest is None else clone(forest)
+        self.seed = _validation.draw_seed(random_state)
+        self.n_jobs = n_jobs
+        _validation.n_threads(n_jobs)
+        self.trials: list[Trial] = []
+        self._positions: list[FloatArray] = []
+        realised = self.acquisition == "thompson"
+        self._surrogate = Surrogate(
+            self.space,
+            self.forest.set_params(predictive="realised" if realised else "averaged"),
+            self.seed,
+            n_jobs,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"MondrianOptimizer({self.space!r}, direction={self.direction!r}, "
+            f"acquisition={self.acquisition!r}, random_state={self.seed}): "
+            f"{len(self.trials)} trials"
+        )
+
+    # -- ask and tell -----------------------------------------------------------------------------
+
+    @overload
+    def ask(self) -> Trial: ...
+
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """Suggest one or more trials.
+
+        Trials may be asked for while others are pending: the forest then believes that these end as
+        it predicts, until they are told, and so looks elsewhere. It forgets such beliefs exactly.
+
+        Parameters
+        ----------
+        n : int, default=None
+            Number of trials, to be evaluated at the same time. None suggests a single one.
+
+        Returns
+        -------
+        Trial or list of Trial
+            ``params`` says what to evaluate; `tell` the result.
+
+        Raises
+        ------
+        ValueError
+            If `n` is less than 1.
+        """
+        if n is None:
+            return self._new_trial(self.suggest())
+        count = _validation.check_count("n", n, 1)
+        return [self._new_trial(self.suggest()) for _ in range(count)]
+
+    def suggest(
+        self, *, pending: Sequence[Mapping[str, Any]] = (), number: int | None = None
+    ) -> dict[str, Any]:
+        """Suggest values without starting a trial, for studies that are kept elsewhere.
+
+        Parameters
+        ----------
+        pending : sequence of dict, default=()
+            Values of parameters that are being evaluated, besides the pending trials.
+        number : int, default=None
+            Suggestions of different numbers are drawn differently. None takes the number of the
+            next trial.
+
+        Returns
+        -------
+        dict
+            A value for each active parameter.
+
+        Raises
+        ------
+        ValueError
+            If pending values are not in the space, or `number` is negative.
+        """
+        count = len(self.trials)
+        if number is None:
+            number = count + len(pending)
+        number = _validation.check_count("number", number, 0)
+        rng = np.random.default_rng([self.seed, number])
+        others = [self.space.positions(params) for params in pending]
+        known = np.array(self._positions + others).reshape(-1, len(self.space.names))
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if len(complete) < self.n_initial:
+            point = _candidates.design_point(self.space, number, self.seed)
+            fresh = _candidates.without(point, known)
+            chosen = (fresh if len(fresh) else self._candidates(known, [], rng))[0]
+        else:
+            waiting = [trial.number for trial in self.trials if trial.state == "pending"]
+            waiting += range(count, count + len(others))
+            with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
+                chosen = self._best_candidate(known, complete, rng)
+        return self.space.params(chosen)
+
+    def tell(
+        self,
+        trial: Trial | int | Mapping[str, Any],
+        value: float | None,
+        *,
+        constraints: ArrayLike | None = None,
+    ) -> Trial:
+        """Say what came of a trial.
+
+        Parameters
+        ----------
+        trial : Trial, int or dict
+            A trial from `ask`, or its number; or the values of parameters of a trial that was not
+            asked for.
+        value : float or None
+            The value of the objective. None, NaN or an infinite number if the trial failed: the
+            optimizer then learns where trials fail, and avoids such places.
+        constraints : sequence of float, default=None
+            A number for each constraint, which is met if its number is at most zero. All trials
+            have the same constraints; one that failed needs none.
+
+        Returns
+        -------
+        Trial
+            The finished trial.
+
+        Raises
+        ------
+        ValueError
+            If the trial is finished already or unknown, values of parameters are not in the space,
+            or the number of constraints is another one than before. Nothing changes then.
+        TypeError
+            If an argument is of a wrong type.
+        """
+        pending = self._find(trial)
+        finished = pending.told(value, constraints)
+        self._check_constraints(finished)
+        if pending.number == len(self.trials):
+            self._positions.append(self.space.positions(pending.params))
+            self.trials.append(pending)
+        self.trials[finished.number] = finished
+        target = None if finished.value is None else self._target(finished)
+        row = self.space.rows(self._positions[finished.number][None])[0]
+        self._surrogate.add(finished.number, row, target, finished.constraints)
+        return finished
+
+    def optimize(
+        self,
+        objective: Callable[[dict[str, Any]], float | None],
+        n_trials: int,
+        *,
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Trial:
+        """Ask, evaluate and tell, several times.
+
+        Parameters
+        ----------
+        objective : callable
+            The function to optimise, of a dict of values by name. What it returns is told.
+        n_trials : int
+            Number of trials.
+        catch : exception type or tuple of these, default=()
+            Exceptions that make a trial a failed one. Any other one ends the study; that trial has
+            failed as well.
+
+        Returns
+        -------
+        Trial
+            The best trial.
+
+        Raises
+        ------
+        ValueError
+            If `n_trials` is less than 1, or no trial is feasible.
+        """
+        for _ in range(_validation.check_count("n_trials", n_trials, 1)):
+            trial = self.ask()
+            try:
+                value = objective(dict(trial.params))
+            except BaseException as error:
+                self.tell(trial, None)
+                if not isinstance(error, catch):
+                    raise
+            else:
+                self.tell(trial, value)
+        return self.best_trial
+
+    def _new_trial(self, params: dict[str, Any]) -> Trial:
+        trial = Trial(len(self.trials), params)
+        # From the values, as for a trial that is told: what is learned depends on these alone.
+        self._positions.append(self.space.positions(params))
+        self.trials.append(trial)
+        return trial
+
+    def _find(self, trial: Trial | int | Mapping[str, Any]) -> Trial:
+        """The pending trial that is meant; a new one for values of parameters."""
+        if isinstance(trial, Mapping):
+            self.space.positions(trial)
+            active = self.space.params(self.space.positions(trial))
+            return Trial(len(self.trials), {name: trial[name] for name in active})
+        number = trial.number if isinstance(trial, Trial) else trial
+        number = _validation.check_count("trial", number, 0)
+        if number >= len(self.trials):
+            raise ValueError(f"there is no trial {number}: {len(self.trials)} were asked for")
+        found = self.trials[number]
+        if isinstance(trial, Trial) and trial.params != found.params:
+            raise ValueError(f"trial {number} is not from this optimizer: its parameters differ")
+        if found.state != "pending":
+            raise ValueError(f"trial {number} was told already: {found.state}")
+        return found
+
+    def _check_constraints(self, finished: Trial) -> None:
+        for other in self.trials:
+            if other.state == "complete" and finished.state == "complete":
+                before, now = len(other.constraints), len(finished.constraints)
+                if before != now:
+                    raise ValueError(
+                        f"expected {before} constraints, as for trial {other.number}, found {now}"
+                    )
+                return
+
+    # -- what is known ----------------------------------------------------------------------------
+
+    @property
+    def best_trial(self) -> Trial:
+        """The best trial that is complete and meets all constraints.
+
+        Raises
+        ------
+        ValueError
+            If there is none yet.
+        """
+        feasible = [trial for trial in self.trials if trial.is_feasible]
+        if not feasible:
+            raise ValueError("no trial is complete and meets all constraints")
+        return min(feasible, key=self._target)
+
+    def _target(self, trial: Trial) -> float:
+        """The value of a trial as the forest sees it: to be minimised, with a square."""
+        assert trial.value is not None
+        value = trial.value if self.direction == "minimize" else -trial.value
+        return 0.0 if abs(value) < 1.0 / _GREATEST else min(max(value, -_GREATEST), _GREATEST)
+
+    @property
+    def surrogate(self) -> MondrianForestRegressor:
+        """The forest that predicts the objective: all complete trials, and nothing else.
+
+        Its rows are ``space.rows(space.positions(params)[None])``, its targets the values, with the
+        sign changed if they are maximised, and its row numbers those of trials.
+        """
+        return self._surrogate.objective
+
+    def predict(self, params: Mapping[str, Any]) -> tuple[float, float]:
+        """Predict the objective.
+
+        Parameters
+        ----------
+        params : dict
+            A value for each active parameter.
+
+        Returns
+        -------
+        mean, std : float
+            Mean and standard deviation, in units of the objective.
+
+        Raises
+        ------
+        ValueError
+            If values are missing or not in the space.
+        sklearn.exceptions.NotFittedError
+            If no trial is complete.
+        """
+        row = self.space.rows(self.space.positions(params)[None])
+        mean, std = self.surrogate.predict(row, return_std=True)
+        return float(mean[0] if self.direction == "minimize" else -mean[0]), float(std[0])
+
+    # -- the next trial ---------------------------------------------------------------------------
+
+    def _candidates(
+        self, known: FloatArray, ranked: list[int], rng: np.random.Generator
+    ) -> FloatArray:
+        """Places to compare: all that are left, if these are few."""
+        if self.space.n_values <= self.n_candidates:
+            fresh = _candidates.without(self.space.all_positions(), known)
+            if len(fresh):
+                return np.asarray(rng.permutation(fresh))
+            return _candidates.random_points(self.space, self.n_candidates, rng)
+        half = self.n_candidates // 2 + 1
+        points = [_candidates.random_points(self.space, half, rng)]
+        if ranked:
+            points.append(_candidates.neighbours(self.space, known[ranked], half, rng))
+        fresh = _candidates.without(np.concatenate(points), known)
+        return fresh if len(fresh) else points[0]
+
+    def _best_candidate(
+        self, known: FloatArray, complete: list[Trial], rng: np.random.Generator
+    ) -> FloatArray:
+        # A trial that breaks constraints is a worse place to look around than any that does not.
+        order = sorted(complete, key=lambda trial: (not trial.is_feasible, self._target(trial)))
+        ranked = [trial.number for trial in order[:_CENTRES]]
+        feasible = [self._target(trial) for trial in complete if trial.is_feasible]
+        best = min(feasible, default=None)
+        draw = int(rng.integers(2**63))
+        points = self._candidates(known, ranked, rng)
+        score = self._score(points, best, draw)
+        if self.space.n_values > self.n_candidates:
+            top = points[_greatest(score, _REFINED)]
+            near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
+            near = _candidates.without(near, np.concatenate([known, points]))
+            if len(near):
+                points = np.concatenate([points, near])
+                score = np.concatenate([score, self._score(near, best, draw)])
+        if self.acquisition == "ei" and best is not None:
+            # Means and standard deviations choose whom the whole distributions, which take more
+            # time, are computed for.
+            points = points[_greatest(score, _FINALISTS)]
+            score = self._log_improvement(points, best)
+        return np.asarray(points[int(np.argmax(score))])
+
+    def _score(self, points: FloatArray, best: float | None, draw: int) -> FloatArray:
+        """How much a trial is worth at each of some places; greater is better.
+
+        `best` is the value to improve on, None if no trial is feasible: only the chance to be
+        feasible counts then. `draw` is the seed of a drawn function.
+        """
+        rows = self.space.rows(points)
+        chance = self._surrogate.log_feasibility(rows)
+        if best is None:
+            return chance
+        if self.acquisition == "thompson":
+            return chance + self._log_gain(self._surrogate.draw(rows, draw), best)
+        mean, std = self._surrogate.moments(rows)
+        if self.acquisition == "cb":
+            return chance + self._log_gain(
+                _acquisition.confidence_bound(mean, std, self.kappa), best
+            )
+        return chance + _acquisition.log_expected_improvement(mean, std, best)
+
+    def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
+        """The logarithm of the expected improvement that is feasible, by whole distributions."""
+        rows = self.space.rows(points)
+        improvement = _acquisition.mixture_log_expected_improvement(
+            self._surrogate.mixture(rows), best
+        )
+        return improvement + self._surrogate.log_feasibility(rows)
+
+    def _log_gain(self, values: FloatArray, best: float) -> FloatArray:
+        """Values that the objective may have, as an order that chances can be added to.
+
+        It is the logarithm of a smooth positive part of the improvement, so that a chance weighs
+        what it does with the expected improvement.
+        """
+        targets = [self._target(trial) for trial in self.trials if trial.state == "complete"]
+        spread = float(np.std(targets)) or 1.0
+        return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as a dict that JSON can hold: settings, space and trials.
+
+        Returns
+        -------
+        dict
+        """
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        params = self.forest.get_params(deep=False)
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "settings": settings | {"seed": self.seed},
+            "forest": {name: params[name] for name in _KEPT},
+            "space": self.space.to_dict(),
+            "trials": [asdict(trial) for trial in self.trials],
+        }
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Save the study as JSON.
+
+        Parameters
+        ----------
+        file : path-like
+            An existing file of that name is replaced once the new one is complete.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        path = os.fspath(file)
+        text = json.dumps(self.to_dict(), indent=1)
+        with open(path + ".part", "w", encoding="utf-8") as opened:
+            opened.write(text)
+        os.replace(path + ".part", path)
+
+    @classmethod
+    def load(cls: type[Self], file: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
+        """Load a study, which goes on exactly as if it had never been saved.
+
+        Parameters
+        ----------
+        file : path-like
+            What `save` wrote.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        MondrianOptimizer
+
+        Raises
+        ------
+        ValueError
+            If the file is not a study, or is damaged.
+        OSError
+            If the file cannot be read.
+        """
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{os.fspath(file)} is not a study: {error}") from error
+        return cls.from_dict(found, n_jobs=n_jobs)
+
+    @classmethod
+    def from_dict(cls: type[Self], found: Mapping[str, Any], *, n_jobs: int | None = None) -> Self:
+        """Make a study from what `to_dict` returned.
+
+        Parameters
+        ----------
+        found : dict
+            The study.
+        n_jobs : int, default=None
+            Number of threads.
+
+        Returns
+        -------
+        MondrianOptimizer
+
+        Raises
+        ------
+        ValueError
+            If it is not a study, or not one that this version can read.
+        """
+        if not isinstance(found, Mapping) or found.get("format") != _FORMAT:
+            raise ValueError(f"not a study: expected the format {_FORMAT!r}")
+        if found.get("version") != _VERSION:
+            raise ValueError(f"expected version {_VERSION}, found {found.get('version')!r}")
+        try:
+            settings = {name: found["settings"][name] for name in _SETTINGS}
+            study = cls(
+                Space.from_dict(found["space"]),
+                **settings,
+                forest=MondrianForestRegressor(**{n: found["forest"][n] for n in _KEPT}),
+                random_state=found["settings"]["seed"],
+                n_jobs=n_jobs,
+            )
+            for number, entry in enumerate(found["trials"]):
+                if entry["number"] != number:
+                    raise ValueError(f"trial {number} has the number {entry['number']}")
+                trial = study._new_trial(dict(entry["params"]))
+                if entry["state"] != "pending":
+                    study.tell(trial, entry["value"], constraints=entry["constraints"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the study is damaged: {error}") from error
+        return study
+
+
+def _default_forest() -> MondrianForestRegressor:
+    return MondrianForestRegressor(20, hyperparameters="ml", noise="global")
+
+
+def _greatest(score: FloatArray, n: int) -> IntArray:
+    """The places of the `n` greatest numbers, greatest first."""
+    return np.asarray(np.argsort(-score, kind="stable")[:n])

@@ -1,0 +1,77 @@
+"""Trials: settings that were suggested or told, and what came of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from boscage import _validation
+
+State = Literal["pending", "complete", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a study. `MondrianOptimizer.ask` makes them.
+
+    Attributes
+    ----------
+    number : int
+        Trials are counted from 0.
+    params : dict
+        The values of active parameters.
+    state : {"pending", "complete", "failed"}
+        Whether its value is awaited, was told, or could not be had.
+    value : float or None
+        The value of the objective, once complete.
+    constraints : tuple of float
+        Values of constraints, each of which is met if it is at most zero.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    state: State = "pending"
+    value: float | None = None
+    constraints: tuple[float, ...] = ()
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether the trial is complete and all its constraints are met."""
+        return self.state == "complete" and all(limit <= 0.0 for limit in self.constraints)
+
+    def told(self, value: Any, constraints: Any) -> Trial:
+        """The trial with what came of it.
+
+        Parameters
+        ----------
+        value : float or None
+            The value. None and what is not finite mean that the trial failed.
+        constraints : sequence of float or None
+            Values of constraints.
+
+        Returns
+        -------
+        Trial
+
+        Raises
+        ------
+        TypeError
+            If `value` is no number.
+        ValueError
+            If a constraint is not a finite number.
+        """
+        limits = () if constraints is None else tuple(np.asarray(constraints, dtype=float).tolist())
+        for limit in limits:
+            _validation.check_real("a constraint", limit)
+        if value is None:
+            return replace(self, state="failed", constraints=limits)
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+            raise TypeError(f"value must be a number or None, found {value!r}")
+        if not math.isfinite(value):
+            return replace(self, state="failed", constraints=limits)
+        return replace(self, state="complete", value=float(value), constraints=limits)

@@ -1,0 +1,170 @@
+"""The sampler for Optuna: Optuna's own tests of samplers, and ours."""
+
+import importlib
+import pickle
+import sys
+
+import pytest
+
+optuna = pytest.importorskip("optuna")
+
+from optuna.testing.pytest_samplers import (  # noqa: E402
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+
+from boscage import MondrianForestRegressor  # noqa: E402
+from boscage.integration import MondrianSampler  # noqa: E402
+from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def small(**options):
+    forest = MondrianForestRegressor(3, hyperparameters="heuristic", noise="global")
+    given = {"seed": 0, "n_startup_trials": 5, "n_candidates": 30, "forest": forest}
+    return MondrianSampler(**(given | options))
+
+
+def objective(trial):
+    x = trial.suggest_float("x", 1e-3, 1.0, log=True)
+    n = trial.suggest_int("n", 1, 9, step=2)
+    kind = trial.suggest_categorical("kind", ["a", "b", None])
+    return x + abs(n - 5) + (kind != "b")
+
+
+def params_of(study):
+    return [trial.params for trial in study.trials]
+
+
+class TestOptunasOwnTests(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return lambda: small(n_startup_trials=1)
+
+
+def test_a_new_sampler_continues_a_study():
+    kept = optuna.create_study(sampler=small())
+    kept.optimize(objective, 16)
+    anew = optuna.create_study(sampler=small())
+    anew.optimize(objective, 5)  # the independent sampler has a state of its own
+    for _ in range(11):
+        anew.sampler = small()
+        anew.optimize(objective, 1)
+    assert params_of(anew) == params_of(kept)
+    other = optuna.create_study(sampler=small(seed=1))
+    other.optimize(objective, 16)
+    assert params_of(other) != params_of(kept)
+
+
+def test_suggestions_are_those_of_the_optimizer():
+    study = optuna.create_study(direction="maximize", sampler=small())
+    study.optimize(objective, 9)
+    optimizer = MondrianOptimizer(
+        # Optuna sorts the parameters that trials have in common by name.
+        {
+            "kind": Categorical([0, 1, 2]),
+            "n": Integer(1, 9, step=2),
+            "x": Real(1e-3, 1.0, log=True),
+        },
+        direction="maximize",
+        n_initial=1,
+        n_candidates=30,
+        forest=small()._options["forest"],
+        random_state=0,
+    )
+    choices = ["a", "b", None]
+    for trial in study.trials:
+        params = trial.params | {"kind": choices.index(trial.params["kind"])}
+        optimizer.tell(params, trial.value)
+    found = optimizer.suggest(number=9)
+    study.optimize(objective, 1)
+    assert study.trials[9].params == found | {"kind": choices[found["kind"]]}
+
+
+def test_constraints_of_trials_are_learned():
+    def constrained(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        trial.set_constraint("sum", 1.2 - x - y)
+        return x + 2 * y
+
+    study = optuna.create_study(sampler=small(n_candidates=100))
+    study.optimize(constrained, 30)
+    met = [trial.constraints["sum"] <= 0 for trial in study.trials]
+    assert any(met[:8])
+    assert not all(met[:8])
+    best = min(trial.value for trial, feasible in zip(study.trials, met, strict=True) if feasible)
+    assert best < 1.75  # the least feasible value is 1.4
+
+
+def test_running_trials_are_taken_into_account():
+    study = optuna.create_study(sampler=small())
+    study.optimize(objective, 8)
+    first = study.ask()
+    objective(first)
+    alone = study.sampler._optimizer.suggest(number=9)
+    second = study.ask()
+    objective(second)
+    assert second.params != first.params
+    beside = study.sampler._optimizer.surrogate.n_rows_
+    assert beside == 8  # what was believed is forgotten
+    assert alone.keys() == second.params.keys()
+
+
+def test_failed_and_pruned_trials():
+    def sometimes(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x < 0.4:
+            raise RuntimeError
+        trial.report(x + 1, 0)
+        if x > 0.8:
+            raise optuna.TrialPruned
+        return x
+
+    study = optuna.create_study(sampler=small(n_candidates=100))
+    study.optimize(sometimes, 40, catch=(RuntimeError,))
+    optimizer = study.sampler._optimizer
+    states = [trial.state for trial in optimizer.trials]
+    assert "failed" in states
+    pruned = optuna.trial.TrialState.PRUNED
+    reported = [t.intermediate_values[0] for t in study.get_trials(states=(pruned,))]
+    assert reported
+    told = [trial.value for trial in optimizer.trials]
+    assert all(value in told for value in reported)
+    assert study.best_value < 0.45
+
+
+def test_threads_and_pickles():
+    study = optuna.create_study(sampler=small())
+    study.optimize(objective, 12, n_jobs=2)
+    assert len(study.trials) == 12
+    again = pickle.loads(pickle.dumps(study.sampler))
+    resumed = optuna.create_study(sampler=again)
+    resumed.add_trials(study.trials)
+    resumed.optimize(objective, 1)
+    study.optimize(objective, 1)
+    assert resumed.trials[-1].params == study.trials[-1].params
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_startup_trials": 0}, {"acquisition": "no"}, {"kappa": -1.0}, {"n_candidates": 0}],
+)
+def test_parameters_are_checked(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        MondrianSampler(**options)
+
+
+def test_without_optuna_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    for name in ("boscage.integration", "boscage.integration.optuna"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r'pip install "boscage\[optuna\]"'):
+        importlib.import_module("boscage.integration")
