@@ -44,7 +44,7 @@ def smc(
     *,
     n_islands: int = 1,
     expansion: Any = "node",
-    prior: dict[str, float] = PRIOR,
+    prior: dict[str, Any] = PRIOR,
 ) -> Fit:
     """Fit by sequential Monte Carlo with the settings of the thesis."""
     sampler = SMC(
@@ -57,7 +57,7 @@ def smc(
     return fit(BayesianTreeClassifier(sampler, random_state=seed, **prior), data)
 
 
-def mcmc(data: Split, seed: int, n_steps: int, *, prior: dict[str, float] = PRIOR) -> Fit:
+def mcmc(data: Split, seed: int, n_steps: int, *, prior: dict[str, Any] = PRIOR) -> Fit:
     """Fit by one chain of Chipman et al.; predictions average over all of it, every 50th tree."""
     sampler = MCMC(n_chains=1, n_burn=0, n_draws=max(1, n_steps // 50), thin=50)
     return fit(BayesianTreeClassifier(sampler, random_state=seed, **prior), data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -110,16 +109,6 @@ def read_flights(flights: Path, planes: Path) -> tuple[Array, Array]:
     table = table.sort_values(["Month", "DayofMonth", "DepTime"], kind="stable")
     X = np.ascontiguousarray(table[used].to_numpy(), dtype=np.float32)
     return X, table["ArrDelay"].to_numpy(dtype=np.float64)
-
-
-def hypercube(d: int, seed: int, rows: int = 10) -> tuple[Array, Array, Array]:
-    """Return rows about the vertices of a cube, targets, and each row's vertex (section 4.4.1)."""
-    rng = np.random.default_rng(seed)
-    vertices = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
-    which = np.repeat(np.arange(len(vertices)), rows)
-    x = vertices[which] + 0.1 * rng.normal(size=(len(which), d))
-    f = 3.0 * rng.normal(size=len(vertices))
-    return x, f[which] + 0.01 * rng.normal(size=len(which)), which
 
 
 def friedman(n: int, d: int, seed: int, noise: float = 1.0) -> tuple[Array, Array, Array]:

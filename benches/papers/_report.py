@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import platform
@@ -100,14 +101,18 @@ class Section:
 
         matplotlib.use("agg")
         import matplotlib.pyplot as plt
+        from PIL import Image
 
         with plt.style.context([STYLE, {"savefig.dpi": 75, "lines.linewidth": 1.3}]):
             size = options.pop("figsize", (4.2 * columns, 2.9 * rows))
             fig, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, **options)
             yield axes
             name = f"{self.name}_{key}.png"
-            fig.savefig(self.folder / name)
+            picture = io.BytesIO()
+            fig.savefig(picture)
             plt.close(fig)
+            # With a palette a picture takes a third of the room.
+            Image.open(picture).convert("RGB").quantize(48).save(self.folder / name, optimize=True)
         self.blocks.append({"kind": "figure", "file": name, "caption": caption})
 
     def save(self) -> None:

@@ -84,7 +84,7 @@ class Result(NamedTuple):
     calibration: Array
     seconds: tuple[float, float]
     #: Of the intervals between the quantiles of the whole predictive distribution.
-    own_calibration: Array | None = None
+    own_calibration: Array = LEVELS
 
 
 def judge(
@@ -255,7 +255,9 @@ def run(section: Section, effort: Effort) -> None:
 
 def own_calibration(results: list[Result]) -> Array:
     """Return the mean over seeds."""
-    return np.mean([r.own_calibration for r in results], axis=0)
+    each: Array = np.array([r.own_calibration for r in results])
+    mean: Array = each.mean(axis=0)
+    return mean
 
 
 def check(

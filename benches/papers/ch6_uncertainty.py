@@ -46,7 +46,9 @@ def target(X: Array, rng: np.random.Generator) -> Array:
 
 def trees_std(model: Any, X: Array) -> Array:
     """Return the standard deviation of the trees' predictions."""
-    return np.std([tree.predict(X) for tree in model.estimators_], axis=0)
+    each: Array = np.array([tree.predict(X) for tree in model.estimators_])
+    std: Array = each.std(axis=0)
+    return std
 
 
 def run(section: Section, effort: Effort) -> None:
