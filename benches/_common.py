@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -24,6 +25,9 @@ Array: TypeAlias = NDArray[Any]
 threadpool_limits(1)
 
 SIX = ["letter", "usps", "satimage", "dna", "pendigits", "magic04"]
+#: `beta_s` by the dimension of a hypercube, so that about 2^D leaves are expected (the thesis'
+#: footnote 6 of chapter 4).
+BETA_S = {2: 1.0, 3: 0.5, 4: 0.4, 5: 0.3, 7: 0.25}
 NUMBERS = ["flights", "california_housing", "puma32h", "concrete", "blog_feedback"]
 
 
@@ -72,6 +76,16 @@ def load(name: str, *, seed: int = 0) -> Split:
         y, y_test = y.astype(np.float64), y_test.astype(np.float64)
     X, X_test = (np.ascontiguousarray(part, dtype=np.float32) for part in (X, X_test))
     return Split(name, X, y, X_test, y_test)
+
+
+def hypercube(d: int, seed: int, rows: int = 10) -> tuple[Array, Array, Array]:
+    """Return rows about the vertices of a cube, targets, and each row's vertex (section 4.4.1)."""
+    rng = np.random.default_rng(seed)
+    vertices = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
+    which = np.repeat(np.arange(len(vertices)), rows)
+    x = vertices[which] + 0.1 * rng.normal(size=(len(which), d))
+    f = 3.0 * rng.normal(size=len(vertices))
+    return x, f[which] + 0.01 * rng.normal(size=len(which)), which
 
 
 def seconds(calls: dict[str, Callable[[], object]], repeats: int = 3) -> dict[str, float]:

@@ -21,11 +21,21 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from _bart_peers import ALIKE, DBARTS, PEERS, Draws, Fit, Run
-from _common import Array, Table, alone, arguments, load, new_peak, status, verdict
+from _common import (
+    BETA_S,
+    Array,
+    Table,
+    alone,
+    arguments,
+    hypercube,
+    load,
+    new_peak,
+    status,
+    verdict,
+)
 from boscage import BARTRegressor, GaussianMixture
 from boscage.diagnostics import effective_size, r_hat, spectral_size
 from boscage.metrics import interval_coverage, nlpd
-from paper_hypercube import BETA_S, hypercube
 
 KERNELS: dict[str, str | Mapping[str, float]] = {
     "auto": "auto",

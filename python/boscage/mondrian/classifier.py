@@ -44,8 +44,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         A node with fewer rows is not split. A node whose labels are all equal is never split.
     discount : float or "loo", default=10.0
         How fast the distributions of a node and its parent become independent with time: the
-        parameter gamma of the thesis is ``discount`` times the number of features. "loo" chooses
-        it once, by the leave-one-out log loss on up to 1000 rows; ``discount_`` is the choice.
+        parameter gamma of the thesis is ``discount`` times the sum of the feature weights, which is
+        the number of features if rates are equal or learned. "loo" chooses it once, by the
+        leave-one-out log loss on up to 1000 rows; ``discount_`` is the choice.
     posterior : {"kneser-ney", "joint"}, default="kneser-ney"
         "kneser-ney" lets every tree predict alone, by interpolated Kneser-Ney (section 5.4), and
         averages. "joint" multiplies that average by what all trees explain together: with

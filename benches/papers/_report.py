@@ -1,0 +1,265 @@
+"""The report: sections of text, tables, figures and claims, as Markdown and as HTML."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from benches._common import Array
+
+import boscage
+
+ROOT = Path(__file__).resolve().parents[2]
+STYLE = ROOT / "docs" / "_static" / "figures.mplstyle"
+
+HEAD = """# The papers' experiments
+
+What the experiments of B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic
+Perspective* (2016), give with this package, beside what the thesis says.
+`python -m benches.papers` runs them and writes this page; all of our numbers come from that run. A
+figure of the thesis prints no numbers, so there the claim is what the text says about it.
+[Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
+
+Times are processor seconds of one thread, without predictions unless it says so; those of the
+thesis are from other machines and from Python. A spread (±) is the standard deviation over seeds.
+"""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to compute: sizes and numbers of seeds."""
+
+    quick: bool = False
+    seeds: int | None = None
+
+    def of(self, full: Any, quick: Any) -> Any:
+        """Return the full or the quick value."""
+        return quick if self.quick else full
+
+    def seed_list(self, full: int, quick: int = 1) -> range:
+        """Return the seeds of an experiment that has `full` by default."""
+        return range(self.seeds or self.of(full, quick))
+
+
+@dataclass
+class Section:
+    """The result of an experiment, as blocks of the report."""
+
+    name: str
+    title: str
+    folder: Path
+    settings: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+
+    def text(self, words: str) -> None:
+        """Add a paragraph."""
+        self.blocks.append({"kind": "text", "text": words})
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add a table; numbers are shown with four digits."""
+        shown = [[show(cell) for cell in row] for row in rows]
+        self.blocks.append(
+            {"kind": "table", "title": title, "columns": list(columns), "rows": shown}
+        )
+        print(f"{self.name}: {title}")
+        for row in [columns, *shown]:
+            print("   ", " | ".join(map(str, row)), flush=True)
+
+    def claim(self, paper: str, ours: str, holds: bool, why: str = "") -> None:
+        """Add what the thesis says, what we found, whether they agree, and if not why."""
+        self.blocks.append(
+            {
+                "kind": "claim",
+                "paper": paper,
+                "ours": ours,
+                "holds": bool(holds),
+                "why": "" if holds else why,
+            }
+        )
+        print(f"{self.name}: {'agrees' if holds else 'DIFFERS'}: {paper} -- {ours}", flush=True)
+
+    @contextmanager
+    def figure(
+        self, key: str, caption: str, rows: int = 1, columns: int = 2, **options: Any
+    ) -> Iterator[Any]:
+        """Yield axes to draw on, and add the picture."""
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+        from PIL import Image
+
+        with plt.style.context([STYLE, {"savefig.dpi": 75, "lines.linewidth": 1.3}]):
+            size = options.pop("figsize", (4.2 * columns, 2.9 * rows))
+            fig, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, **options)
+            yield axes
+            name = f"{self.name}_{key}.png"
+            picture = io.BytesIO()
+            fig.savefig(picture)
+            plt.close(fig)
+            # With a palette a picture takes a third of the room.
+            Image.open(picture).convert("RGB").quantize(48).save(self.folder / name, optimize=True)
+        self.blocks.append({"kind": "figure", "file": name, "caption": caption})
+
+    def save(self) -> None:
+        """Write the section, so that reports can be put together of sections run at any time."""
+        (self.folder / f"{self.name}.json").write_text(
+            json.dumps({**asdict(self), "folder": "", "settings": _plain(self.settings)}, indent=1)
+        )
+
+
+def show(cell: Any) -> str:
+    """Show a cell of a table."""
+    if isinstance(cell, (float, np.floating)):
+        return "-" if np.isnan(cell) else f"{cell:.4g}"
+    return str(cell)
+
+
+def spread(values: Sequence[float] | Array, digits: int = 3) -> str:
+    """Mean and standard deviation."""
+    known = np.asarray(values, dtype=np.float64)
+    if len(known) == 1:
+        return f"{known[0]:.{digits}f}"
+    return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else repr(value) for name, value in settings.items()
+    }
+
+
+def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
+    """What a reader has to know about a run."""
+    return {
+        "seconds": round(seconds, 1),
+        "effort": "quick" if effort.quick else "full",
+        "seeds": effort.seeds,
+        "generated": generated,
+        "date": date.today().isoformat(),
+        "boscage": boscage.__version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def write(folder: Path) -> Path:
+    """Write report.md of all sections in a folder, and report.html, which holds the pictures."""
+    sections = [json.loads(path.read_text()) for path in sorted(folder.glob("ch*.json"))]
+    markdown = "\n".join([HEAD, *_notes(sections), *map(_section, sections)])
+    page = folder / "report.md"
+    page.write_text(markdown)
+    (folder / "report.html").write_text(_html(markdown, folder))
+    return page
+
+
+def _notes(sections: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    made = {
+        tuple(s["facts"][key] for key in ("machine", "python", "numpy", "scikit-learn", "boscage"))
+        for s in sections
+    }
+    for machine, python, numpy, learn, version in sorted(made):
+        lines.append(
+            f"Run on {machine}; boscage {version}, Python {python}, NumPy {numpy}, scikit-learn "
+            f"{learn}. "
+            f"All sections together took {sum(s['facts']['seconds'] for s in sections):.0f} "
+            "processor seconds.\n"
+        )
+    if any(s["facts"]["generated"] for s in sections):
+        lines.append(
+            "**Made of generated stand-ins for the data sets: this shows that the experiments "
+            "run, and no more.**\n"
+        )
+    claims = [b for s in sections for b in s["blocks"] if b["kind"] == "claim"]
+    lines.append(
+        f"Of {len(claims)} claims of the thesis that are checked below, "
+        f"{sum(b['holds'] for b in claims)} hold here.\n"
+    )
+    return lines
+
+
+def _section(section: dict[str, Any]) -> str:
+    about = section["facts"]
+    seeds = "" if about["seeds"] is None else f", {about['seeds']} seeds"
+    lines = [
+        f"## {section['title']}\n",
+        f"(`{section['name']}`, {about['effort']} sizes{seeds}, {about['date']}, "
+        f"{about['seconds']:.0f} s.)\n",
+    ]
+    if section["settings"]:
+        lines.append(
+            "Settings: " + "; ".join(f"{k}: {v}" for k, v in section["settings"].items()) + ".\n"
+        )
+    kind = ""
+    for block in section["blocks"]:
+        if block["kind"] == "claim":
+            if kind != "claim":
+                lines.append("| the thesis | here | agree? |\n| --- | --- | --- |")
+            said = "yes" if block["holds"] else f"**no**: {block['why']}"
+            lines.append(f"| {block['paper']} | {block['ours']} | {said} |")
+        elif kind == "claim":
+            lines.append("")
+        kind = block["kind"]
+        if kind == "text":
+            lines.append(block["text"] + "\n")
+        elif kind == "table":
+            lines += [
+                f"**{block['title']}**\n",
+                _row(block["columns"]),
+                _row(["---"] * len(block["columns"])),
+            ]
+            lines += [_row(row) for row in block["rows"]] + [""]
+        elif kind == "figure":
+            lines.append(f"![{block['caption']}]({block['file']})\n\n*{block['caption']}*\n")
+    return "\n".join([*lines, ""])
+
+
+def _row(cells: Sequence[Any]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _html(markdown: str, folder: Path) -> str:
+    from markdown_it import MarkdownIt
+
+    def embedded(found: re.Match[str]) -> str:
+        data = base64.b64encode((folder / found[1]).read_bytes()).decode()
+        return f'src="data:image/png;base64,{data}"'
+
+    body = MarkdownIt("commonmark").enable("table").render(markdown)
+    body = re.sub(r'src="([\w.]+\.png)"', embedded, body)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{escape("The papers' experiments")}</title>
+<style>
+body {{ font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
+table {{ border-collapse: collapse; font-size: 14px }} img {{ max-width: 100% }}
+td, th {{ border: 1px solid #ccc; padding: .2rem .5rem; text-align: left; vertical-align: top }}
+</style></head><body>
+{body}</body></html>
+"""

@@ -1,0 +1,71 @@
+"""Figure 3.5: islands, 2000 particles in all."""
+
+from __future__ import annotations
+
+from benches.papers._bayes import SHARED, mean, sets, smc, values
+from benches.papers._report import Effort, Section, spread
+
+TITLE = "Figure 3.5: the number of islands"
+TOTAL = 2000
+SETTINGS = {**SHARED, "proposal": "prior, node by node", "particles": f"{TOTAL} in all"}
+ISLANDS = [1, 5, 10, 20, 50, 100, 200]
+
+
+def run(section: Section, effort: Effort) -> None:
+    """Vary the number of islands."""
+    seeds = effort.seed_list(10)
+    islands = effort.of(ISLANDS, [1, 5, 20, 200])
+    data = sets()
+    found = {
+        (name, n): [smc(rows, seed, TOTAL // n, "prior", n_islands=n) for seed in seeds]
+        for name, rows in data.items()
+        for n in islands
+    }
+    section.table(
+        f"Means over {len(seeds)} seeds",
+        ["data", "islands", "particles each", "s", "log p(y|x)", "accuracy"],
+        [
+            [
+                name,
+                n,
+                TOTAL // n,
+                mean(fits, "seconds"),
+                spread(values(fits, "log_p")),
+                spread(values(fits, "accuracy")),
+            ]
+            for (name, n), fits in found.items()
+        ],
+    )
+    with section.figure(
+        "curves", "Test log p(y|x) and accuracy against the number of islands."
+    ) as axes:
+        for name in data:
+            for ax, what in zip(axes[0], ("log_p", "accuracy"), strict=True):
+                ax.plot(islands, [mean(found[name, n], what) for n in islands], "o-", label=name)
+                ax.set(xscale="log", xlabel="islands", ylabel=what)
+        axes[0, 0].legend()
+    best = {name: max(mean(found[name, n], "log_p") for n in (5, 20)) for name in data}
+    section.claim(
+        "performance drops sharply with fewer than 100 particles on an island",
+        ", ".join(
+            f"{n}: log p {best[n]:.3f} at best with 100 or more, "
+            f"{mean(found[n, 200], 'log_p'):.3f} with 10"
+            for n in data
+        ),
+        all(mean(found[n, 200], "log_p") < best[n] - 0.02 for n in data),
+        "ten particles on each of 200 islands are nearly as good",
+    )
+    section.claim(
+        "with at least 100 particles each, 5 islands or more outperform one",
+        ", ".join(
+            f"{name}: 1 {mean(found[name, 1], 'log_p'):.3f}, 5 "
+            f"{mean(found[name, 5], 'log_p'):.3f}, 20 {mean(found[name, 20], 'log_p'):.3f}"
+            for name in data
+        ),
+        all(
+            mean(found[name, n], "log_p") > mean(found[name, 1], "log_p")
+            for name in data
+            for n in (5, 20)
+        ),
+        "one island is as good somewhere",
+    )

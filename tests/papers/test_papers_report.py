@@ -1,0 +1,103 @@
+"""The papers' experiments run, on generated data, and their report says what they found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benches.papers", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=dict(os.environ))
+
+
+def python(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
+    names = ["ch3_madelon", "ch4_real_data", "ch5_depth", "ch6_uncertainty"]
+    done = run(*names, "--quick", "--generated", "--seeds", "1", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    page, html = ((tmp_path / f"report.{kind}").read_text() for kind in ("md", "html"))
+    claims = 0
+    for name in names:
+        section = json.loads((tmp_path / f"{name}.json").read_text())
+        assert f"## {section['title']}" in page
+        claims += page.count(f"(`{name}`, quick sizes")
+        tables = [block for block in section["blocks"] if block["kind"] == "table"]
+        assert tables
+        for block in tables:
+            assert all(len(row) == len(block["columns"]) for row in block["rows"])
+    assert claims == len(names)
+    assert "generated stand-ins" in page
+    for picture in ("ch3_madelon_curves.png", "ch6_uncertainty_std.png"):
+        assert f"]({picture})" in page
+        assert (tmp_path / picture).stat().st_size < 60_000
+    assert html.count('src="data:image/png;base64,') == 2
+    assert html.count("<table>") >= len(names)
+
+    # A section can be renewed alone; the others stay.
+    (tmp_path / "ch5_depth.json").unlink()
+    assert run("ch5_depth", "--quick", "--generated", "--out", str(tmp_path)).returncode == 0
+    assert (tmp_path / "report.md").read_text().count("\n## ") == len(names)
+
+
+def test_unknown_names_are_refused() -> None:
+    done = run("ch7_nothing")
+    assert done.returncode == 2
+    assert "no such experiment: ch7_nothing; there are ch3_evidence," in done.stderr
+
+
+def test_flights_of_2008_are_read(tmp_path: Path) -> None:
+    flights, planes = tmp_path / "2008.csv", tmp_path / "plane-data.csv"
+    flights.write_text(
+        "Year,Month,DayofMonth,DayOfWeek,DepTime,ArrTime,TailNum,AirTime,ArrDelay,Distance\n"
+        "2008,2,1,5,700,815,N1,60,-4,500\n"
+        "2008,1,3,4,2003,2211,N1,116,14,810\n"
+        "2008,1,3,4,754,1002,N2,113,2,810\n"
+        "2008,1,3,4,755,1003,N3,113,2,810\n"  # an aircraft of unknown age
+        "2008,1,2,3,755,,N1,,,810\n"  # cancelled
+    )
+    planes.write_text("tailnum,type,year\nN1,x,1998\nN2,x,2000\nN3,x,None\n")
+    code = (
+        "import json, pathlib; from benches.papers._data import read_flights; "
+        f"X, y = read_flights(pathlib.Path({str(flights)!r}), pathlib.Path({str(planes)!r})); "
+        "print(json.dumps([X.tolist(), y.tolist()]))"
+    )
+    X, y = json.loads(python(code))
+    # Age, distance, time in the air, departure, arrival, day of the week and of the month, month.
+    assert X == [
+        [8, 810, 113, 474, 602, 4, 3, 1],
+        [10, 810, 116, 1203, 1331, 4, 3, 1],
+        [10, 500, 60, 420, 495, 5, 1, 2],
+    ]
+    assert y == [2, 14, -4]
+
+
+def test_the_online_forest_learns() -> None:
+    code = """
+import numpy as np
+from benches.papers._online_forest import OnlineForest
+rng = np.random.default_rng(0)
+X = rng.uniform(size=(1500, 3))
+y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.7)
+forest = OnlineForest(X.min(axis=0), X.max(axis=0), 3, n_trees=20, split_after=50.0)
+for rows in (slice(0, 100), slice(100, 1000)):
+    forest.partial_fit(X[rows], y[rows])
+    proba = forest.predict_proba(X[1000:])
+    assert np.allclose(proba.sum(axis=1), 1.0)
+    print((proba.argmax(axis=1) == y[1000:]).mean())
+"""
+    first, last = map(float, python(code).split())
+    assert last > 0.9
+    assert last > first + 0.05
+    assert np.isfinite(first)
