@@ -46,7 +46,8 @@ def by_target(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndar
 
 def classified(model: Any, data: Split) -> float:
     proba = np.maximum(model.fit(data.X, data.y).predict_proba(data.X_test), CLIP)
-    return float(log_loss(data.y_test, proba / proba.sum(axis=1, keepdims=True), labels=np.unique(data.y)))
+    proba /= proba.sum(axis=1, keepdims=True)
+    return float(log_loss(data.y_test, proba, labels=np.unique(data.y)))
 
 
 def regressed(model: Any, data: Split) -> float:

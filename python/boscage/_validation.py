@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -78,8 +79,32 @@ def _as_table(X: Any) -> Any:
     if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
         import pyarrow
 
-        return pyarrow.Table.from_batches([X])
+        X = pyarrow.Table.from_batches([X])
+    for name, kind in _column_types(X):
+        if _TEMPORAL.match(kind):
+            raise TypeError(
+                f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
+                "matters of them, such as the day of the week, or the days since some date"
+            )
     return X
+
+
+# The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
+# would become numbers in units that nobody has chosen.
+_TEMPORAL = re.compile("date|time|duration|period|interval|month_|day_time", re.IGNORECASE)
+
+
+def _column_types(X: Any) -> Iterator[tuple[Any, str]]:
+    """The name and the type's name of each column of a table; nothing for other inputs."""
+    if hasattr(X, "schema") and type(X).__module__.partition(".")[0] == "pyarrow":
+        yield from ((field.name, str(field.type)) for field in X.schema)
+    elif hasattr(X, "dtypes") and hasattr(X, "columns"):
+        for column, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+            if str(kind) == "object" and hasattr(X, "iloc"):
+                import pandas
+
+                kind = pandas.api.types.infer_dtype(X.iloc[:, column], skipna=True)
+            yield name, str(kind)
 
 
 def column_names(X: Any) -> Sequence[Any] | None:

@@ -211,6 +211,16 @@ def test_substitutes_are_scaled_and_shifted_with_their_feature() -> None:
                 assert other == pytest.approx(slope, rel=1e-3)
 
 
+def test_features_of_few_values() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 3, size=(400, 3)).astype(float)
+    y = (x[:, 0] == 2.0).astype(np.int64)
+    x[(x == 2.0) & (rng.random(x.shape) < 0.7)] = NAN
+    substitutes = learn_substitutes(x, y, seed=0)
+    assert substitutes[0] == (2.0, [])
+    assert all(0.0 <= centre <= 2.0 for centre, _ in substitutes)
+
+
 def test_features_without_values_and_few_rows() -> None:
     x = np.array([[NAN, 1.0], [NAN, 3.0], [NAN, NAN]])
     assert learn_substitutes(x, np.array([0, 1, 1]), seed=0) == [(0.0, []), (2.0, [])]

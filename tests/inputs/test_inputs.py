@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 import sys
 from typing import Any
@@ -243,6 +244,23 @@ def test_models_without_missing_values_refuse_them_with_their_column(kind: Any) 
     nullable = pd.DataFrame({"b": pd.array([1, None, 3], dtype="Int64")})
     with pytest.raises(ValueError, match="contains NaN in row 1, column 'b'"):
         kind().fit(nullable, [0, 1, 0])
+
+
+def test_dates_are_refused_with_their_column() -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    days = [datetime.date(2026, 1, 1 + day) for day in range(3)]
+    times = [datetime.datetime(2026, 1, 1, hour) for hour in range(3)]
+    spans = [datetime.timedelta(hours=hours) for hours in range(3)]
+    for values in (days, times, spans):
+        columns = {"x": [1.0, 2.0, 3.0], "when": values}
+        for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+            for kind in (MondrianForestClassifier, BARTRegressor):
+                with pytest.raises(TypeError, match=r"dates or times in column 'when' \(.*day"):
+                    kind().fit(table, [0, 1, 0])
+    periods = pd.DataFrame({"when": pd.period_range("2026", periods=3, freq="D")})
+    with pytest.raises(TypeError, match="dates or times in column 'when'"):
+        MondrianForestClassifier().fit(periods, [0, 1, 0])
 
 
 def test_great_but_finite_values_are_not_called_infinite() -> None:

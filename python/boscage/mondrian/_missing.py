@@ -199,7 +199,9 @@ class _Table:
         np.add.at(counts, (parts, self._codes[~missing]), 1.0)
         counts += PRIOR_ROWS * self._shares
         log_shares = np.log(counts / counts.sum(axis=1, keepdims=True))
-        best = int(np.argmax(log_shares[:, codes].mean(axis=1)))
+        # Where many rows share a value, parts may be empty.
+        is_empty = np.bincount(parts, minlength=len(counts)) == 0
+        best = int(np.argmax(np.where(is_empty, -np.inf, log_shares[:, codes].mean(axis=1))))
         found = log_shares[best, codes]
         for other in (
             np.log(self._shares[codes]),
