@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._progress import progress_bar
-from boscage._types import AnyArray, FloatArray, Ids, Progress, Rows
+from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
@@ -278,7 +278,14 @@ class MondrianForest(WarmingForest):
     ) -> None:
         """Learn what is to be learned from checked rows, and draw their trees."""
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
-        learned, weights = None, None
+        learned, weights, maps = None, None, None
+        if self.feature_maps is not None:
+            if isinstance(self.feature_weights, str):
+                raise ValueError(
+                    "feature_maps cannot be given with feature_weights='learned', which learns "
+                    "maps; give the weights as well, or None for equal ones"
+                )
+            maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
             learned = self._learn_rates(
                 rows,
@@ -289,9 +296,7 @@ class MondrianForest(WarmingForest):
                 seed=seed,
                 n_threads=n_threads,
             )
-            weights = learned.weights
-            if learned.maps is not None:
-                extra = extra | {"maps": learned.maps}
+            weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
         model = self._new_model(settings, seed)
@@ -304,6 +309,7 @@ class MondrianForest(WarmingForest):
                 low=low,
                 high=high,
                 weights=weights,
+                maps=maps,
                 n_threads=n_threads,
                 progress=progress,
             )
@@ -430,6 +436,17 @@ class MondrianForest(WarmingForest):
         return weights
 
     @property
+    def feature_maps_(self) -> Maps | None:
+        """How the rate of each feature is distributed along its range, if learned or given.
+
+        For each feature the pair (knots, shares), where ``shares`` are the shares of the feature's
+        rate below each knot, with linear interpolation in between. Without knots the rate is
+        uniform over the feature's range; None means so for all features.
+        """
+        maps: Maps | None = self._require_model().maps
+        return maps
+
+    @property
     def feature_importances_(self) -> FloatArray:
         """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
         self._require_model()
@@ -508,13 +525,14 @@ class MondrianForest(WarmingForest):
             "random_state": model.seed,
             "feature_range": (model.low, model.high),
             "feature_weights": model.weights,
+            "feature_maps": model.maps,
             "n_jobs": n_jobs,
         }
         # The next fit makes anew the choices that the user left to the forest.
         for name, choices in _CHOICES.items():
             if name in params and name in metadata and metadata[name] in choices:
                 params[name] = metadata[name]
-        if "feature_maps" in params and metadata.get("feature_weights") == "learned":
+        if metadata.get("feature_weights") == "learned":
             params["feature_maps"] = None
         window = metadata.get("window_size")
         if isinstance(window, int) and window >= 1:
@@ -538,4 +556,4 @@ def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:
         return None
     if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
         return None
-    return LearnedRates(importances, power, model.weights, getattr(model, "maps", None))
+    return LearnedRates(importances, power, model.weights, model.maps)

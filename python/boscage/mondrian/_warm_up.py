@@ -41,6 +41,7 @@ class WarmingForest(Estimator):
 
     feature_range: Any
     feature_weights: Any
+    feature_maps: Any
     warm_up: int
 
     @abstractmethod
@@ -114,8 +115,6 @@ class WarmingForest(Estimator):
         if own is theirs:
             return own.copy()
         encoded, extra = self._stored(own)
-        if getattr(theirs, "maps", None) is not None:
-            extra = extra | {"maps": theirs.maps}
         model = self._new_model(self._settings(), own.seed)
         model.fit(
             own.rows(),
@@ -125,6 +124,7 @@ class WarmingForest(Estimator):
             low=theirs.low,
             high=theirs.high,
             weights=theirs.weights,
+            maps=theirs.maps,
             n_threads=self._n_threads(),
         )
         if hasattr(theirs, "discount"):

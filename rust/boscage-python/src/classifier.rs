@@ -10,7 +10,7 @@ use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive};
-use crate::{gate, trees};
+use crate::{feature_rates, gate, trees};
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]
@@ -72,7 +72,7 @@ impl MondrianClassifier {
         Ok(Self { settings, classification, model: None })
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, maps=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -84,6 +84,7 @@ impl MondrianClassifier {
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
+        maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -92,7 +93,7 @@ impl MondrianClassifier {
         let labels = arrays::labels(&labels)?;
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let ids = optional("ids", ids.as_ref())?;
-        let domain = domain(rows, low, high, weights)?;
+        let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };

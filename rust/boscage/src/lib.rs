@@ -36,5 +36,6 @@ pub use mondrian::{
     Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
     MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
     Posterior, Predictive, Rates, RegressionSettings, TargetKind, candidate_rates, extra_trees_rates,
+    first_by_contents,
 };
 pub use random::Stream;
