@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from sklearn.datasets import make_friedman1
+from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 from boscage.mondrian.feature_rates import classification, regression
 from boscage.mondrian.feature_rates._shared import first_by_contents
 from boscage.mondrian.feature_rates.kernel_rates import LEAST_RATE, kernel_rates
+from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 
@@ -260,6 +263,7 @@ def test_rates_stay_equal_where_labels_are_noise(seed: int) -> None:
     model = MondrianForestClassifier(20, random_state=seed)
     model.fit(rng.uniform(size=(250, 4)), rng.integers(0, 3, size=250))
     np.testing.assert_array_equal(model.feature_weights_, np.ones(4))
+    assert model.feature_maps_ is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
@@ -283,10 +287,17 @@ def test_the_classifiers_judge_has_the_settings_of_the_forest(monkeypatch: Any) 
             return getattr(_core, name)
 
     monkeypatch.setattr(classification, "_core", Core())
-    params = {"calibration": None, "min_samples_split": 4, "lifetime": 9.0, "n_estimators": 3}
+    params: dict[str, Any] = {
+        "calibration": None,
+        "min_samples_split": 4,
+        "lifetime": 9.0,
+        "n_estimators": 3,
+    }
     rows, target = additive(90, 3)
     MondrianForestClassifier(random_state=0, **params).fit(rows, (target > 2.5).astype(int))
-    assert len(made) == len(classification.CANDIDATES) + classification.N_LAST + 1
+    first = {*classification.FOR_MAPS, *classification.CANDIDATES}
+    assert len(made) <= len(first) + classification.N_LAST + 1
+    assert len(made) >= len(classification.CANDIDATES) + classification.N_LAST
     for settings in made:
         assert settings.items() >= params.items()
 
@@ -300,6 +311,83 @@ def test_no_single_row_decides_about_rates_of_classes() -> None:
     settings = MondrianForestClassifier(5, discount=100.0)._settings()
     options: dict[str, Any] = {"low": np.zeros(3), "high": np.ones(3), "n_threads": 1}
     trial = classification._Trial(rows, codes, 150, settings, options)
-    by_row = trial.run(np.ones(3), classification.LAST_STAGE).by_row
+    by_row = trial.run(np.ones(3), None, classification.LAST_STAGE).by_row
     assert by_row[:5].max() < -2.0
     assert by_row.min() > np.log(0.5 * classification.DOUBT) - 1e-9
+
+
+# -- maps by rank ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_rank_maps_bring_rows_to_their_ranks(share: float) -> None:
+    rng = np.random.default_rng(1)
+    rows = np.stack(
+        (
+            rng.standard_cauchy(900),
+            np.exp(1e2 * rng.normal(size=900)),
+            rng.integers(0, 5, size=900),
+            np.where(rng.uniform(size=900) < 0.8, 0.0, rng.uniform(size=900)),
+            1e305 * rng.uniform(-1.0, 1.0, size=900),
+        ),
+        axis=1,
+    )
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    maps = rank_maps(rows, low, high, share)
+    ranks = np.stack([rankdata(feature) for feature in rows.T], axis=1)
+    ranks = (ranks - ranks.min(axis=0)) / np.ptp(ranks, axis=0)
+    expected = share * ranks + (1.0 - share) * in_units(rows, low, high, None)
+    np.testing.assert_allclose(in_units(rows, low, high, maps), expected, atol=0.02)
+    # The forest takes them.
+    MondrianForestClassifier(2, feature_weights=None, feature_maps=maps).fit(rows, rows[:, 2])
+
+
+def test_rank_maps_of_ranges_that_are_not_those_of_the_rows() -> None:
+    rows = np.random.default_rng(2).uniform(size=(400, 1))
+    one = np.ones(1)
+    # Rows fill a tenth of the range, or lie beyond it.
+    ((knots, shares),) = rank_maps(rows, -4.0 * one, 6.0 * one, 1.0)
+    assert (knots[0], knots[-1], shares[0], shares[-1]) == (-4.0, 6.0, 0.0, 1.0)
+    assert np.interp([0.0, 1.0], knots, shares) == pytest.approx([0.0, 1.0], abs=0.01)
+    ((knots, shares),) = rank_maps(rows, 0.4 * one, 0.5 * one, 1.0)
+    assert (knots[0], knots[-1]) == (0.4, 0.5)
+    assert np.interp(0.45, knots, shares) == pytest.approx(0.5, abs=0.1)
+    # Nothing inside: no knots.
+    for low, high in ((3.0, 4.0), (0.5, 0.5)):
+        assert [len(part) for part in rank_maps(rows, low * one, high * one, 1.0)[0]] == [0, 0]
+    assert [len(part) for part in rank_maps(np.eye(2), 0 * np.ones(2), np.ones(2), 1.0)[0]] == [
+        0,
+        0,
+    ]
+
+
+def heavy(n: int, tails: float, seed: int = 0) -> tuple[Any, Any]:
+    """Three classes, by features with tails that are the heavier the greater `tails` is."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 4))
+    score = rows[:, 0] * rows[:, 1] + np.sin(2.0 * rows[:, 2]) + 0.2 * rng.normal(size=n)
+    return np.exp(tails * rows) if tails > 0.0 else rows, np.digitize(score, [-0.7, 0.7])
+
+
+def test_heavy_tails_do_not_cost_accuracy() -> None:
+    losses = {}
+    for tails in (0.0, 2.0):
+        rows, labels = heavy(1600, tails)
+        for weights in ("learned", None):
+            model = MondrianForestClassifier(30, random_state=0)
+            model.set_params(feature_weights=weights)
+            proba = model.fit(rows[:1000], labels[:1000]).predict_proba(rows[1000:])
+            losses[tails, weights] = log_loss(labels[1000:], proba)
+            mapped = model.feature_maps_ is not None
+            assert mapped == (tails > 0.0 and weights == "learned")
+    assert losses[2.0, None] > 1.5 * losses[0.0, None]
+    assert losses[2.0, "learned"] < 1.15 * losses[0.0, "learned"]
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_far_from_rows_with_heavy_tails_the_prior_returns(predictive: Any) -> None:
+    rows, labels = heavy(600, 2.0)
+    model = MondrianForestClassifier(20, predictive=predictive, random_state=0).fit(rows, labels)
+    assert model.feature_maps_ is not None
+    far = rows[:50] + 100.0 * np.ptp(rows, axis=0)
+    np.testing.assert_allclose(model.predict_proba(far), 1.0 / 3.0, atol=0.02)

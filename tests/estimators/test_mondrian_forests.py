@@ -249,10 +249,10 @@ def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
     # Frozen: more rows do not move them.
     model.partial_fit(test, truth)
     np.testing.assert_array_equal(model.feature_weights_, weights)
-    if kind is MondrianForestRegressor:
-        return  # It has learned maps as well, see test_learned_maps.
-    # The same weights given by hand grow the same trees.
-    by_hand = make(kind, n_estimators=10, feature_weights=weights).fit(rows, target)
+    # The same weights and maps given by hand grow the same trees.
+    by_hand = make(
+        kind, n_estimators=10, feature_weights=weights, feature_maps=model.feature_maps_
+    ).fit(rows, target)
     assert by_hand.partial_fit(test, truth).digest() == model.digest()
 
 
@@ -262,6 +262,67 @@ def test_learned_weights_of_data_without_information_are_equal(kind: Any) -> Non
     np.testing.assert_allclose(model.feature_weights_, np.ones(3))
     model = make(kind, feature_weights="learned").fit(X[:1], Y[:1])
     np.testing.assert_allclose(model.feature_weights_, np.ones(3))
+
+
+# -- maps -----------------------------------------------------------------------------------------
+
+BENT = [([0.0, 0.1, 1.0], [0.0, 0.8, 1.0]), ([], []), ([0.0, 0.5, 1.0], [0.0, 0.6, 1.0])]
+
+
+@both
+def test_maps_move_the_cuts(kind: Any) -> None:
+    rows = np.random.default_rng(6).uniform(size=(200, 1))
+    target = np.arange(200) % 2
+    shares = []
+    for maps in ([BENT[0]], None):
+        model = make(kind, n_estimators=50, feature_maps=maps).fit(rows, target)
+        roots = [tree.threshold[0] for tree in model.trees_]
+        shares.append(np.mean(np.array(roots) < 0.1))
+    assert shares[0] > 0.7 > 0.2 > shares[1]
+
+
+@both
+def test_maps_are_kept_in_copies_and_files(kind: Any, tmp_path: Path) -> None:
+    model = make(kind, feature_maps=BENT).fit(X, Y)
+    for name, twin in copies(model, tmp_path).items():
+        assert twin.digest() == model.digest(), name
+        np.testing.assert_array_equal(predict(twin), predict(model), name)
+        for (knots, shares), bent in zip(twin.feature_maps_, BENT, strict=True):
+            np.testing.assert_array_equal(knots, bent[0], name)
+            np.testing.assert_array_equal(shares, bent[1], name)
+        # A parameter, too: the next fit takes the same maps.
+        assert twin.fit(X, Y).digest() == model.digest(), name
+    assert model.digest() != make(kind).fit(X, Y).digest()
+
+
+@both
+def test_forests_with_maps_are_functions_of_their_rows(kind: Any) -> None:
+    whole = make(kind, feature_maps=BENT).fit(X, Y)
+    one = make(kind, feature_maps=BENT).fit(X[:60], Y[:60])
+    one.partial_fit(X[:20] + 0.1, Y[:20], ids=range(100, 120)).forget(range(100, 120))
+    other = make(kind, feature_maps=BENT).partial_fit(X[60:], Y[60:], ids=range(60, 90))
+    assert one.merge(other).digest() == whole.digest()
+    np.testing.assert_array_equal(predict(one), predict(whole))
+    with pytest.raises(ValueError, match="feature maps are equal"):
+        make(kind).fit(X[:60], Y[:60]).merge(other)
+    with pytest.raises(ValueError, match=r"feature_maps was .* call fit"):
+        whole.set_params(feature_maps=None).partial_fit(X[:1], Y[:1])
+
+
+@both
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"feature_weights": "learned", "feature_maps": [([], [])] * 3}, "which learns maps"),
+        ({"feature_maps": 3}, "a pair"),
+        ({"feature_maps": [([], [])]}, "each of the 3 features"),
+        ({"feature_maps": [([0.0, 1.0], [0.0, 0.5])] * 3}, "shares from 0 to 1"),
+        ({"feature_maps": [([0.0, 0.5], [0.0, 1.0])] * 3}, "feature_maps"),
+    ],
+)
+def test_bad_feature_maps_are_refused(kind: Any, params: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(kind, **params).fit(X, Y)
 
 
 # -- trees ----------------------------------------------------------------------------------------

@@ -407,18 +407,3 @@ def test_shards_share_frozen_maps() -> None:
     shard.merge(make(**frozen).fit(X[80:], Y[80:], ids=np.arange(80, 200)))
     assert shard.digest() == whole.digest() == first.digest()
     np.testing.assert_array_equal(clone(shard).fit(X, Y).predict(X), whole.predict(X))
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"feature_weights": "learned", "feature_maps": [([], [])] * 2}, "which learns maps"),
-        ({"feature_maps": 3}, "a pair"),
-        ({"feature_maps": [([], [])]}, "each of the 2 features"),
-        ({"feature_maps": [([0.0, 1.0], [0.0, 0.5])] * 2}, "shares from 0 to 1"),
-        ({"feature_maps": [([0.0, 0.5], [0.0, 1.0])] * 2}, "feature_maps"),
-    ],
-)
-def test_bad_feature_maps_are_refused(params: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**params).fit(X, Y)

@@ -95,11 +95,11 @@ def forests() -> Iterator[tuple[str, Case]]:
         "realised": {"predictive": "realised"},
         "weights": {"feature_weights": [1.0, 0.5, 0.0, 3.0]},
         "learned": {"feature_weights": "learned"},
+        "maps": {"feature_maps": BENT, "feature_range": (0.0, 1.0)},
         "many-trees": {"n_estimators": 30, "lifetime": 4.0, "min_samples_split": 3},
         "window": {"window_size": 60},
     }
     regressors: dict[str, dict[str, Any]] = {
-        "maps": {"feature_maps": BENT, "feature_range": (0.0, 1.0)},
         "noise-variance": {"noise_variance": 0.02},
         "realised-local": {"predictive": "realised", "noise": "local"},
         "joint-min-samples": {"posterior": "joint", "min_samples_split": 6, "lifetime": 3.0},

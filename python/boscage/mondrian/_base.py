@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._ids import check_ids, unknown
-from boscage._types import AnyArray, FloatArray, Ids, Rows
+from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -382,6 +382,17 @@ class MondrianForest(WarmingForest):
         return weights
 
     @property
+    def feature_maps_(self) -> Maps | None:
+        """How the rate of each feature is distributed along its range, if learned or given.
+
+        For each feature the pair (knots, shares), where ``shares`` are the shares of the feature's
+        rate below each knot, with linear interpolation in between. Without knots the rate is
+        uniform over the feature's range; None means so for all features.
+        """
+        maps: Maps | None = self._require_model().maps
+        return maps
+
+    @property
     def substitutes_(self) -> Substitutes | None:
         """What stands for missing values of each feature; None before the first ones came."""
         substitutes: Substitutes | None = self._require_model().substitutes
@@ -466,6 +477,7 @@ class MondrianForest(WarmingForest):
             "random_state": model.seed,
             "feature_range": (model.low, model.high),
             "feature_weights": model.weights,
+            "feature_maps": model.maps,
             "substitutes": model.substitutes,
             "n_jobs": n_jobs,
         }
@@ -473,7 +485,7 @@ class MondrianForest(WarmingForest):
         for name, choices in _CHOICES.items():
             if name in params and name in metadata and metadata[name] in choices:
                 params[name] = metadata[name]
-        if "feature_maps" in params and metadata.get("feature_weights") == "learned":
+        if metadata.get("feature_weights") == "learned":
             params["feature_maps"] = None
         window = metadata.get("window_size")
         if isinstance(window, int) and window >= 1:
@@ -497,4 +509,4 @@ def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:
         return None
     if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
         return None
-    return LearnedRates(importances, power, model.weights, getattr(model, "maps", None))
+    return LearnedRates(importances, power, model.weights, model.maps)

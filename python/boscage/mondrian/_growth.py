@@ -30,6 +30,7 @@ class GrowingForest(Estimator):
 
     feature_range: Any
     feature_weights: Any
+    feature_maps: Any
     substitutes: Sequence[Any] | None
     window_size: int | None
     verbose: int | bool
@@ -85,7 +86,14 @@ class GrowingForest(Estimator):
             complete = fill(rows, substitutes, low, high)
         if substitutes is not None:
             extra = extra | {"substitutes": substitutes}
-        learned, weights = None, None
+        learned, weights, maps = None, None, None
+        if self.feature_maps is not None:
+            if isinstance(self.feature_weights, str):
+                raise ValueError(
+                    "feature_maps cannot be given with feature_weights='learned', which learns "
+                    "maps; give the weights as well, or None for equal ones"
+                )
+            maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
             learned = self._learn_rates(
                 complete,
@@ -96,9 +104,7 @@ class GrowingForest(Estimator):
                 seed=seed,
                 n_threads=n_threads,
             )
-            weights = learned.weights
-            if learned.maps is not None:
-                extra = extra | {"maps": learned.maps}
+            weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
         model = self._new_model(settings, seed)
@@ -111,6 +117,7 @@ class GrowingForest(Estimator):
                 low=low,
                 high=high,
                 weights=weights,
+                maps=maps,
                 n_threads=n_threads,
                 progress=progress,
             )

@@ -102,8 +102,6 @@ def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
     Looks at 3,000 rows at most, chosen by their contents, so that the substitutes are a function of
     the set of rows.
     """
-    # One NaN for all, since the choice of rows reads its bits.
-    X = np.where(np.isnan(X), np.nan, X)
     rows = first_by_contents(X, y, MAX_ROWS, seed)
     table = _Table(X[rows].astype(np.float64), _target_classes(y[rows]))
     return [table.substitute(feature) for feature in range(X.shape[1])]

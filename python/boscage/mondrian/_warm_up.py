@@ -78,8 +78,6 @@ class WarmingForest(GrowingForest):
         if own is theirs:
             return own.copy()
         encoded, extra = self._stored(own)
-        if getattr(theirs, "maps", None) is not None:
-            extra = extra | {"maps": theirs.maps}
         substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
         if substitutes is not None:
             extra = extra | {"substitutes": substitutes}
@@ -92,6 +90,7 @@ class WarmingForest(GrowingForest):
             low=theirs.low,
             high=theirs.high,
             weights=theirs.weights,
+            maps=theirs.maps,
             n_threads=self._n_threads(),
         )
         if hasattr(theirs, "discount"):

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from boscage import _core, _validation, persistence
 from boscage._ids import check_ids
 from boscage._prediction import ProbabilisticClassifier
-from boscage._types import AnyArray, FloatArray, Rows
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian.feature_rates._shared import LearnedRates
-from boscage.mondrian.feature_rates.classification import learn_rates
+from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
 
 _DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """The candidates of ``discount="loo"``."""
@@ -72,13 +72,19 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     feature_weights : array-like of shape (n_features,), "learned" or None, default="learned"
         Rate of cuts in each feature, in units of one over its range; 0 ignores a feature. None
         means equal rates, as in the papers.
-        "learned" estimates them from the labels, and keeps them. Several proposals are tried by
-        small forests with the same settings, by the leave-one-out log loss on rows that the
-        proposals were not learned from (up to 800). The rates stay equal unless a proposal does
-        better by .01 and 2 standard errors of the difference, and always with fewer than 10 rows.
-        All this looks at 3,000 rows at most, chosen by their contents, so that the choice is a
-        function of the set of rows and of ``random_state``. With few rows it takes some times as
-        long as the rest of the fit of 100 trees, at 10,000 rows about as long.
+        "learned" estimates them from the labels, with feature maps (``feature_maps_``) or without,
+        and keeps them. The maps bring features to their ranks, wholly or half, so that heavy tails
+        do no harm. Several proposals are tried by small forests with the same settings, by the
+        leave-one-out log loss on rows that the proposals were not learned from (up to 800). The
+        rates stay equal and without maps unless a proposal does better by .005 and a standard error
+        of the difference, and always with fewer than 10 rows. All this looks at 3,000 rows at most,
+        chosen by their contents, so that the choice is a function of the set of rows and of
+        ``random_state``. With few rows it takes some times as long as the rest of the fit of 100
+        trees, at 10,000 rows about as long.
+    feature_maps : list of (knots, shares), default=None
+        How the rate of each feature is distributed along its range, for example another forest's
+        ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
+        evenly. Not possible with ``feature_weights="learned"``.
     substitutes : list of float or of (float, terms), default=None
         What stands for a missing value (NaN) of each feature: a number, or a number and the terms
         ``(feature, slope, origin)`` of a linear function of the other features that the row has,
@@ -88,9 +94,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         feature's values where rows have targets like those of the rows without a value. Give them
         if forests with missing values are to be merged or deletion must be provable.
     warm_up : int, default=1000
-        Number of rows before ranges, weights and a discount that are learned are final, if rows
-        come by `partial_fit`. Until then they are learned anew, from all rows in the forest, each
-        time the number of rows that came has doubled, and at last by the call that reaches
+        Number of rows before ranges, weights, maps and a discount that are learned are final, if
+        rows come by `partial_fit`. Until then they are learned anew, from all rows in the forest,
+        each time the number of rows that came has doubled, and at last by the call that reaches
         ``warm_up``. The forest is then the one that `fit` grows from these rows. 0 keeps what the
         first call finds. Without effect on `fit`, and if nothing is to be learned.
     window_size : int, default=None
@@ -128,6 +134,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The rates of cuts in use.
+    feature_maps_ : list of (knots, shares) or None
+        How the rate of each feature is distributed along its range, if learned or given. None means
+        evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
     substitutes_ : list of (float, terms) or None
         What stands for missing values; None before the first ones came.
     n_rows_ : int
@@ -182,6 +191,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
+        feature_maps: Maps | None = None,
         substitutes: Sequence[Any] | None = None,
         warm_up: int = 1000,
         window_size: int | None = None,
@@ -198,6 +208,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
+        self.feature_maps = feature_maps
         self.substitutes = substitutes
         self.warm_up = warm_up
         self.window_size = window_size
@@ -321,7 +332,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     def _learn_rates(
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
-        return learn_rates(X, y, settings=settings, **options)
+        return learn_rates_and_maps(X, y, settings=settings, **options)
 
     def _learns(self) -> bool:
         return super()._learns() or isinstance(self.discount, str)

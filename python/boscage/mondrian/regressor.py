@@ -312,7 +312,6 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "noise_variance": model.noise_variance,
             # The fast posterior has none, and takes only the default.
             "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
-            "feature_maps": model.maps,
         }
 
     def _metadata(self) -> dict[str, Any]:
@@ -334,17 +333,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if model is not None or self.feature_maps is None:
-            return (y,), {}
-        if isinstance(self.feature_weights, str):
-            raise ValueError(
-                "feature_maps cannot be given with feature_weights='learned', which learns maps; "
-                "give the weights as well, or None for equal ones"
-            )
-        return (y,), {"maps": _validation.check_maps(self.feature_maps, self.n_features_in_)}
+        return (y,), {}
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self._encode(model.targets(), None, None)
+        return (model.targets(),), {}
 
     def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
         return np.concatenate([model.targets(), *encoded])
@@ -429,17 +421,6 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         return GaussianMixture(*parts)
 
     # -- what was learned -------------------------------------------------------------------------
-
-    @property
-    def feature_maps_(self) -> Maps | None:
-        """How the rate of each feature is distributed along its range, if learned or given.
-
-        For each feature the pair (knots, shares), where ``shares`` are the shares of the feature's
-        rate below each knot, with linear interpolation in between. Without knots the rate is
-        uniform over the feature's range; None means so for all features.
-        """
-        maps: Maps | None = self._require_model().maps
-        return maps
 
     @property
     def hyperparameters_(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::missing::{Substitutes, with_substitutes};
 use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive};
-use crate::{gate, trees};
+use crate::{feature_rates, gate, trees};
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]
@@ -73,7 +73,7 @@ impl MondrianClassifier {
         Ok(Self { settings, classification, model: None })
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, substitutes=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, maps=None, substitutes=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -85,6 +85,7 @@ impl MondrianClassifier {
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
+        maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
         substitutes: Option<Substitutes>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
@@ -94,7 +95,8 @@ impl MondrianClassifier {
         let labels = arrays::labels(&labels)?;
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let ids = optional("ids", ids.as_ref())?;
-        let domain = with_substitutes(domain(rows, low, high, weights)?, substitutes)?;
+        let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
+        let domain = with_substitutes(domain, substitutes)?;
         let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };

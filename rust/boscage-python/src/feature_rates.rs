@@ -56,3 +56,19 @@ pub(crate) fn candidate_rates<'py>(
     }
     Ok(dict)
 }
+
+/// The numbers of the first rows in a random order that only the rows' contents and the seed determine.
+#[pyfunction]
+#[allow(non_snake_case)]
+pub(crate) fn first_by_contents<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    n: usize,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let rows = X.rows_with_missing()?;
+    let y = slice("y", &y)?;
+    let first = gate::brief(py, || boscage::first_by_contents(rows, y, n, seed))?;
+    Ok(vector(py, first))
+}

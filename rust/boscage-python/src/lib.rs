@@ -58,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayes_settings::McmcSettings>()?;
     module.add_function(wrap_pyfunction!(extra_trees::extra_trees_rates, module)?)?;
     module.add_function(wrap_pyfunction!(feature_rates::candidate_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(feature_rates::first_by_contents, module)?)?;
     module.add_function(wrap_pyfunction!(missing::fill_missing, module)?)?;
     module.add_function(wrap_pyfunction!(bart_settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;

@@ -216,6 +216,16 @@ macro_rules! forest_methods {
             fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
                 Ok(crate::arrays::vector(py, self.model()?.domain().weights().to_vec()))
             }
+
+            /// Knots and shares of every feature, if the features have maps.
+            #[getter]
+            fn maps<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Vec<crate::feature_rates::MapArrays<'py>>>> {
+                let maps = self.model()?.domain().maps();
+                Ok(maps.map(|maps| crate::feature_rates::map_arrays(py, maps)))
+            }
         }
     };
 }

@@ -275,10 +275,4 @@ impl MondrianRegressor {
     fn noise_variance(&self) -> Option<f64> {
         self.regression.noise_variance
     }
-
-    /// Knots and shares of every feature, if the features have maps.
-    #[getter]
-    fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<feature_rates::MapArrays<'py>>>> {
-        Ok(self.model()?.domain().maps().map(|maps| feature_rates::map_arrays(py, maps)))
-    }
 }

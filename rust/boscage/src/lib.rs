@@ -36,6 +36,6 @@ pub use mondrian::{
     Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
     MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
     Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm, TargetKind,
-    candidate_rates, extra_trees_rates,
+    candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

@@ -119,7 +119,7 @@ def fixed_hyperparameters(data: Data) -> Any:
 
 
 def mapped_classifier(data: Data) -> Any:
-    """Return a classifier with feature maps, which Python does not offer.
+    """Return a classifier with feature maps, in a file as it was when Python did not offer them.
 
     Its bytes are those of a classifier without, with the maps after the weights.
     """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boscage import _core
 from boscage._types import AnyArray, FloatArray, IntArray, Maps, Rows
 
 LEARNING_ROWS = 3000
@@ -17,17 +16,15 @@ LEARN_AGAIN = 1000
 N_EXTRA_TREES = 30
 """Number of extremely randomised trees from which rates are learned."""
 
-# Extremely randomised trees and trials must not share random numbers with the forest's own trees.
+# What learns and judges must not share random numbers with the forest's own trees and calibration.
+ORDER_STREAM = 0xBF58476D1CE4E5B9
 EXTRA_TREES_STREAM = 0x9E3779B97F4A7C15
 TRIAL_STREAM = 0xD1B54A32D192ED03
-
-_BLOCK = 10_000
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class LearnedRates:
-    """Learned feature rates, and feature maps in regression."""
+    """Learned feature rates and feature maps."""
 
     importances: FloatArray
     """Importance of each feature; they sum to one."""
@@ -72,30 +69,8 @@ def first_by_contents(X: Rows, y: AnyArray, n: int, seed: int) -> IntArray:
     learned from them is a function of the set of rows. Targets only order rows with equal features:
     shifted and scaled targets choose the same rows.
     """
-    key = seed.to_bytes(8, "little")
-    found: list[int] = []
-    for start in range(0, len(X), _BLOCK):
-        # Adding 0.0 makes one number of 0.0 and -0.0.
-        block = X[start : start + _BLOCK].astype(np.float64) + 0.0
-        width, data = block.strides[0], block.tobytes()
-        for at in range(0, len(data), width):
-            digest = hashlib.blake2b(data[at : at + width], digest_size=8, key=key).digest()
-            found.append(int.from_bytes(digest, "little"))
-    hashes = np.array(found, dtype=np.uint64)
-    # Copies are ranked each for itself, so that the sample has as many as all rows have.
-    order = np.lexsort((y, hashes))
-    hashes = hashes[order]
-    place = np.arange(len(hashes), dtype=np.uint64)
-    is_first = np.r_[True, hashes[1:] != hashes[:-1]]
-    number = place - np.maximum.accumulate(np.where(is_first, place, np.uint64(0)))
-    return order[np.argsort(_mixed(hashes + number * _GOLDEN), kind="stable")[:n]]
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's mixing function (Steele et al. 2014)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(numbers ^ (numbers >> np.uint64(31)))
+    targets = np.ascontiguousarray(y, dtype=np.float64)
+    return np.asarray(_core.first_by_contents(X, targets, n, seed ^ ORDER_STREAM), dtype=np.intp)
 
 
 def sharpen(rates: FloatArray, power: float) -> FloatArray:

@@ -1,22 +1,24 @@
-"""Feature rates learned from classes.
+"""Feature rates and feature maps learned from classes.
 
-Extremely randomised trees, whose cuts depend on the labels, give two candidates: the importance of
-each feature, and the rates under which a Mondrian process would most probably have made the cuts of
-these trees. Each is tried with several powers. Small forests with the settings of the forest itself
-predict rows that the trees have not seen. Equal rates are kept unless the best candidate predicts
-these rows better by more than chance explains.
+Maps bring features to their ranks, wholly or half, so that heavy tails take up no more room than
+their rows do. Extremely randomised trees, whose cuts depend on the labels, give two candidates for
+the rates: the importance of each feature, and the rates under which a Mondrian process would most
+probably have made the cuts of these trees. Each is tried with several powers. Small forests with
+the settings of the forest itself predict rows that the trees have not seen. Equal rates without
+maps are kept unless the best candidate predicts these rows better by more than chance explains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from boscage import _core
-from boscage._types import AnyArray, FloatArray, Label, Rows
+from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
     LEARN_AGAIN,
@@ -29,6 +31,7 @@ from boscage.mondrian.feature_rates._shared import (
     first_by_contents,
     sharpen,
 )
+from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
 
 HELD_OUT = 800
 """The greatest number of rows, at most half of all, that judge the candidates."""
@@ -39,35 +42,44 @@ FIRST_STAGE = Stage(900, 300, 10)
 LAST_STAGE = Stage(1600, HELD_OUT, 15)
 N_LAST = 3
 """The number of candidates in the last stage."""
-STANDARD_ERRORS = 2.0
-"""By how many standard errors of the difference a candidate must be better than equal rates. The
-best of several is better by more than one on noise alone."""
-LEAST_GAIN = 0.01
+STANDARD_ERRORS = 1.0
+"""By how many standard errors of the difference a candidate must be better than equal rates."""
+LEAST_GAIN = 0.005
 """And by how much more, in natural logarithms."""
 DOUBT = 0.01
 """The share of even probabilities in the predictions that are judged. A single row that a small
-forest is too certain of would decide otherwise."""
+forest is too certain of would decide otherwise, and without calibration some are quite certain."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Which of the extremely randomised trees' rates, to which power."""
+    """Which of the extremely randomised trees' rates, to which power, with which maps."""
 
     kind: str
     power: float
+    ranks: float
+    """The part of the maps that brings features to their ranks; 0 is without maps."""
 
 
-EQUAL = Candidate("equal", 0.0)
+EQUAL = Candidate("equal", 0.0, 0.0)
 CANDIDATES = tuple(
-    Candidate(kind, power)
+    Candidate(kind, power, 0.0)
     for kind in ("importances", "extra_tree_cuts")
     for power in (0.5, 1.0, 1.5, 2.0, 3.0)
 )
+FOR_MAPS = tuple(
+    Candidate(kind, power, ranks)
+    for kind, power in (("equal", 0.0), ("importances", 1.0))
+    for ranks in (0.0, 0.5, 1.0)
+)
+"""These are tried with all maps; the others only with the maps of the best of these."""
+BETWEEN = 0.5
+"""The part of ranks in the units in which the extremely randomised trees draw cuts."""
 
 __all__: list[str] = []
 
 
-def learn_rates(
+def learn_rates_and_maps(
     X: Rows,
     y: AnyArray,
     *,
@@ -77,54 +89,99 @@ def learn_rates(
     seed: int,
     n_threads: int,
 ) -> LearnedRates:
-    """Rates of the features of ``X`` for a forest with these settings; ``y`` holds class codes."""
+    """Rates and maps of the features of ``X`` for a forest with these settings.
+
+    ``y`` holds class codes.
+    """
     if low is None or high is None:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     _, codes = np.unique(y, return_inverse=True)
     rows = first_by_contents(X, codes, LEARNING_ROWS, seed)
     some, codes = X[rows].astype(np.float64), codes[rows]
     n_held = min(HELD_OUT, len(some) // 2)
-    found = _extra_trees(some[n_held:], codes[n_held:], seed, n_threads)
-    # With few rows, or with equal importances, there is nothing to choose.
-    if len(some) < MIN_ROWS or np.ptp(found["importances"]) == 0.0:
-        return LearnedRates(found["importances"], 0.0, np.ones(X.shape[1]))
+    learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
+    proposals = _Proposals(some[n_held:], codes[n_held:], **learn)
+    # With few rows, or where no feature tells classes apart, there is nothing to choose.
+    if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
+        return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
     options = {"low": low, "high": high, "n_threads": n_threads}
     trial = _Trial(some, codes, n_held, {**settings, "seed": seed ^ TRIAL_STREAM}, options)
+    chosen = _choose(proposals, trial)
+    if len(some) < LEARN_AGAIN:
+        proposals = _Proposals(some, codes, **learn)
+    return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
 
-    def judge(one: Candidate, stage: Stage) -> TrialResult:
-        return trial.run(_weights(found, one), stage)
 
-    first = sorted(CANDIDATES, key=lambda one: -judge(one, FIRST_STAGE).score)
+def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
+    """The candidate that is better than `EQUAL` most certainly, or `EQUAL` if none is."""
+
+    def judge(candidate: Candidate, stage: Stage) -> TrialResult:
+        return trial.run(*proposals.rates(candidate), stage)
+
+    scores = {one: judge(one, FIRST_STAGE).score for one in FOR_MAPS}
+    best = max(scores, key=lambda one: scores[one]).ranks
+    for one in CANDIDATES:
+        mapped = replace(one, ranks=best)
+        if mapped not in scores:
+            scores[mapped] = judge(mapped, FIRST_STAGE).score
+    first = sorted(scores, key=lambda one: -scores[one])[:N_LAST]
     equal = judge(EQUAL, LAST_STAGE)
     gains = {EQUAL: 0.0} | {
         one: judge(one, LAST_STAGE).certain_gain(equal, STANDARD_ERRORS) - LEAST_GAIN
-        for one in first[:N_LAST]
+        for one in first
+        if one != EQUAL
     }
-    chosen = max(gains, key=lambda one: gains[one])
-    if len(some) < LEARN_AGAIN:
-        found = _extra_trees(some, codes, seed, n_threads)
-    return LearnedRates(found["importances"], chosen.power, _weights(found, chosen))
+    return max(gains, key=lambda one: gains[one])
 
 
-def _extra_trees(
-    X: FloatArray, codes: AnyArray, seed: int, n_threads: int
-) -> dict[str, FloatArray]:
-    """What extremely randomised trees say of the features."""
-    importances, cuts = _core.extra_trees_rates(
-        X,
-        np.ascontiguousarray(codes, dtype=np.float64),
-        classification=True,
-        n_estimators=N_EXTRA_TREES,
-        seed=seed ^ EXTRA_TREES_STREAM,
-        n_threads=n_threads,
-    )
-    return {"importances": importances, "extra_tree_cuts": cuts}
+class _Proposals:
+    """Rates and maps that are learned from some rows, on demand."""
 
+    def __init__(
+        self,
+        X: FloatArray,
+        codes: AnyArray,
+        *,
+        low: FloatArray,
+        high: FloatArray,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._X, self._low, self._high = X, low, high
+        self._maps: dict[float, Maps] = {}
+        self._codes = np.ascontiguousarray(codes, dtype=np.float64)
+        self._options = {"seed": seed ^ EXTRA_TREES_STREAM, "n_threads": n_threads}
 
-def _weights(found: Mapping[str, FloatArray], candidate: Candidate) -> FloatArray:
-    if candidate == EQUAL:
-        return np.ones_like(found["importances"])
-    return sharpen(found[candidate.kind], candidate.power)
+    def rates(self, candidate: Candidate) -> tuple[FloatArray, Maps | None]:
+        """Weights and maps of a candidate."""
+        if candidate.kind == "equal":
+            weights = np.ones(self._X.shape[1])
+        else:
+            weights = sharpen(self._extra_trees[candidate.kind], candidate.power)
+        return weights, self._with_ranks(candidate.ranks) if candidate.ranks > 0.0 else None
+
+    @property
+    def importances(self) -> FloatArray:
+        """Importances of the features for extremely randomised trees; they sum to one."""
+        return self._extra_trees["importances"]
+
+    @cached_property
+    def _extra_trees(self) -> dict[str, FloatArray]:
+        """What extremely randomised trees say of the features."""
+        units = in_units(self._X, self._low, self._high, self._with_ranks(BETWEEN))
+        importances, cuts = _core.extra_trees_rates(
+            units,
+            self._codes,
+            classification=True,
+            n_estimators=N_EXTRA_TREES,
+            **self._options,
+        )
+        return {"importances": importances, "extra_tree_cuts": cuts}
+
+    def _with_ranks(self, ranks: float) -> Maps:
+        if ranks not in self._maps:
+            self._maps[ranks] = rank_maps(self._X, self._low, self._high, ranks)
+        return self._maps[ranks]
 
 
 class _Trial:
@@ -141,7 +198,7 @@ class _Trial:
         self._X, self._codes, self._n_held = X, codes, n_held
         self._settings, self._options = settings, options
 
-    def run(self, weights: FloatArray, stage: Stage) -> TrialResult:
+    def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:
         """The leave-one-out log probability of rows that no candidate was learned from."""
         n_held = min(stage.held_out, self._n_held)
         n_others = min(stage.rows - n_held, len(self._X) - self._n_held)
@@ -159,6 +216,7 @@ class _Trial:
             labels,
             declared=labels,
             weights=weights,
+            maps=maps,
             **self._options,
         )
         left_out = np.arange(n_held, dtype=np.uint64)

@@ -33,6 +33,7 @@ from boscage.mondrian.feature_rates._shared import (
 )
 from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
+from boscage.mondrian.feature_rates.rank_maps import in_units
 
 HELD_OUT = 600
 """The greatest number of rows, at most a third of all, that judge the candidates."""
@@ -198,16 +199,7 @@ class _Proposals:
         return kernel_rates(self._units(maps), self._y, importances)
 
     def _units(self, maps: Maps | None) -> FloatArray:
-        """The rows in units of the reference ranges, as the maps stretch these."""
-        rows = self._X[:KERNEL_ROWS]
-        # Halves, since a range may overflow.
-        width = 0.5 * self._high - 0.5 * self._low
-        units = np.zeros_like(rows)
-        np.divide(0.5 * rows - 0.5 * self._low, width, out=units, where=width > 0.0)
-        for feature, (knots, shares) in enumerate(maps or []):
-            if len(knots) > 0:
-                units[:, feature] = np.interp(rows[:, feature], knots, shares)
-        return units
+        return in_units(self._X[:KERNEL_ROWS], self._low, self._high, maps)
 
 
 class _Trial:

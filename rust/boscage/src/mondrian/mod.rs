@@ -23,6 +23,7 @@ pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_ra
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
+pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use model::MondrianForest;
 pub use process::domain::{Domain, MAX_LEVEL};

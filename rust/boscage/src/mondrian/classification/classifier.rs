@@ -263,7 +263,12 @@ impl MondrianClassifier {
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
-        let links = self.posterior.links(&self.forest, discounts, calibration, run)?;
+        let own = &self.posterior.settings;
+        let links = if discounts == [own.discount] && calibration == own.calibration {
+            vec![self.posterior.link(&self.forest, run)?]
+        } else {
+            self.posterior.links(&self.forest, discounts, calibration, run)?
+        };
         let is_joint = links.iter().any(|link| link.weight > 0.0);
         let joint = if is_joint { self.posterior.joint(&self.forest, run)? } else { None };
         let left_out =

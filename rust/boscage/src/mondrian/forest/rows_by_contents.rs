@@ -5,8 +5,27 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::data::RowId;
+use crate::data::{RowId, Rows};
+use crate::error::Result;
+use crate::math::order::to_ordered;
 use crate::random::keyed::Key;
+use crate::validate::check_lengths;
+
+/// The numbers of the first `n` rows, or of all, in a random order that only the rows' contents and the seed determine.
+///
+/// Targets order rows with equal features, and nothing else: shifted and scaled targets choose the same rows.
+///
+/// # Errors
+/// Lengths that differ.
+pub fn first_by_contents(rows: Rows<'_>, targets: &[f64], n: usize, seed: u64) -> Result<Vec<u32>> {
+    check_lengths(rows, targets.len())?;
+    let mut all = RowsByContents::new(seed);
+    for row in 0..rows.n_rows() {
+        all.insert(row as RowId, rows.row(row));
+    }
+    let first = all.first(n, |row| to_ordered(targets[row as usize] + 0.0));
+    Ok(first.into_iter().map(|(row, _)| row).collect())
+}
 
 /// Other rows with a row's features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
