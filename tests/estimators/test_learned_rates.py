@@ -87,12 +87,12 @@ def test_kernel_rates_of_what_says_nothing_are_equal() -> None:
 
 
 def test_rates_without_maps_win_where_targets_are_smooth() -> None:
-    rows, target = make_friedman1(1100, noise=1.0, random_state=1)
-    model = learned(posterior="joint").fit(rows[:600], target[:600])
+    rows, target = make_friedman1(1700, noise=1.0, random_state=1)
+    model = learned(posterior="joint").fit(rows[:1200], target[:1200])
     assert model.feature_maps_ is None
     assert model.feature_weights_[:5].min() > 2.0 * model.feature_weights_[5:].max()
-    equal = learned(posterior="joint", feature_weights=None).fit(rows[:600], target[:600])
-    errors = [np.std(m.predict(rows[600:]) - target[600:]) for m in (model, equal)]
+    equal = learned(posterior="joint", feature_weights=None).fit(rows[:1200], target[:1200])
+    errors = [np.std(m.predict(rows[1200:]) - target[1200:]) for m in (model, equal)]
     assert errors[0] < 0.85 * errors[1]
 
 

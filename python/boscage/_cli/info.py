@@ -106,6 +106,8 @@ def _plain(value: Any) -> Any:
     """A parameter as JSON knows it; of one that is an estimator's own object, its text."""
     if isinstance(value, (str, dict)) or value is None:
         return value
+    if isinstance(value, (list, tuple)):  # of feature maps, which have different lengths, say
+        return [_plain(each) for each in value]
     array = np.asarray(value)
     return str(value) if array.dtype == object else array.tolist()
 

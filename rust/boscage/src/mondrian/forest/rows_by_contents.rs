@@ -9,7 +9,7 @@ use crate::data::{RowId, Rows};
 use crate::error::Result;
 use crate::math::order::to_ordered;
 use crate::random::keyed::Key;
-use crate::validate::check_lengths;
+use crate::validate::check_n_targets;
 
 /// The numbers of the first `n` rows, or of all, in a random order that only the rows' contents and the seed determine.
 ///
@@ -18,7 +18,7 @@ use crate::validate::check_lengths;
 /// # Errors
 /// Lengths that differ.
 pub fn first_by_contents(rows: Rows<'_>, targets: &[f64], n: usize, seed: u64) -> Result<Vec<u32>> {
-    check_lengths(rows, targets.len())?;
+    check_n_targets(rows.n_rows(), targets.len())?;
     let mut all = RowsByContents::new(seed);
     for row in 0..rows.n_rows() {
         all.insert(row as RowId, rows.row(row));
