@@ -27,6 +27,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "feature_range": (None,),
     "feature_weights": (None, "learned"),
     "random_state": (None,),
+    "trend": ("auto",),
 }
 
 
@@ -66,6 +67,18 @@ class MondrianForest(WarmingForest):
         self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
         """Feature rates learned from encoded targets, for a forest with these settings."""
+
+    def _choose_settings(
+        self,
+        X: Rows,
+        y: AnyArray,
+        learned: LearnedRates,
+        *,
+        settings: dict[str, Any],
+        **options: Any,
+    ) -> dict[str, Any]:
+        """The settings with those that are chosen by left-out rows, after rates were learned."""
+        return settings
 
     def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
@@ -280,14 +293,10 @@ class MondrianForest(WarmingForest):
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         learned, weights = None, None
         if self._learns_rates():
-            learned = self._learn_rates(
-                rows,
-                encoded[0],
-                settings=settings,
-                low=low,
-                high=high,
-                seed=seed,
-                n_threads=n_threads,
+            options = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
+            learned = self._learn_rates(rows, encoded[0], settings=settings, **options)
+            settings = self._choose_settings(
+                rows, encoded[0], learned, settings=settings, **options
             )
             weights = learned.weights
             if learned.maps is not None:

@@ -51,6 +51,10 @@ class WarmingForest(Estimator):
     def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
         """An empty compiled model."""
 
+    def _choices_of(self, model: Any) -> dict[str, Any]:
+        """The settings of a model that were chosen when its rates were learned."""
+        return {}
+
     @abstractmethod
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The targets of a model's rows, as `_encode` returns them for a new model."""
@@ -91,7 +95,7 @@ class WarmingForest(Estimator):
 
     def _merge_warming(self: Self, other: Self, window: int | None) -> None:
         """Merge forests of which one at least is in its warm-up."""
-        for name in ("feature_range", "feature_weights", "feature_maps"):
+        for name in ("feature_range", "feature_weights", "feature_maps", "trend"):
             ours, theirs = (one._grown_with.get(name) for one in (self, other))
             if not same_value(ours, theirs):
                 raise ValueError(
@@ -116,7 +120,7 @@ class WarmingForest(Estimator):
         encoded, extra = self._stored(own)
         if getattr(theirs, "maps", None) is not None:
             extra = extra | {"maps": theirs.maps}
-        model = self._new_model(self._settings(), own.seed)
+        model = self._new_model(self._settings() | self._choices_of(theirs), own.seed)
         model.fit(
             own.rows(),
             *encoded,

@@ -35,6 +35,6 @@ pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, ClassPosterior, ClassificationSettings, CoarsePrior,
     Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
     MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
-    Posterior, Predictive, Rates, RegressionSettings, TargetKind, candidate_rates, extra_trees_rates,
+    Posterior, Predictive, Rates, RegressionSettings, TargetKind, Trend, candidate_rates, extra_trees_rates,
 };
 pub use random::Stream;

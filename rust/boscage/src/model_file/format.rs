@@ -18,8 +18,10 @@ pub(crate) const STEP_COUNTS: u32 = 3;
 pub(crate) const PRIOR: u32 = 4;
 /// Version 4, with a classifier's posterior after its calibration.
 pub(crate) const JOINT_CLASSES: u32 = 5;
+/// Version 4, with a regressor's trend after the scale of its prior.
+pub(crate) const TREND: u32 = 6;
 /// The newest version.
-pub(crate) const NEWEST: u32 = JOINT_CLASSES;
+pub(crate) const NEWEST: u32 = TREND;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

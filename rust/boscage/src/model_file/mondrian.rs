@@ -1,6 +1,6 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
-use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, Writer};
+use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, TREND, Writer};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
@@ -14,7 +14,9 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
+};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// The oldest version that can hold a forest.
@@ -34,7 +36,9 @@ pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
 /// The oldest version that can hold a regressor.
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
-    if settings.prior_scale.is_some() || settings.beyond_thesis().is_some() {
+    if settings.trend.is_some() {
+        TREND
+    } else if settings.prior_scale.is_some() || settings.beyond_thesis().is_some() {
         PRIOR
     } else {
         version(model.domain())
@@ -105,6 +109,10 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if version >= PRIOR {
         writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
     }
+    if let Some(trend) = settings.trend {
+        writer.u8(1);
+        writer.list(trend.variance.as_slice(), |writer, value| writer.f64(*value));
+    }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
         writer.f64(y);
@@ -171,7 +179,17 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
             ref other => return Err(reader.expected("no number or one", other.len())),
         }
     };
-    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale })
+    let trend = if reader.version < TREND || !reader.flag("has_trend")? {
+        None
+    } else {
+        let variance = match reader.f64s("trend_variance")?[..] {
+            [] => None,
+            [variance] => Some(variance),
+            ref other => return Err(reader.expected("no number or one", other.len())),
+        };
+        Some(Trend { variance })
+    };
+    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale, trend })
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {
