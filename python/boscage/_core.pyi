@@ -331,6 +331,7 @@ class MondrianRegressor(_MondrianForest):
         coarse_rate: float = 1.0,
         prior_scale: float | None = ...,
         trend: str | None = None,
+        trend_features: list[int] | None = None,
         trend_variance: float | None = None,
     ) -> Self: ...
     def fit(
@@ -375,6 +376,8 @@ class MondrianRegressor(_MondrianForest):
     def given_hyperparameters(self) -> dict[str, float] | None: ...
     @property
     def trend(self) -> str | None: ...
+    @property
+    def trend_features(self) -> list[int] | None: ...
     def trend_coefficients(
         self, *, n_threads: int = 1
     ) -> tuple[float, NDArray[np.float64]] | None: ...

@@ -11,6 +11,7 @@ from boscage import MondrianForestRegressor
 from reference.arrays import Array
 
 VARIANCE = 0.7
+CHANGE = 0.5
 NOISE = 0.05
 HYPER = {"mu": 0.3, "gamma1": 2.0, "gamma2": 0.8, "noise_variance": NOISE}
 PRIORS = {
@@ -37,6 +38,22 @@ def forest(hyper: dict[str, float], trend: Any = None, **params: Any) -> Mondria
         random_state=2,
         **params,
     )
+
+
+def test_slopes_that_change_beyond_the_range_are_learned() -> None:
+    """A forest with wider ranges has the same columns, but for linear combinations and priors."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 7.0, size=(300, 1))
+    y = np.where(x[:, 0] < 3.0, x[:, 0], 9.0 - 2.0 * x[:, 0]) + 0.05 * rng.normal(size=300)
+    model = MondrianForestRegressor(
+        5, feature_range=(-1.0, 3.0), feature_weights=None, trend="linear", random_state=2
+    ).fit(x, y)
+    slopes = model.trend_slopes_
+    assert slopes is not None
+    assert slopes[0] == pytest.approx(1.0, abs=0.1)
+    mean, std = model.predict([[8.0], [9.0], [-3.0]], return_std=True)
+    np.testing.assert_allclose(mean, [-7.0, -9.0, -3.0], atol=0.5)
+    assert std[1] < 0.5 * std[2]
 
 
 def columns(x: Array) -> Array:
@@ -75,6 +92,8 @@ def test_trend_is_universal_kriging(d: int, prior: str, predictive: Any) -> None
     found = model.predict_dist(at)
     apart = z_at - smoothed
     added = np.einsum("ij,ji->i", apart, np.linalg.solve(inverse, apart.T))
+    # Beyond the ranges, where there are no rows, slopes may be others.
+    added += CHANGE * VARIANCE * (np.maximum(np.abs(z_at[:, 1:]) - 0.5, 0.0) ** 2).sum(axis=1)
     each = np.repeat(np.arange(len(at)), np.diff(found.offsets))
     np.testing.assert_array_equal(found.weights, rest.weights)
     np.testing.assert_allclose(

@@ -160,6 +160,25 @@ def test_features_that_are_not_cut_have_no_slope() -> None:
     assert slopes[0] == pytest.approx(3.0, abs=0.4)
 
 
+def test_chosen_features_have_slopes() -> None:
+    x, _ = data("noisy line")
+    one = fit("noisy line", [1])
+    slopes = one.trend_slopes_
+    assert slopes is not None
+    assert slopes[0] == 0.0
+    assert slopes[1] != 0.0
+    assert one.trend_ == [1]
+    file = io.BytesIO()
+    one.save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    assert (loaded.trend, loaded.digest()) == ([1], one.digest())
+    assert fit("noisy line", [0, 1]).digest() != one.digest()
+    # All features by their numbers are all features.
+    np.testing.assert_array_equal(
+        fit("noisy line", (1, 0)).predict(x), fit("noisy line").predict(x)
+    )
+
+
 def test_many_features_cost_a_bounded_number_of_slopes() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(200, 40))
@@ -198,6 +217,10 @@ def test_targets_without_spread() -> None:
         ({"trend": "linear", "posterior": "exact"}, "posterior='joint'"),
         ({"trend": "linear", "posterior": "fast"}, "posterior='joint'"),
         ({"trend": "quadratic"}, "trend must be"),
+        ({"trend": []}, "at least one"),
+        ({"trend": [0, 0]}, "each once"),
+        ({"trend": [-1]}, "none negative"),
+        ({"trend": [2]}, "trend"),
         (
             {
                 "trend": "linear",
@@ -225,24 +248,33 @@ def test_refusals(params: dict[str, Any], match: str) -> None:
         MondrianForestRegressor(2, feature_weights=None, **params).fit(x, y)
 
 
+def test_slopes_are_chosen_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(800, 3))
+    y = 4.0 * x[:, 0] + 3.0 * np.exp(-8.0 * x[:, 1]) + 0.1 * rng.normal(size=800)
+    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ == [0]
+
+
 def test_the_choice() -> None:
     """A line goes on, and noise does not; the choice is kept, and a function of the rows."""
     x, y = data("noisy line")
     model = MondrianForestRegressor(5, trend="auto", random_state=0, n_jobs=2).fit(x, y)
-    assert model.trend_ == "linear"
+    assert model.trend_ == [0]
     order = np.random.default_rng(0).permutation(N)
-    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x[order], y[order]).trend_
+    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(
+        x[order], y[order]
+    ).trend_ == [0]
     stream = MondrianForestRegressor(5, trend="auto", random_state=0)
     for rows in np.array_split(np.arange(N), 5):
         stream.partial_fit(x[rows], y[rows])
     assert stream.warm_up_left_ == 600
     more = np.random.default_rng(1).uniform(size=(600, 2))
     stream.partial_fit(more, 3.0 * more[:, 0] - 1.0)
-    assert stream.trend_ == "linear"
+    assert stream.trend_ == [0]
     file = io.BytesIO()
     model.save(file)
     loaded = boscage.load(io.BytesIO(file.getvalue()))
-    assert (loaded.trend, loaded.trend_) == ("auto", "linear")
+    assert (loaded.trend, loaded.trend_) == ("auto", [0])
     assert loaded.digest() == model.digest()
     x, y = data("noise")
     assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ is None

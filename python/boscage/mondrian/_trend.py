@@ -1,13 +1,14 @@
-"""Whether the mean of a regression forest has a linear part: ``trend="auto"``.
+"""Which features the linear part of a regression forest's mean has: ``trend="auto"``.
 
-Small forests with and without it predict rows that they did not see: some left out at random, and
-blocks, which are the upper or the lower third of one of the most important features. A trend is to
-help beyond the rows and not to hurt among them.
+A slope is to help beyond the rows and not to hurt among them. So small forests with and without a
+slope in one feature predict blocks that they did not see: its upper and its lower third, from all
+other rows, and from those of the other third, which is farther. At last forests with and without
+all slopes that help predict rows that are left out at random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,23 +20,25 @@ from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
     TRIAL_STREAM,
     LearnedRates,
-    TrialResult,
     first_by_contents,
 )
 from boscage.mondrian.feature_rates.regression import log_scale_of_errors
 
+Which = NDArray[np.bool_]
+
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
 MOST_ROWS = 900
-"""The greatest number of rows that are looked at: first those that are left out, then others."""
+"""The greatest number of rows that are looked at."""
 TREES = 10
-FEATURES = 3
-"""The number of features whose thirds are left out."""
+FEATURES = 6
+"""The number of features that may have slopes: the most important ones."""
 LEAST_GAIN = 0.05
 """By how much the logarithm of the scale of errors in blocks must fall, on average."""
 MOST_LOSS = 0.02
-"""By how much that of rows left out at random may grow, beyond what chance explains."""
-STANDARD_ERRORS = 1.0
+"""By how much it may grow on one side of a feature, and for rows left out at random."""
+LEAST_SHARE = 0.1
+"""The smallest share of the rows in a block."""
 
 __all__: list[str] = []
 
@@ -50,50 +53,58 @@ def choose_trend(
     high: FloatArray | None,
     seed: int,
     n_threads: int,
-) -> str | None:
-    """The trend, "linear" or None, of a forest with these settings and rates."""
+) -> list[int]:
+    """Choose the features of the trend of a forest with these settings and rates."""
     if low is None or high is None:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     chosen = first_by_contents(X, y, LEARNING_ROWS, seed)[:MOST_ROWS]
     some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
-        return None
+        return []
     trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global"}
     trial["n_estimators"] = min(TREES, settings["n_estimators"])
     if trial.get("hyperparameters") == "loo":
-        # Much faster; it hardly changes which of the two is better.
+        # Much faster; which of two forests is better hardly changes.
         trial["hyperparameters"] = "ml"
 
-    def judge(is_out: NDArray[np.bool_], trend: str | None) -> TrialResult:
-        forest = _core.MondrianRegressor(**{**trial, "trend": trend})
+    def score(rows: Which, block: Which, features: list[int]) -> float:
+        slopes = {"trend": "linear", "trend_features": features} if features else {}
+        forest = _core.MondrianRegressor(**(trial | slopes))
         forest.fit(
-            some[~is_out],
-            targets[~is_out],
+            some[rows],
+            targets[rows],
             low=low,
             high=high,
             weights=learned.weights,
             maps=learned.maps,
             n_threads=n_threads,
         )
-        mean, _ = forest.predict(some[is_out], n_threads=n_threads)
-        return log_scale_of_errors(mean, targets[is_out])
+        mean, _ = forest.predict(some[block], n_threads=n_threads)
+        return log_scale_of_errors(mean, targets[block]).score
 
-    def gain(is_out: NDArray[np.bool_], standard_errors: float) -> float:
-        return judge(is_out, "linear").certain_gain(judge(is_out, None), standard_errors)
+    def gain(rows: Which, block: Which, features: list[int]) -> float:
+        return score(rows, block, features) - score(rows, block, [])
 
-    gains = [gain(block, STANDARD_ERRORS) for block in _blocks(some, learned.weights)]
-    if not gains or np.mean(gains) < LEAST_GAIN:
-        return None
+    def helps(feature: int) -> bool:
+        sides = [
+            np.mean([gain(rows, block, [feature]) for rows in (~block, other)])
+            for block, other in _thirds(some[:, feature])
+        ]
+        return bool(sides and np.mean(sides) >= LEAST_GAIN and min(sides) >= -MOST_LOSS)
+
+    candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
+    # A feature without a rate has no slope.
+    features = [int(d) for d in np.sort(candidates) if learned.weights[d] > 0.0 and helps(int(d))]
     at_random = np.arange(len(some)) < len(some) // 3
-    return "linear" if gain(at_random, -STANDARD_ERRORS) > -MOST_LOSS else None
+    hurts = features and gain(~at_random, at_random, features) < -MOST_LOSS
+    return [] if hurts else features
 
 
-def _blocks(X: FloatArray, weights: FloatArray) -> Iterator[NDArray[np.bool_]]:
-    """Which rows are in the lower or the upper third of an important feature, about."""
-    important = [d for d in np.argsort(-weights, kind="stable") if weights[d] > 0.0]
-    for d in important[:FEATURES]:
-        low, high = np.quantile(X[:, d], [1.0 / 3.0, 2.0 / 3.0])
-        for block in (X[:, d] < low, X[:, d] > high):
-            # Where many rows have the same value, a third may have none, or nearly all.
-            if 0.1 < block.mean() < 0.6:
-                yield block
+def _thirds(x: FloatArray) -> list[tuple[Which, Which]]:
+    """The rows of the lower and the upper third of a feature, each with the other."""
+    ends = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
+    lower, upper = x < ends[0], x > ends[1]
+    # Where many rows have the same value, a third may have none.
+    if min(lower.mean(), upper.mean()) < LEAST_SHARE:
+        return []
+    return [(lower, upper), (upper, lower)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -68,15 +69,16 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         near the root. (Noise of a given
         ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
         as in the thesis. Without effect if ``hyperparameters`` is a dict.
-    trend : {"auto", "linear"} or None, default=None
+    trend : {"auto", "linear"}, list of int or None, default=None
         Whether the mean has a linear part beside the trees, so that it goes on beyond the rows:
-        with ``posterior="joint"``, targets are a linear function of the features (in units of their
-        reference ranges; at most 14 of them, those with the greatest weights), plus the sum of the
-        trees, plus noise. The coefficients have a normal prior, whose variance maximises the
-        likelihood of the targets, and are learned together with the trees. What is not known of
-        them widens predictions beyond the rows, the more the farther. "auto" keeps the linear part
-        if small forests predict rows beyond the upper and the lower third of the most important
-        features clearly better with it, and rows left out at random not worse; it does so where
+        with ``posterior="joint"``, targets are a linear function of all features ("linear") or of
+        those with these numbers, plus the sum of the trees, plus noise. The coefficients have a
+        normal prior, whose variance maximises the likelihood of the targets, and are learned
+        together with the trees. What is not known of them, and that a slope may change where the
+        reference range ends, widens predictions beyond the rows, the more the farther. At most 14
+        features have slopes: those with the greatest weights. "auto" chooses features: each for
+        which small forests predict rows beyond its lower and its upper third clearly better with a
+        slope, unless they then predict rows left out at random worse; it does so where
         ``feature_weights="learned"`` with the joint posterior, and else is None.
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
@@ -144,8 +146,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         Row numbers of the training rows, in order of arrival.
     trees_ : list of MondrianTree
         The trees as arrays. With a trend, their values are about what it leaves of the targets.
-    trend_ : {"linear"} or None
-        Whether the mean has a linear part, as given or chosen.
+    trend_ : {"linear"}, list of int or None
+        The linear part of the mean, as given or chosen.
     trend_slopes_ : ndarray of shape (n_features_in_,) or None
         Its slopes, per unit of each feature.
 
@@ -185,7 +187,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         noise: Literal["global", "local"] = "local",
         noise_variance: float | None = None,
         prior_scale: float | None = 1.0,
-        trend: Literal["auto", "linear"] | None = None,
+        trend: Literal["auto", "linear"] | Sequence[int] | None = None,
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
@@ -276,7 +278,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
-            "trend": self._trend(),
+            **self._trend(),
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
@@ -293,22 +295,28 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             )
         return settings
 
-    def _trend(self) -> str | None:
-        """The trend before anything is chosen."""
-        if self.trend is None:
-            return None
-        trend = _validation.check_choice("trend", self.trend, ("auto", "linear"))
-        if trend == "auto":
-            return None
+    def _trend(self) -> dict[str, Any]:
+        """Settings of the trend before anything is chosen."""
+        trend = self.trend
+        if trend is None or (isinstance(trend, str) and trend == "auto"):
+            return {"trend": None}
         if self.posterior != "joint":
             raise ValueError(
-                "trend='linear' needs posterior='joint', which fits the trees and the linear part "
-                f"together (found {self.posterior!r})"
+                f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
+                f"part together (found {self.posterior!r})"
             )
-        return trend
+        if isinstance(trend, str):
+            return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
+        numbers = sorted({operator.index(feature) for feature in trend})
+        if len(numbers) < max(len(trend), 1) or numbers[0] < 0:
+            raise ValueError(
+                "trend as a list has at least one feature's number, each once and none negative; "
+                f"found {trend!r}"
+            )
+        return {"trend": "linear", "trend_features": numbers}
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
-        return {"trend": model.trend}
+        return {"trend": model.trend, "trend_features": model.trend_features}
 
     def _choose_settings(
         self,
@@ -319,11 +327,15 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         settings: dict[str, Any],
         **options: Any,
     ) -> dict[str, Any]:
+        is_auto = isinstance(self.trend, str) and self.trend == "auto"
         # Hyperparameters that are given are those of a forest without a trend.
         given = isinstance(self.hyperparameters, Mapping)
-        if self.trend != "auto" or self.posterior != "joint" or given:
+        if not is_auto or self.posterior != "joint" or given:
             return settings
-        return settings | {"trend": choose_trend(X, y, learned, settings=settings, **options)}
+        features = choose_trend(X, y, learned, settings=settings, **options)
+        if not features:
+            return settings
+        return settings | {"trend": "linear", "trend_features": features}
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
         if settings["posterior"] == "fast":
@@ -349,7 +361,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "noise_variance": model.noise_variance,
             # The fast posterior has none, and takes only the default.
             "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
-            "trend": model.trend,
+            "trend": model.trend if model.trend_features is None else model.trend_features,
             "feature_maps": model.maps,
         }
 
@@ -477,10 +489,11 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         return maps
 
     @property
-    def trend_(self) -> Literal["linear"] | None:
-        """Whether the mean has a linear part: "linear" or None."""
-        trend: Literal["linear"] | None = self._require_model().trend
-        return trend
+    def trend_(self) -> Literal["linear"] | list[int] | None:
+        """The linear part of the mean: "linear", the numbers of its features, or None."""
+        model = self._require_model()
+        features: list[int] | None = model.trend_features
+        return model.trend if features is None else features
 
     @property
     def trend_slopes_(self) -> FloatArray | None:

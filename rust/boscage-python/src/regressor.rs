@@ -87,7 +87,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_variance=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -106,6 +106,7 @@ impl MondrianRegressor {
         coarse_rate: f64,
         prior_scale: Option<f64>,
         trend: Option<&str>,
+        trend_features: Option<Vec<usize>>,
         trend_variance: Option<f64>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
@@ -130,7 +131,8 @@ impl MondrianRegressor {
             hyperparameters: given,
             noise_variance: if given.is_some() { None } else { noise_variance },
             prior_scale,
-            trend: settings::trend(trend)?.then_some(Trend { variance: trend_variance }),
+            trend: settings::trend(trend)?
+                .then_some(Trend { features: trend_features, variance: trend_variance }),
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -231,7 +233,13 @@ impl MondrianRegressor {
     /// "linear", or none.
     #[getter]
     fn trend(&self) -> Option<&'static str> {
-        self.regression.trend.map(|_| settings::LINEAR)
+        self.regression.trend.as_ref().map(|_| settings::LINEAR)
+    }
+
+    /// The features that the trend has; none stands for all.
+    #[getter]
+    fn trend_features(&self) -> Option<Vec<usize>> {
+        self.regression.trend.as_ref()?.features.clone()
     }
 
     /// The trend at the middle of all reference ranges, less mu, and its slopes; none if there is no trend.
@@ -249,7 +257,7 @@ impl MondrianRegressor {
     /// The hyperparameters, if they were given.
     #[getter]
     fn given_hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let variance = self.regression.trend.and_then(|trend| trend.variance);
+        let variance = self.regression.trend.as_ref().and_then(|trend| trend.variance);
         self.regression.hyperparameters.map(|hyper| dictionary(py, &hyper, variance)).transpose()
     }
 

@@ -87,7 +87,9 @@ pub(crate) fn trend(value: Option<&str>) -> PyResult<bool> {
     match value {
         None => Ok(false),
         Some(LINEAR) => Ok(true),
-        Some(other) => Err(PyValueError::new_err(format!("trend must be {LINEAR:?} or None, found {other:?}"))),
+        Some(other) => {
+            Err(PyValueError::new_err(format!("trend must be {LINEAR:?} or None, found {other:?}")))
+        }
     }
 }
 

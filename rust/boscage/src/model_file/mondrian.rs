@@ -109,8 +109,11 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if version >= PRIOR {
         writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
     }
-    if let Some(trend) = settings.trend {
+    if let Some(trend) = &settings.trend {
         writer.u8(1);
+        writer.list(trend.features.as_deref().unwrap_or_default(), |writer, feature| {
+            writer.u64(*feature as u64)
+        });
         writer.list(trend.variance.as_slice(), |writer, value| writer.f64(*value));
     }
     write_forest(writer, &model.forest, version, annotation);
@@ -182,12 +185,13 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     let trend = if reader.version < TREND || !reader.flag("has_trend")? {
         None
     } else {
+        let features = reader.list("trend_features", 8, |reader| reader.size(ITEM))?;
         let variance = match reader.f64s("trend_variance")?[..] {
             [] => None,
             [variance] => Some(variance),
             ref other => return Err(reader.expected("no number or one", other.len())),
         };
-        Some(Trend { variance })
+        Some(Trend { features: (!features.is_empty()).then_some(features), variance })
     };
     Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale, trend })
 }

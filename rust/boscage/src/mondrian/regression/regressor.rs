@@ -114,8 +114,12 @@ impl NodePosterior for Regression {
             bytes.extend(b"beyond_thesis");
             bytes.extend(values.into_iter().flat_map(f64::to_le_bytes));
         }
-        if let Some(trend) = settings.trend {
+        if let Some(trend) = &settings.trend {
             bytes.extend(b"trend");
+            if let Some(features) = &trend.features {
+                bytes.extend(b"features");
+                bytes.extend(features.iter().flat_map(|&feature| (feature as u64).to_le_bytes()));
+            }
             bytes.extend(trend.variance.into_iter().flat_map(f64::to_le_bytes));
         }
         bytes
@@ -140,6 +144,11 @@ impl MondrianRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         regression.check()?;
+        let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
+        if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
+            let (expected, found) = ("one of features that there are", format!("feature {last}"));
+            return Err(Error::InvalidSetting { name: "trend", expected, found });
+        }
         let targets = check_targets(batch.rows.n_rows(), targets)?;
         let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
         Self::draw(settings, posterior, domain, batch, &targets, run)
@@ -248,7 +257,7 @@ impl MondrianRegressor {
         let lifetime = self.forest.settings.lifetime;
         let state = self.posterior.state(&self.forest, run)?;
         with_storage!(self.forest.flushed(run)?, storage => {
-            let residuals = state.residuals(&self.forest, storage, run)?;
+            let residuals = state.residuals(&self.posterior.settings, &self.forest, storage, run)?;
             let observed =
                 residuals.as_ref().map_or_else(|| Observed::targets_of(&self.forest), Residuals::observed);
             marginal_likelihood::log_marginal_likelihood(&storage.trees, observed, lifetime, &hyper, run)

@@ -61,9 +61,11 @@ pub struct RegressionSettings {
 
 /// A linear function of the features, in units of their reference ranges and from the middle of these, with an independent
 /// normal prior on its coefficients.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trend {
-    /// Their prior variance, which belongs to the hyperparameters: given if these are, else that under which the targets are
+    /// The features that it has, in order, at least one; None stands for all.
+    pub features: Option<Vec<usize>>,
+    /// The coefficients' prior variance, which belongs to the hyperparameters: given if these are, else that under which the targets are
     /// most likely.
     pub variance: Option<f64>,
 }
@@ -111,6 +113,13 @@ impl RegressionSettings {
             match (trend.variance, self.hyperparameters.is_some()) {
                 _ if self.posterior != Posterior::Joint => {
                     return refused("none unless the posterior is the joint one", "one");
+                }
+                _ if trend
+                    .features
+                    .as_ref()
+                    .is_some_and(|features| features.is_empty() || !features.is_sorted_by(|a, b| a < b)) =>
+                {
+                    return refused("one whose features are in order, each once", "others");
                 }
                 (Some(variance), true) => positive("trend_variance", variance)?,
                 (None, false) => {}

@@ -18,7 +18,9 @@ use crate::mondrian::regression::joint::{self, JointWeights, PassedStop, Solutio
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
-use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
+};
 use crate::mondrian::regression::trend::posterior::{Given, Linear};
 use crate::mondrian::regression::trend::start_line::StartLine;
 use crate::mondrian::regression::trend::{Design, Observed, Residuals};
@@ -120,15 +122,16 @@ impl ForestState {
     /// An interrupt.
     pub(super) fn residuals<S: Scalar>(
         &self,
+        settings: &RegressionSettings,
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Option<Residuals>> {
-        let of = |linear: &Linear| {
-            let design = Design::new(forest, &joint::common_order(forest, storage));
+        let of = |(linear, trend): (&Linear, &Trend)| {
+            let design = Design::new(forest, trend, &joint::common_order(forest, storage));
             Residuals::new(&design, &linear.coefficients, storage, run)
         };
-        self.trend().map(of).transpose()
+        self.trend().zip(settings.trend.as_ref()).map(of).transpose()
     }
 
     /// Adds what a tree makes of the entries of a row's `z`.
@@ -177,7 +180,7 @@ impl Without {
 
 /// What is given of the trend.
 fn given(settings: &RegressionSettings, model: &Standard) -> Given {
-    let variance = settings.trend.and_then(|trend| trend.variance);
+    let variance = settings.trend.as_ref().and_then(|trend| trend.variance);
     // Hyperparameters that are given are the whole model.
     let scale = settings.hyperparameters.map(|_| 1.0);
     Given { variance: variance.map(|variance| model.variance_of(variance)), scale }
@@ -216,8 +219,11 @@ fn choose_hyperparameters<S: Scalar>(
         return Ok(Chosen::alone(hyper));
     }
     let n = forest.n_rows();
-    let design =
-        settings.trend.filter(|_| n > 0).map(|_| Design::new(forest, &joint::common_order(forest, storage)));
+    let design = settings
+        .trend
+        .as_ref()
+        .filter(|_| n > 0)
+        .map(|trend| Design::new(forest, trend, &joint::common_order(forest, storage)));
     let line = design.as_ref().map(|design| (design, StartLine::new(design)));
     let residuals = match &line {
         Some((design, line)) => {

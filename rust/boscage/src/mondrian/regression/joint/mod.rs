@@ -195,8 +195,8 @@ impl JointWeights {
         let order = common_order(forest, storage);
         let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
-        let line = settings.trend.filter(|_| !order.is_empty()).map(|_| {
-            let design = Design::new(forest, &order);
+        let line = settings.trend.as_ref().filter(|_| !order.is_empty()).map(|trend| {
+            let design = Design::new(forest, trend, &order);
             let line = StartLine::new(&design);
             (design, line)
         });
@@ -279,6 +279,7 @@ impl JointWeights {
         let posterior = Coefficients::new(
             &Products {
                 pivot: &pivot,
+                prior: &design.columns.prior(),
                 squares: &(0..width * width)
                     .map(|k| product(1 + k / width, 1 + k % width))
                     .collect::<Vec<f64>>(),

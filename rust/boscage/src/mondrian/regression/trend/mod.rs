@@ -2,7 +2,9 @@
 //!
 //! Far away from all rows the trees' functions go back to their prior mean at once. The thesis wishes for regressors in the
 //! leaves (section 6.5.4). Here one is shared by all leaves: `y = mu_H + z(x)' b + sum of trees + noise`, where `z(x)` is
-//! one, and the features in units of their reference ranges, from the middle; a priori `b ~ N(0, tau^2 I)`. With the
+//! one, and the features in units of their reference ranges, from the middle; a priori `b ~ N(0, tau^2 I)`. That a slope is
+//! the same beyond the range as within is a guess: on either side of the range it changes by a further coefficient, of variance
+//! [`CHANGE`] `tau^2`. Where no row lies beyond, the mean goes on as it was, and the prior of the change widens it. With the
 //! covariance `A = K + s^2 I` of the joint model, `Z` the rows of `z` and `r = y - mu_H`, the posterior is that of universal
 //! kriging (Rasmussen and Williams 2006, section 2.7):
 //!
@@ -28,6 +30,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::settings::Trend;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeKind;
 use crate::mondrian::tree::statistics::Statistics;
@@ -35,9 +38,16 @@ use crate::mondrian::tree::statistics::Statistics;
 /// The greatest number of features that a trend has: those with the greatest rates, of equal ones the first.
 const MOST_FEATURES: usize = 14;
 
-/// The entries of `z(x)`: one, and some features.
+/// How much a slope may change where its feature leaves the reference range: the prior variance in units of the slope's own.
+const CHANGE: f64 = 0.5;
+
+/// The entries of `z(x)`: one, some features, and for some of these how far they are above or below their range.
 #[derive(Debug, Clone)]
-pub(crate) struct Columns(Vec<Feature>);
+pub(crate) struct Columns {
+    features: Vec<Feature>,
+    /// Of the features above and below, those about which there are rows.
+    beyond: Vec<Beyond>,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Feature {
@@ -46,12 +56,29 @@ struct Feature {
     range: f64,
 }
 
+/// A feature (by its place) above or below its range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Beyond {
+    place: usize,
+    above: bool,
+}
+
+impl Beyond {
+    /// How far, given the feature in units of its range, from the middle.
+    fn distance(self, z: f64) -> f64 {
+        (if self.above { z - 0.5 } else { -0.5 - z }).max(0.0)
+    }
+}
+
 impl Columns {
     /// Features that are never cut or have no range have no part in a trend.
-    pub(crate) fn of(domain: &Domain) -> Self {
+    pub(crate) fn of(domain: &Domain, trend: &Trend) -> Self {
         let (low, high, weights) = (domain.low(), domain.high(), domain.weights());
         let mut features: Vec<usize> =
             (0..low.len()).filter(|&d| weights[d] > 0.0 && (high[d] - low[d]).is_normal()).collect();
+        if let Some(some) = &trend.features {
+            features.retain(|feature| some.contains(feature));
+        }
         features.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
         features.truncate(MOST_FEATURES);
         features.sort_unstable();
@@ -59,17 +86,39 @@ impl Columns {
             let range = high[index] - low[index];
             Feature { index, middle: low[index] + 0.5 * range, range }
         };
-        Self(features.into_iter().map(feature).collect())
+        Self { features: features.into_iter().map(feature).collect(), beyond: Vec::new() }
+    }
+
+    /// One of each kind.
+    fn all_beyond(&self) -> impl Iterator<Item = Beyond> + use<> {
+        (0..self.features.len()).flat_map(|place| [false, true].map(|above| Beyond { place, above }))
     }
 
     pub(crate) fn len(&self) -> usize {
-        1 + self.0.len()
+        self.n_lines() + self.beyond.len()
+    }
+
+    /// The number of entries that are those of a line.
+    pub(crate) fn n_lines(&self) -> usize {
+        1 + self.features.len()
+    }
+
+    /// The prior variance of every coefficient, in units of `tau^2`.
+    pub(crate) fn prior(&self) -> Vec<f64> {
+        let line = std::iter::repeat_n(1.0, self.n_lines());
+        line.chain(self.beyond.iter().map(|_| CHANGE)).collect()
+    }
+
+    /// The variance of the entries about which there are no rows, in units of `tau^2`.
+    pub(crate) fn without_rows(&self, x: impl Fn(usize) -> f64) -> f64 {
+        let others = self.all_beyond().filter(|beyond| !self.beyond.contains(beyond));
+        others.map(|beyond| CHANGE * beyond.distance(self.features[beyond.place].z(&x)).powi(2)).sum()
     }
 
     /// Slopes per unit of every feature, given the coefficients.
     pub(crate) fn slopes(&self, coefficients: &[f64], n_features: usize) -> Vec<f64> {
         let mut slopes = vec![0.0; n_features];
-        for (feature, coefficient) in self.0.iter().zip(&coefficients[1..]) {
+        for (feature, coefficient) in self.features.iter().zip(&coefficients[1..]) {
             slopes[feature.index] = coefficient / feature.range;
         }
         slopes
@@ -77,8 +126,15 @@ impl Columns {
 
     /// `z` of a row, given its features.
     pub(crate) fn of_row(&self, x: impl Fn(usize) -> f64) -> impl Iterator<Item = f64> {
-        let features = self.0.iter().map(move |feature| (x(feature.index) - feature.middle) / feature.range);
-        std::iter::once(1.0).chain(features)
+        let z: Vec<f64> = self.features.iter().map(|feature| feature.z(&x)).collect();
+        let beyond: Vec<f64> = self.beyond.iter().map(|beyond| beyond.distance(z[beyond.place])).collect();
+        std::iter::once(1.0).chain(z).chain(beyond)
+    }
+}
+
+impl Feature {
+    fn z(&self, x: impl Fn(usize) -> f64) -> f64 {
+        (x(self.index) - self.middle) / self.range
     }
 }
 
@@ -93,8 +149,18 @@ pub(crate) struct Design {
 }
 
 impl Design {
-    pub(crate) fn new(forest: &Forest<NodeMoments>, order: &[RowId]) -> Self {
-        let columns = Columns::of(&forest.domain);
+    pub(crate) fn new(forest: &Forest<NodeMoments>, trend: &Trend, order: &[RowId]) -> Self {
+        let mut columns = Columns::of(&forest.domain, trend);
+        let all: Vec<Beyond> = columns.all_beyond().collect();
+        let mut has_rows = vec![false; all.len()];
+        for &row in order {
+            let x = forest.row_values(row);
+            for (beyond, has_rows) in all.iter().zip(&mut has_rows) {
+                *has_rows |= beyond.distance(columns.features[beyond.place].z(|d| x[d])) > 0.0;
+            }
+        }
+        columns.beyond =
+            all.into_iter().zip(has_rows).filter(|(_, has)| *has).map(|(beyond, _)| beyond).collect();
         let mut z = Vec::with_capacity(order.len() * columns.len());
         for &row in order {
             let x = forest.row_values(row);

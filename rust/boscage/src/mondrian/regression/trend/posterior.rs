@@ -11,6 +11,8 @@ const POWERS: std::ops::RangeInclusive<i32> = -10..=30;
 pub(crate) struct Products<'a> {
     /// The pivot's coefficients.
     pub(crate) pivot: &'a [f64],
+    /// The prior variance of every coefficient, in units of `tau^2`.
+    pub(crate) prior: &'a [f64],
     /// `Z' A^-1 Z`, row after row.
     pub(crate) squares: &'a [f64],
     /// `Z' A^-1 r`.
@@ -52,8 +54,8 @@ impl Coefficients {
         for variance in tried {
             let Some(factor) = products.factor(variance) else { continue };
             let (beyond_pivot, square) = products.fit(&factor, variance);
-            let width = beyond_pivot.len() as f64;
-            let log_determinant = factor.log_determinant() + width * variance.ln();
+            let of_prior: f64 = products.prior.iter().map(|prior| (variance * prior).ln()).sum();
+            let log_determinant = factor.log_determinant() + of_prior;
             let score = match given.scale {
                 Some(scale) => -0.5 * (square / scale + log_determinant),
                 None => -0.5 * (n * square.ln() + log_determinant),
@@ -63,7 +65,7 @@ impl Coefficients {
                 best = Some((score, Self { beyond_pivot, factor, variance, scale }));
             }
         }
-        best.map(|(_, best)| best).unwrap_or_else(|| products.prior(given))
+        best.map(|(_, best)| best).unwrap_or_else(|| products.certain(given))
     }
 }
 
@@ -76,25 +78,26 @@ impl Products<'_> {
     fn factor(&self, variance: f64) -> Option<Cholesky> {
         let n = self.width();
         let entry = |i: usize, j: usize| 0.5 * (self.squares[i * n + j] + self.squares[j * n + i]);
-        Cholesky::new(n, |i, j| entry(i, j) + if i == j { 1.0 / variance } else { 0.0 })
+        Cholesky::new(n, |i, j| entry(i, j) + if i == j { 1.0 / (variance * self.prior[i]) } else { 0.0 })
     }
 
     /// The posterior mean less the pivot, and the square `r' (A + tau^2 Z Z')^-1 r` of the targets.
     fn fit(&self, factor: &Cholesky, variance: f64) -> (Vec<f64>, f64) {
+        let precision = |i: usize| 1.0 / (variance * self.prior[i]);
         let right: Vec<f64> =
-            self.with_targets.iter().zip(self.pivot).map(|(q, pivot)| q - pivot / variance).collect();
+            (0..self.width()).map(|i| self.with_targets[i] - self.pivot[i] * precision(i)).collect();
         let beyond = factor.solve(&right);
         let mut square = self.of_targets - 2.0 * dot(&beyond, self.with_targets);
         for (i, beyond_i) in beyond.iter().enumerate() {
             square += beyond_i * dot(&self.squares[i * self.width()..(i + 1) * self.width()], &beyond);
-            square += (self.pivot[i] + beyond_i).powi(2) / variance;
+            square += (self.pivot[i] + beyond_i).powi(2) * precision(i);
         }
         // Rounding may leave less than nothing of a perfect line.
         (beyond, square.max(f64::EPSILON * f64::EPSILON * self.of_targets).max(f64::MIN_POSITIVE))
     }
 
     /// Where numbers overflow: the pivot, as good as certain.
-    fn prior(&self, given: Given) -> Coefficients {
+    fn certain(&self, given: Given) -> Coefficients {
         let factor = Cholesky::new(self.width(), |i, j| f64::from(u8::from(i == j)) / f64::EPSILON);
         Coefficients {
             beyond_pivot: vec![0.0; self.width()],
@@ -151,9 +154,10 @@ impl Linear {
     /// The trend at a row, given its features, and the variance that the uncertainty of its coefficients adds. `smoothed` is
     /// what the trees make of the row's `z`.
     pub(crate) fn at(&self, x: impl Fn(usize) -> f64, smoothed: &[f64]) -> (f64, f64) {
-        let z: Vec<f64> = self.columns.of_row(x).collect();
+        let z: Vec<f64> = self.columns.of_row(&x).collect();
         let apart: Vec<f64> = z.iter().zip(smoothed).map(|(z, smoothed)| z - smoothed).collect();
         let half = self.posterior.factor.half_solve(&apart);
-        (dot(&z, &self.coefficients), self.unit * self.unit * self.posterior.scale * dot(&half, &half))
+        let variance = dot(&half, &half) + self.posterior.variance * self.columns.without_rows(x);
+        (dot(&z, &self.coefficients), self.unit * self.unit * self.posterior.scale * variance)
     }
 }

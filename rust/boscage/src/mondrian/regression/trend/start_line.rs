@@ -15,11 +15,13 @@ struct Sums {
     target: f64,
     squares: Vec<f64>,
     products: Vec<f64>,
+    /// The number of entries that a line has not.
+    beyond: usize,
 }
 
 impl Sums {
     fn of(design: &Design, places: impl Iterator<Item = usize> + Clone) -> Self {
-        let width = design.columns.len() - 1;
+        let width = design.columns.n_lines() - 1;
         let n = places.clone().count().max(1) as f64;
         let (mut means, mut target) = (vec![0.0; width], 0.0);
         for place in places.clone() {
@@ -29,7 +31,7 @@ impl Sums {
         let (mut squares, mut products) = (vec![0.0; width * width], vec![0.0; width]);
         let mut apart = vec![0.0; width];
         for place in places {
-            let row = &design.row(place)[1..];
+            let row = &design.row(place)[1..=width];
             apart.iter_mut().zip(row.iter().zip(&means)).for_each(|(apart, (z, mean))| *apart = z - mean);
             let y = design.targets[place] - target;
             for i in 0..width {
@@ -39,7 +41,7 @@ impl Sums {
                 }
             }
         }
-        Self { means, target, squares, products }
+        Self { means, target, squares, products, beyond: design.columns.len() - 1 - width }
     }
 
     fn factor(&self, penalty: f64) -> Option<Cholesky> {
@@ -51,7 +53,7 @@ impl Sums {
     fn line(&self, factor: &Cholesky) -> Vec<f64> {
         let slopes = factor.solve(&self.products);
         let at_middle = self.target - dot(&self.means, &slopes);
-        std::iter::once(at_middle).chain(slopes).collect()
+        std::iter::once(at_middle).chain(slopes).chain(std::iter::repeat_n(0.0, self.beyond)).collect()
     }
 }
 
@@ -96,6 +98,6 @@ impl StartLine {
 impl Sums {
     /// The line without slopes.
     fn flat(&self) -> Vec<f64> {
-        std::iter::once(self.target).chain(self.means.iter().map(|_| 0.0)).collect()
+        std::iter::once(self.target).chain(std::iter::repeat_n(0.0, self.means.len() + self.beyond)).collect()
     }
 }

@@ -16,14 +16,25 @@ const VARIANCE: f64 = 0.8;
 fn fixed() -> RegressionSettings {
     RegressionSettings {
         hyperparameters: Some(HYPER),
-        trend: Some(Trend { variance: Some(VARIANCE) }),
+        trend: Some(Trend { variance: Some(VARIANCE), features: None }),
         noise: Noise::Global,
         ..RegressionSettings::default()
     }
 }
 
-fn z(x: &[f64]) -> [f64; 3] {
-    [1.0, (x[0] - 0.15) / 0.3, (x[1] - 0.15) / 0.3]
+/// The number of entries of `z`.
+const WIDTH: usize = 5;
+const PRIOR: [f64; WIDTH] = [1.0, 1.0, 1.0, CHANGE, CHANGE];
+
+/// Rows are above both ranges, and below none.
+fn z(x: &[f64]) -> [f64; WIDTH] {
+    let [a, b] = [(x[0] - 0.15) / 0.3, (x[1] - 0.15) / 0.3];
+    [1.0, a, b, (a - 0.5).max(0.0), (b - 0.5).max(0.0)]
+}
+
+/// The variance of a change of slope below the ranges.
+fn without_rows(x: &[f64]) -> f64 {
+    x.iter().map(|x| CHANGE * VARIANCE * (-x / 0.3).max(0.0).powi(2)).sum()
 }
 
 /// `A^-1` times some columns, by elimination.
@@ -46,16 +57,18 @@ fn trend_is_that_of_universal_kriging() {
     y.iter_mut().zip(x.chunks(2)).for_each(|(y, x)| *y += 0.7 * x[0] - 0.4 * x[1]);
     let forest = fitted((&ids, &x, &y), fixed());
     let covariance = covariance(&forest, &x);
-    let columns: Vec<Vec<f64>> = (0..3).map(|j| x.chunks(2).map(|x| z(x)[j]).collect()).collect();
+    let columns: Vec<Vec<f64>> = (0..WIDTH).map(|j| x.chunks(2).map(|x| z(x)[j]).collect()).collect();
     let solved = solved(&covariance, &columns);
-    let inverse: Vec<Vec<f64>> = (0..3)
+    let inverse: Vec<Vec<f64>> = (0..WIDTH)
         .map(|i| {
-            let entry = |j: usize| dot(&columns[i], &solved[j]) + if i == j { 1.0 / VARIANCE } else { 0.0 };
-            (0..3).map(entry).collect()
+            let entry = |j: usize| {
+                dot(&columns[i], &solved[j]) + if i == j { 1.0 / (PRIOR[i] * VARIANCE) } else { 0.0 }
+            };
+            (0..WIDTH).map(entry).collect()
         })
         .collect();
     let centred: Vec<f64> = y.iter().map(|y| y - HYPER.mu).collect();
-    let right = (0..3).map(|i| dot(&solved[i], &centred)).collect();
+    let right = (0..WIDTH).map(|i| dot(&solved[i], &centred)).collect();
     let coefficients = solve(inverse.clone(), right);
     let (constant, slopes) = forest.trend_coefficients(&Run::default()).unwrap().unwrap();
     let found = [constant, 0.3 * slopes[0], 0.3 * slopes[1]];
@@ -69,9 +82,11 @@ fn trend_is_that_of_universal_kriging() {
         (0..N).map(|i| (x[2 * i..][..2].to_vec(), covariance[i].clone())).collect();
     at.push((vec![-3e5, 4e6], vec![0.0; N]));
     for (x, shared) in at {
+        let extra = without_rows(&x);
+        assert_eq!(extra > 0.0, x[0] < 0.0);
         let z = z(&x);
-        let apart: Vec<f64> = (0..3).map(|j| z[j] - dot(&solved[j], &shared)).collect();
-        let variance = dot(&apart, &solve(inverse.clone(), apart.clone()));
+        let apart: Vec<f64> = (0..WIDTH).map(|j| z[j] - dot(&solved[j], &shared)).collect();
+        let variance = dot(&apart, &solve(inverse.clone(), apart.clone())) + extra;
         let (found, expected) = (predict(&forest, &x), predict(&others, &x));
         assert_eq!(found.len(), expected.len());
         let trend = dot(&z, &coefficients);
@@ -135,7 +150,7 @@ fn variance_is_the_likeliest() {
     let columns: Vec<Vec<f64>> = (0..2).map(|j| z.iter().map(|z| z[j]).collect()).collect();
     // Minus twice the log likelihood, with the best scale.
     let deviance = |variance: f64| {
-        let whole = Cholesky::new(M, |i, j| a(i, j) + variance * dot(&z[i], &z[j])).unwrap();
+        let whole = Cholesky::new(M, |i, j| a(i, j) + variance * (1.0 + CHANGE * z[i][1] * z[j][1])).unwrap();
         let square = dot(&y, &whole.solve(&y));
         (M as f64 * square.ln() + whole.log_determinant(), square / M as f64)
     };
@@ -145,6 +160,7 @@ fn variance_is_the_likeliest() {
         let with_targets: Vec<f64> = columns.iter().map(|column| dot(column, &all.solve(&r))).collect();
         let products = Products {
             pivot: &pivot,
+            prior: &[1.0, CHANGE],
             squares: &squares,
             with_targets: &with_targets,
             of_targets: dot(&r, &all.solve(&r)),
@@ -173,7 +189,7 @@ fn line_is_that_of_ridge_regression() {
     let (ids, x, y) = data(1);
     let forest = fitted((&ids, &x, &y), fixed());
     let AnyStorage::F64(storage) = forest.forest.flushed_alone() else { panic!("thirds are kept as f64") };
-    let design = Design::new(&forest.forest, &common_order(&forest.forest, storage));
+    let design = Design::new(&forest.forest, &Trend::default(), &common_order(&forest.forest, storage));
     let line = StartLine::new(&design);
     let places: Vec<usize> = (0..N).collect();
     let fit = |places: &[usize], penalty: f64| {
@@ -194,7 +210,7 @@ fn line_is_that_of_ridge_regression() {
         let right = |a: usize| rows.iter().zip(places).map(|(row, &i)| row[a] * design.targets[i]).sum();
         let slopes = solve(matrix.clone(), vec![right(0), right(1)]);
         let influence: f64 = rows.iter().map(|row| dot(row, &solve(matrix.clone(), row.to_vec()))).sum();
-        let line = vec![y_mean - dot(&centre, &slopes), slopes[0], slopes[1]];
+        let line = vec![y_mean - dot(&centre, &slopes), slopes[0], slopes[1], 0.0, 0.0];
         let squares: f64 = places.iter().map(|&i| design.residual(i, &line).powi(2)).sum();
         (squares / (n - 1.0 - influence).powi(2), line)
     };
