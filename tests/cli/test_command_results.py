@@ -116,7 +116,7 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
         *["--lifetime", "3", "--min-samples-split", "4", "--predictive", "realised"],
         *["--window-size", "50", "--random-state", "7", "--noise", "local"],
         *["--feature-range", "-0.2", "0.2", "--posterior", "joint", "--n-estimators", "3"],
-        *["--prior-scale", "2"],
+        *["--prior-scale", "2", "--trend", "linear"],
     ]
     run("fit", "diabetes_train.csv", "-t", "progression", "-o", "m", *given, "--n-jobs", "1")
     settings = boscage.load("m").get_params()
@@ -128,6 +128,7 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
     assert settings["noise"] == "local"
     assert settings["posterior"] == "joint"
     assert settings["prior_scale"] == 2.0
+    assert settings["trend"] == "linear"
     assert settings["n_estimators"] == 3
     assert boscage.load("m").n_rows_ == 50
 

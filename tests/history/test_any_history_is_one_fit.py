@@ -237,6 +237,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
     st.sampled_from(["exact", "fast", "joint"]),
     st.sampled_from(["loo", "ml", "heuristic"]),
     st.sampled_from(["global", "local"]),
+    st.sampled_from([None, "linear"]),
     st.integers(0, 2**32 - 1),
 )
 def test_regression_is_a_function_of_the_rows_that_are_left(
@@ -246,8 +247,11 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
     posterior: str,
     hyperparameters: str,
     noise: str,
+    trend: Any,
     seed: int,
 ) -> None:
+    if posterior != "joint":  # it has none
+        trend = None
     if posterior == "fast":  # it has no other
         hyperparameters, noise = "loo", "global"
     rng = np.random.default_rng(seed)
@@ -261,6 +265,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
             posterior=posterior,
             hyperparameters=hyperparameters,
             noise=noise,
+            trend=trend,
             **params,
         )
 

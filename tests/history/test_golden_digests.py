@@ -106,6 +106,13 @@ def forests() -> Iterator[tuple[str, Case]]:
         "joint-maps": {"posterior": "joint", "feature_maps": BENT, "feature_range": (0.0, 1.0)},
     }
     regressors["fast-loo-global"] = {"posterior": "fast"}
+    regressors["trend"] = {"trend": "linear"}
+    regressors["trend-maps"] = {
+        "trend": "linear",
+        "feature_maps": BENT,
+        "feature_range": (0.0, 1.0),
+        "hyperparameters": "ml",
+    }
     for posterior in ("exact", "joint"):
         for rule in ("loo", "ml", "heuristic"):
             for noise in ("global", "local"):

@@ -260,6 +260,12 @@ MODELS: dict[str, Model] = {
             _word(
                 "noise", "the same noise everywhere, or local", "global", "local", only=REGRESSION
             ),
+            _word(
+                "trend",
+                "a linear part of the mean, for joint; auto keeps it if it helps beyond the rows",
+                *("linear", "auto", "none"),
+                only=REGRESSION,
+            ),
             Option(
                 "noise_variance",
                 "VARIANCE",
@@ -444,7 +450,7 @@ def given(args: argparse.Namespace) -> Parameters:
                 " must not be the greater one"
             )
         found["feature_range"] = (low, high)
-    for name in ("calibration", "feature_weights"):
+    for name in ("calibration", "feature_weights", "trend"):
         if found.get(name) == "none":
             found[name] = None
     return found

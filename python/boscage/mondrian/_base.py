@@ -27,6 +27,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "feature_weights": (None, "learned"),
     "substitutes": (None,),
     "random_state": (None,),
+    "trend": ("auto",),
 }
 
 

@@ -51,6 +51,18 @@ class GrowingForest(Estimator):
     ) -> LearnedRates:
         """Feature rates learned from encoded targets, for a forest with these settings."""
 
+    def _choose_settings(
+        self,
+        X: Rows,
+        y: AnyArray,
+        learned: LearnedRates,
+        *,
+        settings: dict[str, Any],
+        **options: Any,
+    ) -> dict[str, Any]:
+        """The settings with those that are chosen by left-out rows, after rates were learned."""
+        return settings
+
     def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
 
@@ -95,14 +107,10 @@ class GrowingForest(Estimator):
                 )
             maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
-            learned = self._learn_rates(
-                complete,
-                encoded[0],
-                settings=settings,
-                low=low,
-                high=high,
-                seed=seed,
-                n_threads=n_threads,
+            options = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
+            learned = self._learn_rates(complete, encoded[0], settings=settings, **options)
+            settings = self._choose_settings(
+                complete, encoded[0], learned, settings=settings, **options
             )
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:

@@ -36,6 +36,10 @@ class WarmingForest(GrowingForest):
 
     warm_up: int
 
+    def _choices_of(self, model: Any) -> dict[str, Any]:
+        """The settings of a model that were chosen when its rates were learned."""
+        return {}
+
     @abstractmethod
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The targets of a model's rows, as `_encode` returns them for a new model."""
@@ -55,7 +59,7 @@ class WarmingForest(GrowingForest):
 
     def _merge_warming(self: Self, other: Self, window: int | None) -> None:
         """Merge forests of which one at least is in its warm-up."""
-        for name in ("feature_range", "feature_weights", "feature_maps"):
+        for name in ("feature_range", "feature_weights", "feature_maps", "trend"):
             ours, theirs = (one._grown_with.get(name) for one in (self, other))
             if not same_value(ours, theirs):
                 raise ValueError(
@@ -81,7 +85,7 @@ class WarmingForest(GrowingForest):
         substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
         if substitutes is not None:
             extra = extra | {"substitutes": substitutes}
-        model = self._new_model(self._settings(), own.seed)
+        model = self._new_model(self._settings() | self._choices_of(theirs), own.seed)
         model.fit(
             own.rows(),
             *encoded,

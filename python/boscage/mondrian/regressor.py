@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
@@ -50,7 +52,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         judges all trees together, as they predict, and is the most accurate. A dict, such as
         another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
         ``gamma2``, ``noise_variance``, and optionally ``delay``, or ``coarse_variance`` and
-        ``coarse_rate`` (without these the prior of the thesis). With ``posterior="exact"`` and
+        ``coarse_rate`` (without these the prior of the thesis); with ``trend="linear"`` also
+        ``trend_variance``. With ``posterior="exact"`` and
         ``noise="global"`` a forest's own hyperparameters give its predictions again.
     noise : {"global", "local"}, default="local"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
@@ -67,6 +70,17 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         near the root. (Noise of a given
         ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
         as in the thesis. Without effect if ``hyperparameters`` is a dict.
+    trend : {"auto", "linear"}, list of int or None, default=None
+        Whether the mean has a linear part beside the trees, so that it goes on beyond the rows:
+        with ``posterior="joint"``, targets are a linear function of all features ("linear") or of
+        those with these numbers, plus the sum of the trees, plus noise. The coefficients have a
+        normal prior, whose variance maximises the likelihood of the targets, and are learned
+        together with the trees. What is not known of them, and that a slope may change where the
+        reference range ends, widens predictions beyond the rows, the more the farther. At most 14
+        features have slopes: those with the greatest weights. "auto" chooses features: each for
+        which small forests predict rows beyond its lower and its upper third clearly better with a
+        slope, unless they then predict rows left out at random worse; it does so where
+        ``feature_weights="learned"`` with the joint posterior, and else is None.
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
         "realised" follows each tree's own cuts and needs much less memory.
@@ -119,7 +133,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     ----------
     hyperparameters_ : dict
         ``mu``, ``gamma1``, ``gamma2``, ``noise_variance``, ``delay``, ``coarse_variance`` and
-        ``coarse_rate`` in use.
+        ``coarse_rate`` in use; with a trend ``trend_variance``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -142,7 +156,11 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     ids_ : ndarray of shape (n_rows_,)
         Row numbers of the training rows, in order of arrival.
     trees_ : list of MondrianTree
-        The trees as arrays.
+        The trees as arrays. With a trend, their values are about what it leaves of the targets.
+    trend_ : {"linear"}, list of int or None
+        The linear part of the mean, as given or chosen.
+    trend_slopes_ : ndarray of shape (n_features_in_,) or None
+        Its slopes, per unit of each feature.
 
     Notes
     -----
@@ -180,6 +198,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         noise: Literal["global", "local"] = "local",
         noise_variance: float | None = None,
         prior_scale: float | None = 1.0,
+        trend: Literal["auto", "linear"] | Sequence[int] | None = None,
         predictive: Literal["averaged", "realised"] = "averaged",
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
@@ -199,6 +218,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self.noise = noise
         self.noise_variance = noise_variance
         self.prior_scale = prior_scale
+        self.trend = trend
         self.predictive = predictive
         self.feature_range = feature_range
         self.feature_weights = feature_weights
@@ -260,7 +280,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             prior_scale = _validation.check_positive("prior_scale", prior_scale)
             if prior_scale < 1.0:
                 raise ValueError(f"prior_scale must be at least 1, found {prior_scale}")
-        settings = {
+        settings: dict[str, Any] = {
             "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
             "min_samples_split": _validation.check_count(
@@ -272,6 +292,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
+            **self._trend(),
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
@@ -281,12 +302,54 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
                 raise ValueError(
                     "noise_variance cannot be given with a dict of hyperparameters, which holds it"
                 )
-            settings |= _check_hyperparameters(self.hyperparameters)
+            settings |= _check_hyperparameters(self.hyperparameters, settings["trend"])
         else:
             settings["hyperparameters"] = _validation.check_choice(
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             )
         return settings
+
+    def _trend(self) -> dict[str, Any]:
+        """Settings of the trend before anything is chosen."""
+        trend = self.trend
+        if trend is None or (isinstance(trend, str) and trend == "auto"):
+            return {"trend": None}
+        if self.posterior != "joint":
+            raise ValueError(
+                f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
+                f"part together (found {self.posterior!r})"
+            )
+        if isinstance(trend, str):
+            return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
+        numbers = sorted({operator.index(feature) for feature in trend})
+        if len(numbers) < max(len(trend), 1) or numbers[0] < 0:
+            raise ValueError(
+                "trend as a list has at least one feature's number, each once and none negative; "
+                f"found {trend!r}"
+            )
+        return {"trend": "linear", "trend_features": numbers}
+
+    def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
+        return {"trend": model.trend, "trend_features": model.trend_features}
+
+    def _choose_settings(
+        self,
+        X: Rows,
+        y: AnyArray,
+        learned: LearnedRates,
+        *,
+        settings: dict[str, Any],
+        **options: Any,
+    ) -> dict[str, Any]:
+        is_auto = isinstance(self.trend, str) and self.trend == "auto"
+        # Hyperparameters that are given are those of a forest without a trend.
+        given = isinstance(self.hyperparameters, Mapping)
+        if not is_auto or self.posterior != "joint" or given:
+            return settings
+        features = choose_trend(X, y, learned, settings=settings, **options)
+        if not features:
+            return settings
+        return settings | {"trend": "linear", "trend_features": features}
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
         if settings["posterior"] == "fast":
@@ -312,6 +375,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             "noise_variance": model.noise_variance,
             # The fast posterior has none, and takes only the default.
             "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
+            "trend": model.trend if model.trend_features is None else model.trend_features,
         }
 
     def _metadata(self) -> dict[str, Any]:
@@ -423,13 +487,32 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     # -- what was learned -------------------------------------------------------------------------
 
     @property
+    def trend_(self) -> Literal["linear"] | list[int] | None:
+        """The linear part of the mean: "linear", the numbers of its features, or None."""
+        model = self._require_model()
+        features: list[int] | None = model.trend_features
+        return model.trend if features is None else features
+
+    @property
+    def trend_slopes_(self) -> FloatArray | None:
+        """The posterior means of the slopes of the linear part; None if there is none.
+
+        For each feature what the mean gains per unit of the feature, beside what the trees know; 0
+        for features that the linear part does not have.
+        """
+        found = self._flushed().trend_coefficients(n_threads=self._n_threads())
+        return None if found is None else np.asarray(found[1])
+
+    @property
     def hyperparameters_(self) -> dict[str, float]:
         """The scales of the hierarchy in use (section 6.3).
 
         ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and what ``prior_scale`` adds to the
         thesis' prior: ``delay``, ``coarse_variance`` and ``coarse_rate``. With the logistic
         function ``s``, the prior variance between times 0 and ``t`` is ``gamma1 * (s(gamma2 * (t -
-        delay)) - s(-gamma2 * delay)) + coarse_variance * tanh(coarse_rate * t / 2)``.
+        delay)) - s(-gamma2 * delay)) + coarse_variance * tanh(coarse_rate * t / 2)``. With a trend,
+        ``trend_variance`` is the prior variance of its value at the middle of the reference ranges
+        (less ``mu``), and of what it gains along the range of each feature.
         """
         model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
@@ -451,9 +534,16 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         return float(self._flushed().log_marginal_likelihood(n_threads=self._n_threads()))
 
 
-def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
+def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
-    needed = ("mu", "gamma1", "gamma2", "noise_variance")
+    has_trend = "trend_variance" in given
+    if has_trend != (trend is not None):
+        raise ValueError(
+            "hyperparameters as a dict have trend_variance just if trend='linear', found "
+            f"trend={trend!r} and hyperparameters {'with' if has_trend else 'without'} it"
+        )
+    needed: tuple[str, ...] = ("mu", "gamma1", "gamma2", "noise_variance")
+    needed += ("trend_variance",) if has_trend else ()
     names = {*needed, "delay", "coarse_variance", "coarse_rate"}
     missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
     if missing or unknown:

@@ -1,6 +1,8 @@
 //! The Mondrian forest regressor as a Python class.
 
-use boscage::{Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run};
+use boscage::{
+    Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run, Trend,
+};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -60,7 +62,11 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
     )
 }
 
-fn dictionary<'py>(py: Python<'py>, hyper: &Hyperparameters) -> PyResult<Bound<'py, PyDict>> {
+fn dictionary<'py>(
+    py: Python<'py>,
+    hyper: &Hyperparameters,
+    trend_variance: Option<f64>,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("mu", hyper.mu)?;
     dict.set_item("gamma1", hyper.gamma1)?;
@@ -69,6 +75,9 @@ fn dictionary<'py>(py: Python<'py>, hyper: &Hyperparameters) -> PyResult<Bound<'
     dict.set_item("delay", hyper.delay)?;
     dict.set_item("coarse_variance", hyper.coarse.variance)?;
     dict.set_item("coarse_rate", hyper.coarse.rate)?;
+    if let Some(variance) = trend_variance {
+        dict.set_item("trend_variance", variance)?;
+    }
     Ok(dict)
 }
 
@@ -79,7 +88,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0)))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -97,6 +106,9 @@ impl MondrianRegressor {
         coarse_variance: f64,
         coarse_rate: f64,
         prior_scale: Option<f64>,
+        trend: Option<&str>,
+        trend_features: Option<Vec<usize>>,
+        trend_variance: Option<f64>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
         let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
@@ -120,6 +132,8 @@ impl MondrianRegressor {
             hyperparameters: given,
             noise_variance: if given.is_some() { None } else { noise_variance },
             prior_scale,
+            trend: settings::trend(trend)?
+                .then_some(Trend { features: trend_features, variance: trend_variance }),
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -214,13 +228,40 @@ impl MondrianRegressor {
     #[pyo3(signature = (*, n_threads=1))]
     fn hyperparameters<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyDict>> {
         let model = self.model()?;
-        dictionary(py, &gate::run(py, n_threads, None, |run| model.hyperparameters(run))?)
+        let work = |run: &Run<'_>| Ok((model.hyperparameters(run)?, model.trend_variance(run)?));
+        let (hyper, trend_variance) = gate::run(py, n_threads, None, work)?;
+        dictionary(py, &hyper, trend_variance)
+    }
+
+    /// "linear", or none.
+    #[getter]
+    fn trend(&self) -> Option<&'static str> {
+        self.regression.trend.as_ref().map(|_| settings::LINEAR)
+    }
+
+    /// The features that the trend has; none stands for all.
+    #[getter]
+    fn trend_features(&self) -> Option<Vec<usize>> {
+        self.regression.trend.as_ref()?.features.clone()
+    }
+
+    /// The trend at the middle of all reference ranges, less mu, and its slopes; none if there is no trend.
+    #[pyo3(signature = (*, n_threads=1))]
+    fn trend_coefficients<'py>(
+        &self,
+        py: Python<'py>,
+        n_threads: usize,
+    ) -> PyResult<Option<(f64, Vector<'py, f64>)>> {
+        let model = self.model()?;
+        let found = gate::run(py, n_threads, None, |run| model.trend_coefficients(run))?;
+        Ok(found.map(|(constant, slopes)| (constant, vector(py, slopes))))
     }
 
     /// The hyperparameters, if they were given.
     #[getter]
     fn given_hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.regression.hyperparameters.map(|hyper| dictionary(py, &hyper)).transpose()
+        let variance = self.regression.trend.as_ref().and_then(|trend| trend.variance);
+        self.regression.hyperparameters.map(|hyper| dictionary(py, &hyper, variance)).transpose()
     }
 
     /// As given; none if it has no effect.

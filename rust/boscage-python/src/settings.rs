@@ -80,6 +80,19 @@ pub(crate) fn noise_name(value: Noise) -> &'static str {
     NOISE[value as usize].0
 }
 
+pub(crate) const LINEAR: &str = "linear";
+
+/// Whether there is a trend.
+pub(crate) fn trend(value: Option<&str>) -> PyResult<bool> {
+    match value {
+        None => Ok(false),
+        Some(LINEAR) => Ok(true),
+        Some(other) => {
+            Err(PyValueError::new_err(format!("trend must be {LINEAR:?} or None, found {other:?}")))
+        }
+    }
+}
+
 /// The domain with the given reference ranges, or with those of the rows.
 pub(crate) fn domain(
     rows: Rows<'_>,

@@ -35,7 +35,7 @@ pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, ClassPosterior, ClassificationSettings, CoarsePrior,
     Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
     MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
-    Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm, TargetKind,
+    Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm, TargetKind, Trend,
     candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

@@ -220,6 +220,11 @@ def mondrian() -> dict[str, Recipe]:
         "regressor-fixed-hyperparameters": (wide, fixed_hyperparameters),
         "regressor-given-hyperparameters": (wide, forest(numbers, hyperparameters=GIVEN)),
         "regressor-prior-scale": (Data(), forest(numbers, prior_scale=2.5)),
+        "regressor-trend": (wide, forest(numbers, trend="linear", **UNIT)),
+        "regressor-trend-given": (
+            wide,
+            forest(numbers, trend="linear", hyperparameters=GIVEN | {"trend_variance": 0.6}),
+        ),
         "regressor-fast-loo-global": (Data(n=24), forest(numbers, posterior="fast", **UNIT)),
     }
     for posterior in ("exact", "joint"):

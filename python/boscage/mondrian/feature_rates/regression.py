@@ -249,12 +249,12 @@ class _Trial:
         targets = self._y[:n_held]
         if left_out:
             mean, _ = forest.predict(self._X[:n_held], n_threads=self._n_threads)
-            return _by_error(mean, targets)
+            return log_scale_of_errors(mean, targets)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
         return _by_density(GaussianMixture(*parts), targets)
 
 
-def _by_error(mean: FloatArray, targets: FloatArray) -> TrialResult:
+def log_scale_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
     """The greatest mean log density of the errors as Student's t of any scale.
 
     It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
@@ -275,5 +275,5 @@ def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
 
     The density alone has several modes, some of them with far worse means.
     """
-    error, density = _by_error(mixture.mean, targets), mixture.logpdf(targets)
+    error, density = log_scale_of_errors(mixture.mean, targets), mixture.logpdf(targets)
     return TrialResult(float(np.mean(density)) + error.score, density + error.by_row)

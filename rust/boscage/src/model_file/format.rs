@@ -20,8 +20,10 @@ pub(crate) const PRIOR: u32 = 4;
 pub(crate) const JOINT_CLASSES: u32 = 5;
 /// Version 5, with a flag after the maps, and substitutes for missing values.
 pub(crate) const SUBSTITUTES: u32 = 6;
+/// Version 6, with a regressor's trend after the scale of its prior.
+pub(crate) const TREND: u32 = 7;
 /// The newest version.
-pub(crate) const NEWEST: u32 = SUBSTITUTES;
+pub(crate) const NEWEST: u32 = TREND;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

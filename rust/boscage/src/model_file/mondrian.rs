@@ -1,6 +1,6 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
-use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, Writer};
+use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, TREND, Writer};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
@@ -15,7 +15,9 @@ use crate::mondrian::process::feature_map::FeatureMap;
 use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
+};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// The oldest version that can hold a forest.
@@ -41,7 +43,12 @@ pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
-    version(model.domain()).max(if beyond { PRIOR } else { PLAIN })
+    let of_settings = match (&settings.trend, beyond) {
+        (Some(_), _) => TREND,
+        (None, true) => PRIOR,
+        (None, false) => PLAIN,
+    };
+    of_settings.max(version(model.domain()))
 }
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
@@ -107,6 +114,13 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     let version = regressor_version(model);
     if version >= PRIOR {
         writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
+    }
+    if let Some(trend) = &settings.trend {
+        writer.u8(1);
+        writer.list(trend.features.as_deref().unwrap_or_default(), |writer, feature| {
+            writer.u64(*feature as u64)
+        });
+        writer.list(trend.variance.as_slice(), |writer, value| writer.f64(*value));
     }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
@@ -174,7 +188,18 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
             ref other => return Err(reader.expected("no number or one", other.len())),
         }
     };
-    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale })
+    let trend = if reader.version < TREND || !reader.flag("has_trend")? {
+        None
+    } else {
+        let features = reader.list("trend_features", 8, |reader| reader.size(ITEM))?;
+        let variance = match reader.f64s("trend_variance")?[..] {
+            [] => None,
+            [variance] => Some(variance),
+            ref other => return Err(reader.expected("no number or one", other.len())),
+        };
+        Some(Trend { features: (!features.is_empty()).then_some(features), variance })
+    };
+    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale, trend })
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {

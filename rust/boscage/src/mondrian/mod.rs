@@ -32,4 +32,4 @@ pub use process::substitute::{Substitute, SubstituteTerm};
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;
-pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};

@@ -96,7 +96,7 @@ fn structure<S: Scalar, P: Statistics>(
     for (i, &node) in order.iter().enumerate().rev() {
         if node.is_leaf() {
             for row in arena.leaf_rows(node) {
-                for (k, value) in forest.domain.filled_row(forest.row_values(row)).into_iter().enumerate() {
+                for (k, value) in forest.filled_values(row).into_iter().enumerate() {
                     let at = i * d + k;
                     out.lower[at] = out.lower[at].min(value);
                     out.upper[at] = out.upper[at].max(value);

@@ -100,9 +100,8 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<()> {
         self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
-        let filled = self.domain.filled(rows)?;
-        let complete =
-            filled.as_deref().map_or(Ok(rows), |filled| Rows::from_f64(filled, rows.n_features()))?;
+        let mut filled = Vec::new();
+        let complete = self.domain.complete(rows, &mut filled)?;
         let mapped = self.domain.coordinates(complete);
         let mapped = mapped.as_deref().map(|mapped| Rows::from_f32(mapped, rows.n_features())).transpose()?;
         let arrivals = Arrivals { rows, coordinates: mapped.unwrap_or(complete) };
@@ -201,6 +200,11 @@ impl<P: Statistics> Forest<P> {
                 .storage
                 .peek(|storage| with_storage!(storage, storage => row_of(&storage.values, row, d))),
         }
+    }
+
+    /// A row's values, with substitutes for those that are missing.
+    pub(crate) fn filled_values(&self, row: RowId) -> Vec<f64> {
+        self.domain.filled_row(self.row_values(row))
     }
 
     /// The rows in an order that only their contents and the seed determine.

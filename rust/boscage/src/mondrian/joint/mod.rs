@@ -85,6 +85,10 @@ impl<'a> System<'a> {
         Ok(Self { trees, noise_variance, spans, run })
     }
 
+    pub(crate) fn n_trees(&self) -> usize {
+        self.spans.len()
+    }
+
     /// What the clock spends between each node's parent and the node, in one tree.
     pub(crate) fn spans(&self, tree: usize) -> &[f64] {
         &self.spans[tree]

@@ -75,8 +75,8 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     }
 
     fn predict<V: Visitor<P>>(&self, rows: Rows<'_>, control: &Control, visitor: &V) -> Result<V::Chunk> {
-        let filled = self.forest.domain.filled(rows)?;
-        let rows = filled.as_deref().map_or(Ok(rows), |filled| Rows::from_f64(filled, rows.n_features()))?;
+        let mut filled = Vec::new();
+        let rows = self.forest.domain.complete(rows, &mut filled)?;
         if let Some(coordinates) = self.forest.domain.coordinates(rows) {
             return self.predict_values(&coordinates, control, visitor);
         }

@@ -97,10 +97,14 @@ impl Domain {
     /// Rows in which substitutes stand for missing values; `None` if no value is missing.
     ///
     /// # Errors
-    /// A missing value without a substitute.
+    /// A missing value without a substitute; another number of features.
     pub fn filled(&self, rows: Rows<'_>) -> Result<Option<Vec<f64>>> {
         let Some((row, feature)) = rows.first_missing() else { return Ok(None) };
         let Some(substitutes) = self.substitutes() else { return Err(Error::Missing { row, feature }) };
+        let (what, found, expected) = ("a row of X", rows.n_features(), substitutes.len());
+        if found != expected {
+            return Err(Error::Length { what, found, expected, why: "as many features as in fit" });
+        }
         let mut values = Vec::with_capacity(rows.n_rows() * rows.n_features());
         let mut given = Vec::new();
         for i in 0..rows.n_rows() {
@@ -114,6 +118,20 @@ impl Domain {
             }));
         }
         Ok(Some(values))
+    }
+
+    /// The same rows, with substitutes for missing values, which `buffer` is to hold.
+    ///
+    /// # Errors
+    /// As [`filled`](Self::filled).
+    pub(crate) fn complete<'a>(&self, rows: Rows<'a>, buffer: &'a mut Vec<f64>) -> Result<Rows<'a>> {
+        match self.filled(rows)? {
+            None => Ok(rows),
+            Some(filled) => {
+                *buffer = filled;
+                Rows::from_f64(buffer, rows.n_features())
+            }
+        }
     }
 
     /// A row in which substitutes stand for missing values.

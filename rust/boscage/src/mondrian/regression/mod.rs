@@ -11,6 +11,7 @@
 //!   beyond).
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together.
+//! - `trend` gives it a linear mean.
 
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
@@ -21,3 +22,4 @@ mod predictive;
 pub(crate) mod regressor;
 pub(crate) mod settings;
 mod state;
+pub(crate) mod trend;

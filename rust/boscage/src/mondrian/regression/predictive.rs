@@ -1,6 +1,6 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
 
-use crate::data::Scalar;
+use crate::data::{RowId, Scalar};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::shared_path::SharedPath;
@@ -11,12 +11,14 @@ use crate::mondrian::regression::hierarchy::tree_predictive::{
     self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior,
 };
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
-use crate::mondrian::regression::joint::{self, PassedStop, Solution};
+use crate::mondrian::regression::joint::{self, PassedStop};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
-use crate::mondrian::regression::state::{ForestState, in_messages};
+use crate::mondrian::regression::state::{ForestState, JointState, Without, in_messages};
+use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::statistics::Statistics;
 
 /// Everything that determines a forest's predictions.
 #[derive(Clone, Copy)]
@@ -98,7 +100,7 @@ fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -
 
 /// Weight, mean and sums of squares of a mixture so far: variances are positive and squares are not
 /// negative, so that nothing cancels.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Running {
     weight: f64,
     mean: f64,
@@ -108,6 +110,8 @@ pub(super) struct Running {
     between: f64,
     /// The joint model's mean, if there is one.
     joint: f64,
+    /// What the trees make of the row's `z`, if there is a trend.
+    smoothed: Vec<f64>,
 }
 
 impl Running {
@@ -124,12 +128,16 @@ impl Running {
         self.weight = total;
     }
 
-    /// Mean and variance of the mixture (eq. 6.4).
-    pub(super) fn moments(self, together: Option<Together>) -> (f64, f64) {
+    /// Mean and variance of the mixture (eq. 6.4), with the trend at the row.
+    pub(super) fn moments(self, state: &ForestState, x: impl Fn(usize) -> f64) -> (f64, f64) {
+        let together = state.joint.as_ref().map(|joint| joint.together);
         let centre = Centre { own: self.mean, joint: self.joint };
         let spread = together.map_or(1.0, |together| together.spread);
         let variance = (self.within + spread * spread * self.between) / self.weight;
-        (together.map_or(self.mean, |together| centre.of(&together)), variance)
+        let mean = together.map_or(self.mean, |together| centre.of(&together));
+        let Some(linear) = state.trend() else { return (mean, variance) };
+        let (trend, uncertainty) = linear.at(x, &self.smoothed);
+        (mean + trend, variance + uncertainty)
     }
 }
 
@@ -151,18 +159,32 @@ impl Centre {
 pub(super) struct MixtureRow {
     components: Vec<Component>,
     joint: f64,
+    /// What the trees make of the row's `z`, if there is a trend.
+    smoothed: Vec<f64>,
 }
 
 impl MixtureRow {
-    /// The components, moved to the forest's mean.
-    fn finish(mut self, together: Option<Together>) -> Vec<Component> {
-        let Some(together) = together else { return self.components };
+    /// The components, moved to the forest's mean, with a trend at the row.
+    pub(super) fn finish(
+        mut self,
+        state: &ForestState,
+        linear: Option<&Linear>,
+        x: impl Fn(usize) -> f64,
+    ) -> Vec<Component> {
+        let Some(JointState { together, .. }) = &state.joint else { return self.components };
         let mut mixture = Running::default();
         self.components.iter().for_each(|&component| mixture.add(component));
         let centre = Centre { own: mixture.mean, joint: self.joint };
-        let mean = centre.of(&together);
+        let mean = centre.of(together);
         for component in &mut self.components {
             component.mean = mean + together.spread * (component.mean - centre.own);
+        }
+        if let Some(linear) = linear {
+            let (trend, uncertainty) = linear.at(x, &self.smoothed);
+            for component in &mut self.components {
+                component.mean += trend;
+                component.variance += uncertainty;
+            }
         }
         self.components
     }
@@ -197,6 +219,7 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
     ) {
         let add = |component| rows[row].add(component);
         rows[row].joint += self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
+        self.posterior.state.smooth(tree_index, stops, &mut rows[row].smoothed);
     }
 }
 
@@ -220,7 +243,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         stops: &[Stop],
         (rows, paths): &mut Self::Chunk,
     ) {
-        let MixtureRow { components, joint } = &mut rows[row];
+        let MixtureRow { components, joint, smoothed } = &mut rows[row];
         let add = |component| {
             let parts = match &self.posterior.state.tails {
                 Some(tails) => &tails.part(component)[..],
@@ -229,14 +252,15 @@ impl Visitor<NodeMoments> for Mixture<'_> {
             components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
         };
         *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
+        self.posterior.state.smooth(tree_index, stops, smoothed);
     }
 }
 
 /// All components of rows that are left out one by one.
 pub(super) struct LeftOut<'a> {
     pub(super) posterior: ForestPosterior<'a>,
-    /// For the joint posterior: the solution for the other rows.
-    pub(super) without: Option<&'a Solution>,
+    /// For the joint posterior: what the other rows determine.
+    pub(super) without: Option<&'a Without>,
 }
 
 /// Components so far, and the messages of the tree out of which rows are left.
@@ -244,6 +268,8 @@ pub(super) struct LeftOutChunk {
     pub(super) rows: Vec<MixtureRow>,
     tree_index: Option<usize>,
     messages: Messages,
+    /// With a trend: the moments of what it leaves of the targets, at the leaves that changed.
+    moments: NodeMoments,
 }
 
 impl LeftOut<'_> {
@@ -255,13 +281,23 @@ impl LeftOut<'_> {
         nodes: impl Iterator<Item = NodeId>,
         chunk: &mut LeftOutChunk,
     ) {
+        let residuals = self.without.and_then(|without| without.residuals.as_ref());
         if chunk.tree_index != Some(tree_index) {
             chunk.tree_index = Some(tree_index);
-            chunk.messages = self.posterior.state.messages[tree_index].clone();
+            let messages = residuals.map_or(&self.posterior.state.messages, |(_, messages)| messages);
+            chunk.messages = messages[tree_index].clone();
         }
         let lifetime = self.posterior.forest.settings.lifetime;
         let hyper = in_messages(&self.posterior.state.hyper, self.posterior.settings.posterior);
-        chunk.messages.update(tree, nodes, lifetime, &hyper);
+        let Some((residuals, _)) = residuals else {
+            return chunk.messages.update(tree, &tree.statistics, nodes, lifetime, &hyper);
+        };
+        let nodes: Vec<NodeId> = nodes.collect();
+        for &leaf in nodes.iter().filter(|node| node.is_leaf()) {
+            let rows: Vec<RowId> = tree.arena.leaf_rows(leaf).collect();
+            chunk.moments.set_leaf(leaf, &rows, residuals.observed().targets);
+        }
+        chunk.messages.update(tree, &chunk.moments, nodes.into_iter(), lifetime, &hyper);
     }
 }
 
@@ -273,6 +309,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
             rows: vec![MixtureRow::default(); n_rows],
             tree_index: None,
             messages: Messages::default(),
+            moments: NodeMoments::default(),
         }
     }
 
@@ -305,6 +342,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         );
         if let (Some(joint), Some(without)) = (&self.posterior.state.joint, self.without) {
             // Rows that only the left-out row separated are in one leaf now.
+            let (hyper, without) = (&joint.together.model.hyper, &without.solution);
             let sum = |node: NodeId| {
                 if !node.is_leaf() {
                     return without.sums[tree_index][node.index()];
@@ -312,8 +350,18 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                 let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
                 in_any_order(weights)
             };
-            rows[row].joint +=
-                joint::mean((tree_index, sum), &joint.together.model.hyper, stops, &mut paths.joint);
+            rows[row].joint += joint::mean((tree_index, sum), hyper, stops, &mut paths.joint);
+            if let Some(Linear { columns, weights, sums, .. }) = &without.linear {
+                let width = columns.len();
+                let sum = |node: NodeId, column: usize| {
+                    if !node.is_leaf() {
+                        return f64::from(sums[tree_index][node.index() * width + column]);
+                    }
+                    let weight = |row: RowId| f64::from(weights[row as usize * width + column]);
+                    in_any_order(tree.arena.leaf_rows(node).map(weight))
+                };
+                joint::smooth(hyper, stops, width, sum, &mut rows[row].smoothed);
+            }
         }
     }
 
@@ -338,11 +386,8 @@ fn in_any_order(terms: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Where each row's components begin, and where all end; and the components.
-pub(super) fn ragged(
-    chunks: Vec<Vec<MixtureRow>>,
-    together: Option<Together>,
-) -> (Vec<usize>, Vec<Component>) {
-    let rows: Vec<Vec<Component>> = chunks.into_iter().flatten().map(|row| row.finish(together)).collect();
+pub(super) fn ragged(rows: impl Iterator<Item = Vec<Component>>) -> (Vec<usize>, Vec<Component>) {
+    let rows: Vec<Vec<Component>> = rows.collect();
     let mut offsets = vec![0];
     offsets.extend(rows.iter().scan(0, |end, row| {
         *end += row.len();

@@ -21,7 +21,9 @@ use crate::mondrian::regression::predictive::{
     ForestPosterior, LeftOut, Mixture, NodePosteriors, TwoMoments, ragged,
 };
 use crate::mondrian::regression::settings::RegressionSettings;
-use crate::mondrian::regression::state::{ForestState, JointState, in_messages};
+use crate::mondrian::regression::state::{ForestState, Without, in_messages};
+use crate::mondrian::regression::trend::posterior::Linear;
+use crate::mondrian::regression::trend::{Observed, Residuals};
 use crate::validate;
 
 /// A Mondrian forest that predicts a whole distribution of a number.
@@ -112,6 +114,14 @@ impl NodePosterior for Regression {
             bytes.extend(b"beyond_thesis");
             bytes.extend(values.into_iter().flat_map(f64::to_le_bytes));
         }
+        if let Some(trend) = &settings.trend {
+            bytes.extend(b"trend");
+            if let Some(features) = &trend.features {
+                bytes.extend(b"features");
+                bytes.extend(features.iter().flat_map(|&feature| (feature as u64).to_le_bytes()));
+            }
+            bytes.extend(trend.variance.into_iter().flat_map(f64::to_le_bytes));
+        }
         bytes
     }
 
@@ -134,6 +144,11 @@ impl MondrianRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         regression.check()?;
+        let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
+        if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
+            let (expected, found) = ("one of features that there are", format!("feature {last}"));
+            return Err(Error::InvalidSetting { name: "trend", expected, found });
+        }
         let targets = check_targets(batch.rows.n_rows(), targets)?;
         let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
         Self::draw(settings, posterior, domain, batch, &targets, run)
@@ -155,9 +170,11 @@ impl MondrianRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let posterior = self.forest_posterior(run)?;
+        let mut filled = Vec::new();
+        let rows = self.forest.domain.complete(rows, &mut filled)?;
         let chunks = walk::predict(&self.forest, rows, run, &TwoMoments::new(posterior))?;
-        let together = posterior.state.joint.as_ref().map(|joint| joint.together);
-        Ok(chunks.into_iter().flat_map(|(rows, _)| rows).map(|row| row.moments(together)).unzip())
+        let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
+        Ok(found.map(|(i, row)| row.moments(posterior.state, |d| rows.at(i, d))).unzip())
     }
 
     /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
@@ -167,9 +184,13 @@ impl MondrianRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
         let posterior = self.forest_posterior(run)?;
-        let together = posterior.state.joint.as_ref().map(|joint| joint.together);
+        let mut filled = Vec::new();
+        let rows = self.forest.domain.complete(rows, &mut filled)?;
         let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
-        Ok(ragged(chunks.into_iter().map(|(rows, _)| rows).collect(), together))
+        let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
+        Ok(ragged(
+            found.map(|(i, row)| row.finish(posterior.state, posterior.state.trend(), |d| rows.at(i, d))),
+        ))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
@@ -181,20 +202,28 @@ impl MondrianRegressor {
     pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
         let rows = self.forest.row_index.find(ids)?;
         let posterior = self.forest_posterior(run)?;
-        let Some(JointState { together, .. }) = posterior.state.joint else {
+        let state = posterior.state;
+        let Some(joint) = &state.joint else {
             let gather = LeftOut { posterior, without: None };
             let chunks = walk::predict_left_out(&self.forest, &rows, run, &gather)?;
-            return Ok(ragged(chunks.into_iter().map(|chunk| chunk.rows).collect(), None));
+            let found = chunks.into_iter().flat_map(|chunk| chunk.rows);
+            return Ok(ragged(found.map(|row| row.finish(state, None, |_| 0.0))));
         };
-        let weights = with_storage!(self.forest.flushed(run)?, storage => JointWeights::new(&self.forest, storage, run))?;
+        let (forest, settings) = (&self.forest, &self.posterior.settings);
+        let lifetime = forest.settings.lifetime;
+        let weights = with_storage!(forest.flushed(run)?, storage => JointWeights::new(settings, forest, storage, run))?;
         let mut found = Vec::new();
         for &row in &rows {
-            let without = weights.solve(&together.model, Some(row), run)?;
+            let without = with_storage!(forest.flushed(run)?, storage => {
+                Without::new(settings, (state, joint), &weights, (storage, lifetime), row, run)
+            })?;
             let gather = LeftOut { posterior, without: Some(&without) };
-            let chunks = walk::predict_left_out(&self.forest, &[row], run, &gather)?;
-            found.extend(chunks.into_iter().map(|chunk| chunk.rows));
+            let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;
+            let x = forest.filled_values(row);
+            let rows = chunks.into_iter().flat_map(|chunk| chunk.rows);
+            found.extend(rows.map(|own| own.finish(state, without.solution.linear.as_ref(), |d| x[d])));
         }
-        Ok(ragged(found, Some(together)))
+        Ok(ragged(found.into_iter()))
     }
 
     /// The hyperparameters in use.
@@ -205,15 +234,37 @@ impl MondrianRegressor {
         Ok(self.posterior.state(&self.forest, run)?.hyper)
     }
 
-    /// Log marginal likelihood of the targets, its mean over trees.
+    /// The prior variance of the trend's coefficients, if there is a trend.
+    ///
+    /// # Errors
+    /// An interrupt, while it is chosen.
+    pub fn trend_variance(&self, run: &Run<'_>) -> Result<Option<f64>> {
+        Ok(self.posterior.state(&self.forest, run)?.trend().map(Linear::variance))
+    }
+
+    /// The value of the trend at the middle of all reference ranges, less the prior mean, and its slopes in units of the target
+    /// per unit of each feature; none if there is no trend.
+    ///
+    /// # Errors
+    /// An interrupt, while they are found.
+    pub fn trend_coefficients(&self, run: &Run<'_>) -> Result<Option<(f64, Vec<f64>)>> {
+        let linear = self.posterior.state(&self.forest, run)?.trend();
+        Ok(linear.map(|linear| linear.by_feature(self.forest.domain.n_features())))
+    }
+
+    /// Log marginal likelihood of the targets, its mean over trees; of what a trend leaves of them, if there is one.
     ///
     /// # Errors
     /// An interrupt.
     pub fn log_marginal_likelihood(&self, run: &Run<'_>) -> Result<f64> {
         let hyper = in_messages(&self.hyperparameters(run)?, self.posterior.settings.posterior);
         let lifetime = self.forest.settings.lifetime;
+        let state = self.posterior.state(&self.forest, run)?;
         with_storage!(self.forest.flushed(run)?, storage => {
-            marginal_likelihood::log_marginal_likelihood(&storage.trees, lifetime, &hyper, run)
+            let residuals = state.residuals(&self.posterior.settings, &self.forest, storage, run)?;
+            let observed =
+                residuals.as_ref().map_or_else(|| Observed::targets_of(&self.forest), Residuals::observed);
+            marginal_likelihood::log_marginal_likelihood(&storage.trees, observed, lifetime, &hyper, run)
         })
     }
 

@@ -55,6 +55,19 @@ pub struct RegressionSettings {
     /// The standard deviation of the predictive far from all rows, in units of the targets' own; at least 1. None leaves
     /// it to the rule, as in the thesis. It says nothing about the fast posterior, nor where all hyperparameters are given.
     pub prior_scale: Option<f64>,
+    /// A linear part of the mean beside the trees, for the joint posterior.
+    pub trend: Option<Trend>,
+}
+
+/// A linear function of the features, in units of their reference ranges and from the middle of these, with an independent
+/// normal prior on its coefficients.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trend {
+    /// The features that it has, in order, at least one; None stands for all.
+    pub features: Option<Vec<usize>>,
+    /// The coefficients' prior variance, which belongs to the hyperparameters: given if these are, else that under which the targets are
+    /// most likely.
+    pub variance: Option<f64>,
 }
 
 impl Default for RegressionSettings {
@@ -66,6 +79,7 @@ impl Default for RegressionSettings {
             hyperparameters: None,
             noise_variance: None,
             prior_scale: Some(1.0),
+            trend: None,
         }
     }
 }
@@ -76,7 +90,8 @@ const MOST_DELAY: f64 = 300.0;
 impl RegressionSettings {
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
-    /// delay that is negative or too long or beside a coarse part, or a `prior_scale` below 1.
+    /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, or a trend without the joint
+    /// posterior, or whose variance is not given just where the hyperparameters are.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -90,6 +105,31 @@ impl RegressionSettings {
         if let Some(scale) = self.prior_scale.filter(|scale| !(*scale >= 1.0 && scale.is_finite())) {
             let (name, expected) = ("prior_scale", "at least 1 and finite");
             return Err(Error::InvalidSetting { name, expected, found: scale.to_string() });
+        }
+        if let Some(trend) = &self.trend {
+            let refused = |expected, found: &str| {
+                Err(Error::InvalidSetting { name: "trend", expected, found: found.into() })
+            };
+            match (trend.variance, self.hyperparameters.is_some()) {
+                _ if self.posterior != Posterior::Joint => {
+                    return refused("none unless the posterior is the joint one", "one");
+                }
+                _ if trend
+                    .features
+                    .as_ref()
+                    .is_some_and(|features| features.is_empty() || !features.is_sorted_by(|a, b| a < b)) =>
+                {
+                    return refused("one whose features are in order, each once", "others");
+                }
+                (Some(variance), true) => positive("trend_variance", variance)?,
+                (None, false) => {}
+                (None, true) => {
+                    return refused("one with a variance where all hyperparameters are given", "none");
+                }
+                (Some(_), false) => {
+                    return refused("one without a variance where a rule chooses it", "a variance");
+                }
+            }
         }
         if let Some(hyper) = &self.hyperparameters {
             positive("coarse_rate", hyper.coarse.rate)?;

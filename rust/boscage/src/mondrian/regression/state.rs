@@ -1,7 +1,7 @@
 //! What all trees and all targets determine together: hyperparameters, messages, local noise and the joint solution.
 
 use crate::control::Run;
-use crate::data::Scalar;
+use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -15,10 +15,16 @@ use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::{self, JointWeights, PassedStop, Solution, Standard};
-use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
-use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
+};
+use crate::mondrian::regression::trend::posterior::{Given, Linear};
+use crate::mondrian::regression::trend::start_line::StartLine;
+use crate::mondrian::regression::trend::{Design, Observed, Residuals};
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// Everything that is computed from the trees and all targets together.
@@ -59,29 +65,40 @@ impl ForestState {
         if settings.posterior == Posterior::Fast {
             return Ok(Self { hyper, messages: Vec::new(), scales: None, tails, joint: None });
         }
-        let messages = run.map(storage.trees.len(), |i| {
-            let tree = &storage.trees[i];
-            let hyper = in_messages(&hyper, settings.posterior);
-            let upward = |clocks: &_| Messages::upward(tree, &tree.arena.preorder(), &hyper, clocks);
-            Ok(match clocks.get(i) {
-                Some(known) => upward(known),
-                None => upward(&UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay)),
-            })
-        })?;
-        let scales = match settings.noise {
-            Noise::Global => None,
-            Noise::Local => Some(local_noise::estimate(forest, storage, &messages, &hyper, prior, run)?),
-        };
+        let mut residuals = None;
         let joint = match settings.posterior {
             Posterior::Joint => {
                 let alone = || Together { model: Standard::new(&hyper), share: 1.0, spread: 1.0 };
                 let together = together.unwrap_or_else(alone);
-                let weights = JointWeights::new(forest, storage, run)?;
-                Some(JointState { together, solution: weights.solve(&together.model, None, run)? })
+                let weights = JointWeights::new(settings, forest, storage, run)?;
+                let given = given(settings, &together.model);
+                let solution = weights.solve(&together.model, given, None, run)?;
+                residuals = weights.residuals(&solution, storage, run)?;
+                Some(JointState { together, solution })
             }
             Posterior::Exact | Posterior::Fast => None,
         };
+        let observed = residuals.as_ref().map_or_else(|| Observed::targets_of(forest), Residuals::observed);
+        let messages = run.map(storage.trees.len(), |i| {
+            let tree = &storage.trees[i];
+            match clocks.get(i) {
+                Some(known) => Ok(upward(settings, &hyper, (i, tree), observed, known)),
+                None => {
+                    let clocks = UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay);
+                    Ok(upward(settings, &hyper, (i, tree), observed, &clocks))
+                }
+            }
+        })?;
+        let scales = match settings.noise {
+            Noise::Global => None,
+            Noise::Local => Some(local_noise::estimate(observed, storage, &messages, &hyper, prior, run)?),
+        };
         Ok(Self { hyper, messages, scales, tails, joint })
+    }
+
+    /// The trend, if there is one.
+    pub(super) fn trend(&self) -> Option<&Linear> {
+        self.joint.as_ref().and_then(|joint| joint.solution.linear.as_ref())
     }
 
     /// A tree's share of the joint mean of a row.
@@ -98,6 +115,87 @@ impl ForestState {
         };
         self.joint.as_ref().map_or(0.0, of)
     }
+
+    /// What the trend leaves of the targets, if there is one.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn residuals<S: Scalar>(
+        &self,
+        settings: &RegressionSettings,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
+        run: &Run<'_>,
+    ) -> Result<Option<Residuals>> {
+        let of = |(linear, trend): (&Linear, &Trend)| {
+            let design = Design::new(forest, trend, &joint::common_order(forest, storage));
+            Residuals::new(&design, &linear.coefficients, storage, run)
+        };
+        self.trend().zip(settings.trend.as_ref()).map(of).transpose()
+    }
+
+    /// Adds what a tree makes of the entries of a row's `z`.
+    pub(super) fn smooth(&self, tree_index: usize, stops: &[Stop], smoothed: &mut Vec<f64>) {
+        if let Some(JointState { together, solution: Solution { linear: Some(linear), .. } }) = &self.joint {
+            let width = linear.columns.len();
+            let sums = &linear.sums[tree_index];
+            let sum = |node: NodeId, column: usize| f64::from(sums[node.index() * width + column]);
+            joint::smooth(&together.model.hyper, stops, width, sum, smoothed);
+        }
+    }
+}
+
+/// What a forest without a row explains, whose hyperparameters are those with it.
+pub(super) struct Without {
+    pub(super) solution: Solution,
+    /// With a trend, which the row had a part in: what its trend leaves of the targets, and messages about that, by tree.
+    pub(super) residuals: Option<(Residuals, Vec<Messages>)>,
+}
+
+impl Without {
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn new<S: Scalar>(
+        settings: &RegressionSettings,
+        (state, joint): (&ForestState, &JointState),
+        weights: &JointWeights,
+        (storage, lifetime): (&Storage<S, NodeMoments>, f64),
+        row: RowId,
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let model = &joint.together.model;
+        let given = joint.solution.linear.as_ref().map_or_else(|| given(settings, model), Linear::given);
+        let solution = weights.solve(model, given, Some(row), run)?;
+        let Some(residuals) = weights.residuals(&solution, storage, run)? else {
+            return Ok(Self { solution, residuals: None });
+        };
+        let messages = run.map(storage.trees.len(), |i| {
+            let tree = &storage.trees[i];
+            let clocks = UnitClocks::new(tree, lifetime, state.hyper.gamma2, state.hyper.delay);
+            Ok(upward(settings, &state.hyper, (i, tree), residuals.observed(), &clocks))
+        })?;
+        Ok(Self { solution, residuals: Some((residuals, messages)) })
+    }
+}
+
+/// What is given of the trend.
+fn given(settings: &RegressionSettings, model: &Standard) -> Given {
+    let variance = settings.trend.as_ref().and_then(|trend| trend.variance);
+    // Hyperparameters that are given are the whole model.
+    let scale = settings.hyperparameters.map(|_| 1.0);
+    Given { variance: variance.map(|variance| model.variance_of(variance)), scale }
+}
+
+/// The messages of one tree.
+fn upward<S: Scalar>(
+    settings: &RegressionSettings,
+    hyper: &Hyperparameters,
+    (number, tree): (usize, &Tree<S, NodeMoments>),
+    observed: Observed<'_>,
+    clocks: &UnitClocks,
+) -> Messages {
+    let hyper = in_messages(hyper, settings.posterior);
+    Messages::upward(tree, observed.moments(number, tree), &tree.arena.preorder(), &hyper, clocks)
 }
 
 /// The hyperparameters of the messages. The joint posterior takes the coarse part of the prior as known at the nodes: all
@@ -121,35 +219,72 @@ fn choose_hyperparameters<S: Scalar>(
         return Ok(Chosen::alone(hyper));
     }
     let n = forest.n_rows();
+    let design = settings
+        .trend
+        .as_ref()
+        .filter(|_| n > 0)
+        .map(|trend| Design::new(forest, trend, &joint::common_order(forest, storage)));
+    let line = design.as_ref().map(|design| (design, StartLine::new(design)));
+    let residuals = match &line {
+        Some((design, line)) => {
+            // Without the first coefficient: the residuals have its mean.
+            let slopes: Vec<f64> =
+                std::iter::once(0.0).chain(line.coefficients[1..].iter().copied()).collect();
+            Some(Residuals::new(design, &slopes, storage, run)?)
+        }
+        None => None,
+    };
+    let all = Observed::targets_of(forest);
+    let observed = residuals.as_ref().map_or(all, Residuals::observed);
     // Every tree's root holds the moments of all targets, each rounded differently; the first is used.
     let tree = &storage.trees[0];
-    let moments = tree.arena.root().map(|root| tree.statistics.moments(root)).unwrap_or_default();
-    let variance = moments.squares / n.max(1) as f64;
-    let mut start = heuristic(moments.mean, variance, n, forest.domain.total_weight());
+    let moments = |observed: Observed<'_>| {
+        tree.arena.root().map(|root| observed.moments(0, tree).moments(root)).unwrap_or_default()
+    };
+    let heuristic_of = |observed: Observed<'_>| {
+        let moments = moments(observed);
+        let variance = moments.squares / n.max(1) as f64;
+        heuristic(moments.mean, variance, n, forest.domain.total_weight())
+    };
+    let mut start = heuristic_of(observed);
     let lifetime = forest.settings.lifetime;
-    let far = settings.prior_scale.map(|scale| FarPrior {
-        variance: scale * scale * (start.clock(f64::INFINITY) + start.noise_variance),
-        total_weight: forest.domain.total_weight(),
-        lifetime,
+    let far = settings.prior_scale.map(|scale| {
+        // Also with a trend, which may end anywhere.
+        let start = heuristic_of(all);
+        FarPrior {
+            variance: scale * scale * (start.clock(f64::INFINITY) + start.noise_variance),
+            total_weight: forest.domain.total_weight(),
+            lifetime,
+        }
     });
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
     // Constant targets have no best hyperparameters.
-    let flat = moments.squares <= f64::EPSILON * n as f64 * moments.mean * moments.mean || n < 2;
-    if settings.posterior == Posterior::Fast || flat {
+    let is_flat = |Moments { mean, squares }: Moments| squares <= f64::EPSILON * n as f64 * mean * mean;
+    if settings.posterior == Posterior::Fast || n < 2 || is_flat(moments(all)) {
         return Ok(Chosen::alone(start));
     }
     let fixed = settings.noise_variance.is_some();
     let mut chosen = match settings.rule {
+        // Neither have those that lie on a line.
+        _ if is_flat(moments(observed)) => Chosen::alone(start),
         HyperparameterRule::Heuristic => Chosen::alone(start),
         HyperparameterRule::LeaveOneOut => {
-            leave_one_out::maximise(forest, storage, start, far, settings, run)?
+            let line = line.as_ref().map(|(design, line)| (*design, line));
+            leave_one_out::maximise(forest, storage, (observed, line), start, far, settings, run)?
         }
         HyperparameterRule::MarginalLikelihood => {
             if !fixed {
                 // Half signal and half noise, rather than nearly all signal.
-                start.noise_variance = 0.5 * variance;
+                start.noise_variance = 0.5 * moments(observed).squares / n as f64;
             }
-            Chosen::alone(marginal_likelihood::maximise(&storage.trees, lifetime, start, fixed, run)?)
+            Chosen::alone(marginal_likelihood::maximise(
+                &storage.trees,
+                observed,
+                lifetime,
+                start,
+                fixed,
+                run,
+            )?)
         }
     };
     if let Some(far) = far {

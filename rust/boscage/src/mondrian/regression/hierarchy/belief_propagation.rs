@@ -175,17 +175,18 @@ impl<R: Real> Messages<R> {
     /// log of the root's message: the marginal likelihood without the root's own term (see [`root_term`]).
     pub(crate) fn with_likelihood<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
+        moments: &NodeMoments,
         preorder: &[NodeId],
         lifetime: f64,
         hyper: &Hyperparameters<R>,
     ) -> (Self, R) {
         let (mut this, mut log_likelihood) = (Self::default(), R::constant(0.0));
         let noise = hyper.noise_variance;
-        let leaf = |leaf| leaf_message(tree, leaf, noise);
+        let leaf = |leaf| leaf_message(tree, moments, leaf, noise);
         let clock = hyper.clocks(tree, lifetime);
         this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |source| {
             let term = match source {
-                Source::Leaf(leaf) => leaf_term(tree, leaf, noise),
+                Source::Leaf(leaf) => leaf_term(tree, moments, leaf, noise),
                 Source::Sides(left, right) => join_term(left, right),
             };
             log_likelihood = log_likelihood + term;
@@ -197,11 +198,12 @@ impl<R: Real> Messages<R> {
     pub(crate) fn update<S: Scalar>(
         &mut self,
         tree: &Tree<S, NodeMoments>,
+        moments: &NodeMoments,
         nodes: impl Iterator<Item = NodeId>,
         lifetime: f64,
         hyper: &Hyperparameters<R>,
     ) {
-        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        let leaf = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
         self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
     }
 
@@ -250,14 +252,15 @@ impl<R: Real> Messages<R> {
 }
 
 impl Messages {
-    /// The upward pass over a tree given in preorder.
+    /// The upward pass over a tree given in preorder, of targets with these moments.
     pub(crate) fn upward<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
+        moments: &NodeMoments,
         preorder: &[NodeId],
         hyper: &Hyperparameters,
         clocks: &UnitClocks,
     ) -> Self {
-        let leaf = |leaf| leaf_message(tree, leaf, hyper.noise_variance);
+        let leaf = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
         let coarse_end = hyper.coarse.clock(clocks.lifetime);
         let clock = |node: NodeId| {
             let coarse = if node.is_leaf() { coarse_end } else { hyper.coarse.clock(tree.arena.time(node)) };
@@ -283,19 +286,25 @@ fn join_term<R: Real>(left: Message<R>, right: Message<R>) -> R {
 /// The likelihood of a leaf's rows given its mean (eq. 6.1).
 fn leaf_message<S: Scalar, R: Real>(
     tree: &Tree<S, NodeMoments>,
+    moments: &NodeMoments,
     leaf: NodeId,
     noise_variance: R,
 ) -> Message<R> {
     let n = tree.arena.n_rows(leaf) as f64;
-    let mean = R::constant(tree.statistics.moments(leaf).mean);
+    let mean = R::constant(moments.moments(leaf).mean);
     Message { precision: R::constant(n) / noise_variance, mean }
 }
 
 /// The log of the factor that does not depend on the mean.
-fn leaf_term<S: Scalar, R: Real>(tree: &Tree<S, NodeMoments>, leaf: NodeId, noise_variance: R) -> R {
+fn leaf_term<S: Scalar, R: Real>(
+    tree: &Tree<S, NodeMoments>,
+    moments: &NodeMoments,
+    leaf: NodeId,
+    noise_variance: R,
+) -> R {
     let n = tree.arena.n_rows(leaf) as f64;
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
-    let squares = R::constant(tree.statistics.moments(leaf).squares) / noise_variance;
+    let squares = R::constant(moments.moments(leaf).squares) / noise_variance;
     R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()))
 }
 

@@ -45,12 +45,13 @@ struct Way {
 }
 
 impl SubtreeBeliefs {
-    /// For the ends of some paths from the root, given all nodes as [`Arena::breadth_first`] does; also the
+    /// For the ends of some paths from the root, given the moments of targets, and all nodes as [`Arena::breadth_first`] does; also the
     /// position of the belief about each end.
     ///
     /// [`Arena::breadth_first`]: crate::mondrian::tree::arena::Arena::breadth_first
     pub(crate) fn new<'p, S: Scalar>(
         tree: &Tree<S, NodeMoments>,
+        moments: &NodeMoments,
         order: &[NodeId],
         paths: impl Iterator<Item = &'p [NodeId]> + Clone,
     ) -> (Self, Vec<usize>) {
@@ -67,7 +68,7 @@ impl SubtreeBeliefs {
         for (number, &node) in (0..).zip(order.iter().rev()) {
             if node.is_leaf() {
                 let n_rows = tree.arena.n_rows(node) as u32;
-                leaves.push(LeafEntry { number, n_rows, mean: tree.statistics.moments(node).mean });
+                leaves.push(LeafEntry { number, n_rows, mean: moments.moments(node).mean });
             } else {
                 splits.push(SplitEntry { number, rank: node.rank() as u32 });
             }
@@ -159,7 +160,7 @@ mod tests {
         for tree in &storage.trees {
             let clocks = UnitClocks::new(tree, 5.0, hyper.gamma2, 0.0);
             let preorder = tree.arena.preorder();
-            let messages = Messages::upward(tree, &preorder, &hyper, &clocks);
+            let messages = Messages::upward(tree, &tree.statistics, &preorder, &hyper, &clocks);
             let expected = belief_propagation::beliefs(tree, &messages, &hyper, &preorder);
             let to = |x: &[f64]| {
                 let mut path = vec![preorder[0]];
@@ -170,7 +171,8 @@ mod tests {
             };
             let paths: Vec<Vec<NodeId>> = x.chunks(2).step_by(20).map(to).collect();
             let order = tree.arena.breadth_first();
-            let (subtree_beliefs, ends) = SubtreeBeliefs::new(tree, &order, paths.iter().map(Vec::as_slice));
+            let (subtree_beliefs, ends) =
+                SubtreeBeliefs::new(tree, &tree.statistics, &order, paths.iter().map(Vec::as_slice));
             let found = subtree_beliefs.beliefs(&hyper, &clocks);
             for (path, end) in paths.iter().zip(ends) {
                 let expected = expected[path[path.len() - 1].index()];

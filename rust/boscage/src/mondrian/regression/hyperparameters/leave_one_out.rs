@@ -31,6 +31,8 @@ use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::{PRIOR, Sizes};
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::trend::start_line::StartLine;
+use crate::mondrian::regression::trend::{Design, Observed};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -98,15 +100,19 @@ impl Chosen {
 /// For local noise, its tails are chosen, and how many rows a parent's factor counts as. Here rows are left out in
 /// parts. A row that lies far off increases the errors of its neighbours, so errors that it contributed to would
 /// predict its own.
+///
+/// With a trend, `observed` are the residuals of a line, and the joint model is judged by those of the lines of the rows that
+/// are not left out.
 pub(crate) fn maximise<S: Scalar>(
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,
+    (observed, line): (Observed<'_>, Option<(&Design, &StartLine)>),
     heuristic: Hyperparameters,
     far: Option<FarPrior>,
     settings: &RegressionSettings,
     run: &Run<'_>,
 ) -> Result<Chosen> {
-    let trial = Trial::new(forest, storage, settings, run)?;
+    let trial = Trial::new(forest, storage, observed, settings, run)?;
     let fixed = settings.noise_variance.is_some();
     let at = |heuristic: &Hyperparameters, share: i32, gamma2: i32| {
         let gamma2 = heuristic.gamma2 * START.1 * f64::from(gamma2).exp2();
@@ -120,7 +126,7 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            Some(trial.joint(standard, |[share, gamma2]| at(&standard.hyper, share, gamma2))?)
+            Some(trial.joint(standard, line, |[share, gamma2]| at(&standard.hyper, share, gamma2))?)
         }
         Posterior::Exact | Posterior::Fast => None,
     };
@@ -230,6 +236,7 @@ struct Trial<'a, S> {
     places: Vec<Vec<LeftOutRow>>,
     targets: Vec<f64>,
     forest: &'a Forest<NodeMoments>,
+    observed: Observed<'a>,
     /// All rows in their common order.
     order: Vec<RowId>,
     /// The number among the chosen rows, by row.
@@ -242,6 +249,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
     fn new(
         forest: &'a Forest<NodeMoments>,
         storage: &'a Storage<S, NodeMoments>,
+        observed: Observed<'a>,
         settings: &RegressionSettings,
         run: &'a Run<'a>,
     ) -> Result<Self> {
@@ -257,16 +265,17 @@ impl<'a, S: Scalar> Trial<'a, S> {
         // One tree after the other, while it is in the cache.
         let each = run.map(trees.len(), |i| {
             let tree = &trees[i];
+            let moments = observed.moments(i, tree);
             let order = tree.arena.breadth_first();
             let mut branch_rate = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &chosen).into_iter();
             let place = |(path, &row): (_, &RowId)| {
-                let itself = (row, table.row(row), forest.targets[row as usize]);
-                place(tree, &mut branch_rate, path, itself, forest.settings.lifetime)
+                let itself = (row, table.row(row), observed.targets[row as usize]);
+                place((tree, moments), &mut branch_rate, path, itself, forest.settings.lifetime)
             };
             let places: Vec<LeftOutRow> = paths.zip(&chosen).map(place).collect();
             let paths = places.iter().map(|place| place.path.as_slice());
-            let subtree_beliefs = (i < TREES).then(|| SubtreeBeliefs::new(tree, &order, paths));
+            let subtree_beliefs = (i < TREES).then(|| SubtreeBeliefs::new(tree, moments, &order, paths));
             Ok((order, places, subtree_beliefs))
         })?;
         let (mut orders, mut places, mut all_beliefs) = (Vec::new(), Vec::new(), Vec::new());
@@ -275,7 +284,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             places.push(places_of_tree);
             all_beliefs.extend(beliefs);
         }
-        let targets = chosen.iter().map(|&row| forest.targets[row as usize]).collect();
+        let targets = chosen.iter().map(|&row| observed.targets[row as usize]).collect();
         let mut numbers = vec![None; forest.targets.len()];
         for (number, &row) in chosen.iter().enumerate() {
             numbers[row as usize] = Some(number as u32);
@@ -288,6 +297,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             places,
             targets,
             forest,
+            observed,
             order,
             numbers,
             noise,
@@ -299,12 +309,24 @@ impl<'a, S: Scalar> Trial<'a, S> {
     fn joint(
         &self,
         standard: Standard,
+        line: Option<(&Design, &StartLine)>,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<(Standard, Vec<f64>)> {
         let lifetime = self.forest.settings.lifetime;
-        let target =
-            |&row: &RowId| (standard.target(self.forest.targets[row as usize]) / GRID).round() * GRID;
-        let targets: Vec<f64> = self.order.iter().map(target).collect();
+        let round = |y: f64| (standard.target(y) / GRID).round() * GRID;
+        // By part, or the same for all of them.
+        let targets: Vec<Vec<f64>> = match line {
+            None => vec![self.order.iter().map(|&row| round(self.observed.targets[row as usize])).collect()],
+            Some((design, line)) => {
+                let part = |part: usize| {
+                    let others = |place: usize| !self.is_left_out(self.order[place], (part, self.n_parts()));
+                    let mut coefficients = line.of_some(design, others);
+                    coefficients[0] = 0.0;
+                    (0..self.order.len()).map(|place| round(design.residual(place, &coefficients))).collect()
+                };
+                (0..self.n_parts()).map(part).collect()
+            }
+        };
         let errors = |trees: &Trees, hyper: Hyperparameters| {
             let joint = Joint::new(trees, hyper, self.run)?;
             match self.n_parts() {
@@ -327,19 +349,27 @@ impl<'a, S: Scalar> Trial<'a, S> {
     }
 
     /// The joint model's error for every chosen row, `n_parts` parts of them being left out in turn.
-    fn errors<const L: usize>(&self, joint: &Joint<'_>, targets: &[f64], n_parts: usize) -> Result<Vec<f64>> {
+    fn errors<const L: usize>(
+        &self,
+        joint: &Joint<'_>,
+        targets: &[Vec<f64>],
+        n_parts: usize,
+    ) -> Result<Vec<f64>> {
+        let target = |place: usize, part: usize| targets[part.min(targets.len() - 1)][place];
+        let by_part: Vec<[f64; L]> =
+            (0..self.order.len()).map(|place| std::array::from_fn(|part| target(place, part))).collect();
         let left_out = |place: usize, part: usize| {
             part >= n_parts || self.is_left_out(self.order[place], (part, n_parts))
         };
-        let sums = joint.sums(&joint.weights::<L>(targets, left_out, TOLERANCE)?)?;
+        let sums = joint.sums(&joint.weights(&by_part, left_out, TOLERANCE)?)?;
         let numbers = self.order.iter().map(|&row| self.numbers[row as usize]);
-        let chosen = numbers.zip(targets).filter_map(|(row, &y)| Some((row? as usize, y)));
-        let rows = chosen.map(|(row, target)| {
+        let chosen = numbers.enumerate().filter_map(|(place, row)| Some((place, row? as usize)));
+        let rows = chosen.map(|(place, row)| {
             let means = (0..sums.len()).map(|tree| {
                 let LeftOutRow { path, branch, .. } = &self.places[tree][row];
                 joint.left_out(tree, |node| sums[tree][node.index()][row % n_parts], path, branch.as_ref())
             });
-            target - means.sum::<f64>()
+            target(place, row % n_parts) - means.sum::<f64>()
         });
         Ok(rows.collect())
     }
@@ -405,7 +435,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let part = (part, self.n_parts());
         let rows = |leaf, targets: &mut Vec<f64>| {
             let others = tree.arena.leaf_rows(leaf).filter(|&row| !self.is_left_out(row, part));
-            targets.extend(others.map(|row| self.forest.targets[row as usize]));
+            targets.extend(others.map(|row| self.observed.targets[row as usize]));
             targets.sort_unstable_by(f64::total_cmp);
             let n = targets.len() as f64;
             targets
@@ -478,7 +508,8 @@ mod tests {
         let forest = forest();
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let settings = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
-        let trial = Trial::new(&forest, storage, &settings, &run).unwrap();
+        let observed = Observed::targets_of(&forest);
+        let trial = Trial::new(&forest, storage, observed, &settings, &run).unwrap();
         assert_eq!((trial.targets.len(), trial.n_parts()), (ROWS, PARTS));
         let clocks = trial.clocks(hyper.gamma2, 0.0).unwrap();
         for part in 0..PARTS {
@@ -495,10 +526,11 @@ mod tests {
                 .iter()
                 .map(|tree| {
                     let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2, 0.0);
-                    Messages::upward(tree, &tree.arena.preorder(), &hyper, &clocks)
+                    Messages::upward(tree, &tree.statistics, &tree.arena.preorder(), &hyper, &clocks)
                 })
                 .collect();
-            let expected = local_noise::estimate(&smaller, others, &messages, &hyper, prior, &run).unwrap();
+            let rest = Observed::targets_of(&smaller);
+            let expected = local_noise::estimate(rest, others, &messages, &hyper, prior, &run).unwrap();
             for (i, tree) in others.trees.iter().enumerate() {
                 let sizes = trial.sizes_without(part, i, &hyper, &clocks[i].nodes);
                 for &row in &rows {

@@ -61,7 +61,7 @@ pub(super) fn paths<S: Scalar>(
 
 /// The place of a row, given its path and target.
 pub(super) fn place<S: Scalar>(
-    tree: &Tree<S, NodeMoments>,
+    (tree, moments): (&Tree<S, NodeMoments>, &NodeMoments),
     branch_rate: &mut BranchRate<'_, S>,
     path: Vec<NodeId>,
     (row, x, y): (RowId, &[S], f64),
@@ -73,7 +73,7 @@ pub(super) fn place<S: Scalar>(
     let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
     stop.set_rate(rate);
     let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
-    let mean = tree.statistics.moments(leaf).mean;
+    let mean = moments.moments(leaf).mean;
     let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
     LeftOutRow { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
 }

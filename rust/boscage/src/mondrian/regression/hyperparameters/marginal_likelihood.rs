@@ -8,6 +8,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, log_normal, root_term,
 };
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -22,6 +23,7 @@ const ITERATIONS: usize = 60;
 /// An interrupt.
 pub(crate) fn log_marginal_likelihood<S: Scalar>(
     trees: &[Tree<S, NodeMoments>],
+    observed: Observed<'_>,
     lifetime: f64,
     hyper: &Hyperparameters,
     run: &Run<'_>,
@@ -32,7 +34,8 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
         let Some(&root) = preorder.first() else {
             return Ok(0.0);
         };
-        let (messages, log_likelihood) = Messages::with_likelihood(tree, &preorder, lifetime, hyper);
+        let (messages, log_likelihood) =
+            Messages::with_likelihood(tree, observed.moments(i, tree), &preorder, lifetime, hyper);
         let (variance, mean) = root_term(&messages, root);
         Ok(log_likelihood + log_normal(mean - hyper.mu, variance))
     })?;
@@ -46,6 +49,7 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
 /// An interrupt.
 pub(crate) fn maximise<S: Scalar>(
     trees: &[Tree<S, NodeMoments>],
+    observed: Observed<'_>,
     lifetime: f64,
     start: Hyperparameters,
     fixed_noise: bool,
@@ -54,6 +58,7 @@ pub(crate) fn maximise<S: Scalar>(
     let trees = &trees[..trees.len().min(TREES)];
     let objective = Objective {
         trees,
+        observed,
         preorders: trees.iter().map(|tree| tree.arena.preorder()).collect(),
         lifetime,
         fixed_noise,
@@ -89,6 +94,7 @@ struct Evaluation {
 
 struct Objective<'a, S> {
     trees: &'a [Tree<S, NodeMoments>],
+    observed: Observed<'a>,
     preorders: Vec<Vec<NodeId>>,
     lifetime: f64,
     fixed_noise: bool,
@@ -113,7 +119,9 @@ impl<S: Scalar> Objective<'_, S> {
         };
         let terms = self.run.map(self.trees.len(), |i| {
             let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let (messages, log_likelihood) = Messages::with_likelihood(tree, preorder, self.lifetime, &hyper);
+            let moments = self.observed.moments(i, tree);
+            let (messages, log_likelihood) =
+                Messages::with_likelihood(tree, moments, preorder, self.lifetime, &hyper);
             let (variance, mean) = root_term(&messages, preorder[0]);
             Ok((log_likelihood, variance, mean))
         })?;
@@ -223,6 +231,7 @@ mod tests {
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let objective = Objective {
             trees: &storage.trees,
+            observed: Observed::targets_of(&forest),
             preorders: storage.trees.iter().map(|tree| tree.arena.preorder()).collect(),
             lifetime: f64::INFINITY,
             fixed_noise: false,
@@ -247,9 +256,10 @@ mod tests {
         let forest = forest();
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let start = heuristic(0.5, 0.4, 60, 2.0);
-        let best = maximise(&storage.trees, f64::INFINITY, start, false, &Run::default()).unwrap();
+        let observed = Observed::targets_of(&forest);
+        let best = maximise(&storage.trees, observed, f64::INFINITY, start, false, &Run::default()).unwrap();
         let value = |hyper: &Hyperparameters| {
-            log_marginal_likelihood(&storage.trees, f64::INFINITY, hyper, &Run::default()).unwrap()
+            log_marginal_likelihood(&storage.trees, observed, f64::INFINITY, hyper, &Run::default()).unwrap()
         };
         let top = value(&best);
         assert!(top > value(&start));

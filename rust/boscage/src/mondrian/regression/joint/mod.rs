@@ -4,7 +4,8 @@
 //! must be, and the mean of all functions is smoother still. In the joint model, a target is the sum of one function
 //! for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in the hierarchy, with a
 //! `T`-th of its variance. The sum is then a Gaussian process with the covariance `K` of `mondrian::joint`, whose clock is the
-//! hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K + s^2 I) a = y - mu_H`.
+//! hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds
+//! a linear function of the features.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -20,6 +21,10 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hy
 use crate::mondrian::regression::hierarchy::branch_clock::branch_clock;
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::settings::RegressionSettings;
+use crate::mondrian::regression::trend::posterior::{Coefficients, Given, Linear, Products};
+use crate::mondrian::regression::trend::start_line::StartLine;
+use crate::mondrian::regression::trend::{Design, Residuals, dot};
 use crate::mondrian::tree::arena::NodeId;
 
 /// The share of the targets' norm that may remain unexplained when weights are found that predict.
@@ -27,6 +32,8 @@ const TOLERANCE: f64 = 1e-10;
 /// The smallest noise as a share of `gamma_1`: with less, rows that coincide get weights that cancel to the
 /// last bit.
 const LEAST_NOISE: f64 = 1e-9;
+/// Right-hand sides that are solved for at once.
+const LANES: usize = 8;
 
 /// A joint model in standard units, which are the same for shifted and scaled targets. The coarse part of the prior is not
 /// in its kernel: its mean, all that is used of it, goes to `mu_H` far away with or without that part.
@@ -64,6 +71,16 @@ impl Standard {
         (y - self.mu) / self.unit
     }
 
+    /// A variance of targets in the model's units.
+    pub(crate) fn variance_of(&self, variance: f64) -> f64 {
+        variance / (self.unit * self.unit)
+    }
+
+    /// A difference of targets in the model's units.
+    fn difference_of(&self, difference: f64) -> f64 {
+        difference / self.unit
+    }
+
     /// A difference of targets, given in the model's units.
     pub(crate) fn difference(&self, standard: f64) -> f64 {
         self.unit * standard
@@ -96,6 +113,10 @@ impl<'a> Joint<'a> {
         Ok(Self { hyper, system })
     }
 
+    fn n_trees(&self) -> usize {
+        self.system.n_trees()
+    }
+
     /// The sums of weights by tree and node.
     ///
     /// # Errors
@@ -104,18 +125,17 @@ impl<'a> Joint<'a> {
         self.system.sums(weights)
     }
 
-    /// Each tree's share of the rows' weights, for the same targets in `L` problems, out of which other rows are left.
+    /// Each tree's share of the rows' weights, in `L` problems, out of which other rows are left.
     ///
     /// # Errors
     /// An interrupt.
     pub(crate) fn weights<const L: usize>(
         &self,
-        targets: &[f64],
+        targets: &[[f64; L]],
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
-        let targets: Vec<[f64; L]> = targets.iter().map(|&y| [y; L]).collect();
-        self.system.weights(&targets, left_out, tolerance)
+        self.system.weights(targets, left_out, tolerance)
     }
 
     /// A tree's share of the mean of a row that it holds with weight 0, `path` leading to its leaf;
@@ -159,12 +179,15 @@ pub(crate) struct JointWeights {
     trees: Trees,
     order: Vec<RowId>,
     targets: Vec<f64>,
+    /// With a trend: all rows' `z`, and the line from which its coefficients are counted.
+    line: Option<(Design, StartLine)>,
 }
 
 impl JointWeights {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
+        settings: &RegressionSettings,
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
@@ -172,26 +195,141 @@ impl JointWeights {
         let order = common_order(forest, storage);
         let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
-        Ok(Self { trees, order, targets })
+        let line = settings.trend.as_ref().filter(|_| !order.is_empty()).map(|trend| {
+            let design = Design::new(forest, trend, &order);
+            let line = StartLine::new(&design);
+            (design, line)
+        });
+        Ok(Self { trees, order, targets, line })
     }
 
-    /// The weights and sums that determine means, without one row if it is given.
+    /// What the trend of a solution leaves of the targets, if there is one.
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn solve(&self, model: &Standard, left_out: Option<RowId>, run: &Run<'_>) -> Result<Solution> {
+    pub(crate) fn residuals<S: Scalar>(
+        &self,
+        solution: &Solution,
+        storage: &Storage<S, NodeMoments>,
+        run: &Run<'_>,
+    ) -> Result<Option<Residuals>> {
+        let both = self.line.as_ref().zip(solution.linear.as_ref());
+        both.map(|((design, _), linear)| Residuals::new(design, &linear.coefficients, storage, run))
+            .transpose()
+    }
+
+    /// The weights and sums that determine means, without one row if it is given. `given` is for the trend, if there is one.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn solve(
+        &self,
+        model: &Standard,
+        given: Given,
+        left_out: Option<RowId>,
+        run: &Run<'_>,
+    ) -> Result<Solution> {
         let without = |place: usize, _| Some(self.order[place]) == left_out;
         let joint = Joint::new(&self.trees, model.hyper, run)?;
-        let targets: Vec<f64> = self.targets.iter().map(|&y| model.target(y)).collect();
-        let weights = joint.weights::<1>(&targets, without, TOLERANCE)?;
+        let (weights, linear) = match &self.line {
+            None => {
+                let targets: Vec<[f64; 1]> = self.targets.iter().map(|&y| [model.target(y)]).collect();
+                (joint.weights(&targets, without, TOLERANCE)?, None)
+            }
+            Some(line) => {
+                let (weights, linear) = self.solve_with_trend(&joint, model, line, given, without)?;
+                (weights, Some(linear))
+            }
+        };
         let sums = joint.sums(&weights)?.into_iter().map(|tree| tree.concat()).collect();
-        let weights = weights.concat();
-        let mut by_row = vec![0.0; self.order.iter().max().map_or(0, |&row| row as usize + 1)];
-        for (&row, &weight) in self.order.iter().zip(&weights) {
-            by_row[row as usize] = weight;
-        }
-        Ok(Solution { weights: by_row, sums })
+        let weights = by_row(&self.order, 1, weights.concat());
+        Ok(Solution { weights, sums, linear })
     }
+
+    /// The weights of what a trend leaves of the targets, and the trend.
+    fn solve_with_trend(
+        &self,
+        joint: &Joint<'_>,
+        model: &Standard,
+        (design, line): &(Design, StartLine),
+        given: Given,
+        without: impl Fn(usize, usize) -> bool + Copy,
+    ) -> Result<(Vec<[f64; 1]>, Linear)> {
+        let (n, width) = (self.order.len(), design.columns.len());
+        // Targets are solved for beside the columns: they come first.
+        let mut sides = vec![vec![0.0; n]; 1 + width];
+        for place in 0..n {
+            sides[0][place] = model.difference_of(design.residual(place, &line.coefficients));
+            for (side, &z) in sides[1..].iter_mut().zip(design.row(place)) {
+                side[place] = z;
+            }
+        }
+        let mut solved: Vec<Vec<f64>> = Vec::with_capacity(sides.len());
+        for some in sides.chunks(LANES) {
+            let each: Vec<[f64; LANES]> = (0..n)
+                .map(|place| std::array::from_fn(|lane| some.get(lane).map_or(0.0, |side| side[place])))
+                .collect();
+            let found = joint.weights(&each, without, TOLERANCE)?;
+            solved.extend((0..some.len()).map(|lane| found.iter().map(|found| found[lane]).collect()));
+        }
+        let n_trees = joint.n_trees() as f64;
+        let product = |i: usize, j: usize| n_trees * dot(&sides[i], &solved[j]);
+        let mut pivot: Vec<f64> = line.coefficients.iter().map(|&b| model.difference_of(b)).collect();
+        pivot[0] = model.target(line.coefficients[0]);
+        let posterior = Coefficients::new(
+            &Products {
+                pivot: &pivot,
+                prior: &design.columns.prior(),
+                squares: &(0..width * width)
+                    .map(|k| product(1 + k / width, 1 + k % width))
+                    .collect::<Vec<f64>>(),
+                with_targets: &(0..width).map(|i| product(1 + i, 0)).collect::<Vec<f64>>(),
+                of_targets: product(0, 0),
+                n_rows: n,
+            },
+            given,
+        );
+        let weight = |place: usize| {
+            let of_columns = posterior.beyond_pivot.iter().zip(&solved[1..]);
+            [solved[0][place] - of_columns.map(|(b, solved)| b * solved[place]).sum::<f64>()]
+        };
+        let weights = (0..n).map(weight).collect();
+        let mut of_columns = vec![0f32; n * width];
+        let mut sums: Vec<Vec<f32>> = Vec::new();
+        for (first, some) in solved[1..].chunks(LANES).enumerate() {
+            let first = first * LANES;
+            let each: Vec<[f64; LANES]> = (0..n)
+                .map(|place| std::array::from_fn(|lane| some.get(lane).map_or(0.0, |side| side[place])))
+                .collect();
+            let found = joint.sums(&each)?;
+            sums.resize(found.len(), Vec::new());
+            for (sums, found) in sums.iter_mut().zip(&found) {
+                sums.resize(found.len() * width, 0.0);
+                for (node, found) in found.iter().enumerate() {
+                    for (lane, &sum) in found.iter().enumerate().take(some.len()) {
+                        sums[node * width + first + lane] = sum as f32;
+                    }
+                }
+            }
+            for (place, each) in each.iter().enumerate() {
+                for (lane, &weight) in each.iter().enumerate().take(some.len()) {
+                    of_columns[place * width + first + lane] = weight as f32;
+                }
+            }
+        }
+        let weights_by_row = by_row(&self.order, width, of_columns);
+        let columns = design.columns.clone();
+        Ok((weights, Linear::new(columns, &pivot, posterior, model.unit, (weights_by_row, sums))))
+    }
+}
+
+/// Some numbers for each row, which are given in an order of the rows.
+fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: Vec<T>) -> Vec<T> {
+    let mut by_row = vec![T::default(); width * order.iter().max().map_or(0, |&row| row as usize + 1)];
+    for (&row, own) in order.iter().zip(in_order.chunks_exact(width)) {
+        by_row[width * row as usize..][..width].copy_from_slice(own);
+    }
+    by_row
 }
 
 /// Weights of the rows, each tree's share of them, and their sums by tree and node.
@@ -199,6 +337,7 @@ impl JointWeights {
 pub(crate) struct Solution {
     pub(crate) weights: Vec<f64>,
     pub(crate) sums: Vec<Vec<f64>>,
+    pub(crate) linear: Option<Linear>,
 }
 
 /// The joint model at a stop of a test row's path.
@@ -240,5 +379,29 @@ pub(crate) fn mean(
     mean
 }
 
+/// Adds a tree's share of the means of a row for several right-hand sides, of which `sum` has the sums.
+pub(crate) fn smooth(
+    hyper: &Hyperparameters,
+    stops: &[Stop],
+    n_sides: usize,
+    sum: impl Fn(NodeId, usize) -> f64,
+    means: &mut Vec<f64>,
+) {
+    means.resize(n_sides, 0.0);
+    let mut together = 1.0;
+    let mut above = 0.0;
+    for stop in stops {
+        let clock = hyper.clock(stop.time);
+        let span = (clock - above).max(0.0);
+        let gain = |probability| branch_clock(stop, hyper, probability, 0, 1).mean - above;
+        let shared = together * branch_time::expected_span(stop, span, gain);
+        for (side, mean) in means.iter_mut().enumerate() {
+            *mean += shared * sum(stop.node, side);
+        }
+        together *= 1.0 - branch_time::branch_probability(stop);
+        above = clock;
+    }
+}
+
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

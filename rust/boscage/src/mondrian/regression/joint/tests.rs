@@ -7,8 +7,8 @@ use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
-const N: usize = 40;
-const HYPER: Hyperparameters = Hyperparameters {
+pub(in crate::mondrian::regression) const N: usize = 40;
+pub(in crate::mondrian::regression) const HYPER: Hyperparameters = Hyperparameters {
     mu: 0.4,
     gamma1: 1.5,
     gamma2: 0.3,
@@ -18,7 +18,7 @@ const HYPER: Hyperparameters = Hyperparameters {
 };
 
 /// Rows and targets, some of them twice, some with the same target, in an order by `seed`.
-fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
+pub(in crate::mondrian::regression) fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
     let mut stream = Stream::new(5, 0);
     let mut x: Vec<f64> = (0..2 * N).map(|_| stream.unit() / 3.0).collect();
     x.copy_within(0..4, 8);
@@ -35,11 +35,19 @@ fn data(seed: u64) -> (Vec<u64>, Vec<f64>, Vec<f64>) {
 
 fn forest(seed: u64, settings: RegressionSettings) -> MondrianRegressor {
     let (ids, x, y) = data(seed);
-    let rows = Rows::from_f64(&x, 2).unwrap();
+    fitted((&ids, &x, &y), settings)
+}
+
+/// The forest of some rows, with ids and targets.
+pub(in crate::mondrian::regression) fn fitted(
+    (ids, x, y): (&[u64], &[f64], &[f64]),
+    settings: RegressionSettings,
+) -> MondrianRegressor {
+    let rows = Rows::from_f64(x, 2).unwrap();
     let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
     let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
-    let batch = Batch { rows, ids: Some(&ids) };
-    MondrianRegressor::fit(trees, settings, domain, batch, &y, &Run::default()).unwrap()
+    let batch = Batch { rows, ids: Some(ids) };
+    MondrianRegressor::fit(trees, settings, domain, batch, y, &Run::default()).unwrap()
 }
 
 fn fixed() -> RegressionSettings {
@@ -51,7 +59,7 @@ fn fixed() -> RegressionSettings {
 }
 
 /// Solves a dense system by elimination.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+pub(in crate::mondrian::regression) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for i in 0..n {
         for j in i + 1..n {
@@ -74,7 +82,20 @@ fn mean_is_that_of_the_gaussian_process() {
     let run = Run::default();
     let forest = forest(1, fixed());
     let (_, x, y) = data(1);
-    let trees = forest.trees(&run).unwrap();
+    let covariance = covariance(&forest, &x);
+    let mut noisy = covariance.clone();
+    (0..N).for_each(|i| noisy[i][i] += HYPER.noise_variance);
+    let weights = solve(noisy, y.iter().map(|y| y - HYPER.mu).collect());
+    let (mean, _) = forest.predict(Rows::from_f64(&x, 2).unwrap(), &run).unwrap();
+    for i in 0..N {
+        let expected: f64 = HYPER.mu + covariance[i].iter().zip(&weights).map(|(k, a)| k * a).sum::<f64>();
+        assert!((mean[i] - expected).abs() < 1e-5, "row {i}: {} and {expected}", mean[i]);
+    }
+}
+
+/// The rows' covariances, read off the exported trees.
+pub(in crate::mondrian::regression) fn covariance(forest: &MondrianRegressor, x: &[f64]) -> Vec<Vec<f64>> {
+    let trees = forest.trees(&Run::default()).unwrap();
     let mut covariance = vec![vec![0.0; N]; N];
     for tree in &trees {
         for (i, row) in covariance.iter_mut().enumerate() {
@@ -94,14 +115,7 @@ fn mean_is_that_of_the_gaussian_process() {
             }
         }
     }
-    let mut noisy = covariance.clone();
-    (0..N).for_each(|i| noisy[i][i] += HYPER.noise_variance);
-    let weights = solve(noisy, y.iter().map(|y| y - HYPER.mu).collect());
-    let (mean, _) = forest.predict(Rows::from_f64(&x, 2).unwrap(), &run).unwrap();
-    for i in 0..N {
-        let expected: f64 = HYPER.mu + covariance[i].iter().zip(&weights).map(|(k, a)| k * a).sum::<f64>();
-        assert!((mean[i] - expected).abs() < 1e-5, "row {i}: {} and {expected}", mean[i]);
-    }
+    covariance
 }
 
 #[test]

@@ -17,11 +17,11 @@
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
-use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::regression::hierarchy::belief_propagation;
 use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Messages};
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
@@ -33,7 +33,7 @@ pub(crate) const PRIOR: f64 = 10.0;
 /// # Errors
 /// An interrupt.
 pub(crate) fn estimate<S: Scalar>(
-    forest: &Forest<NodeMoments>,
+    observed: Observed<'_>,
     storage: &Storage<S, NodeMoments>,
     messages: &[Messages],
     hyper: &Hyperparameters,
@@ -45,8 +45,8 @@ pub(crate) fn estimate<S: Scalar>(
         let order = tree.arena.preorder();
         let above = belief_propagation::beliefs(tree, &messages[i], hyper, &order);
         let all = |leaf, targets: &mut Vec<f64>| {
-            targets.extend(tree.arena.leaf_rows(leaf).map(|row| forest.targets[row as usize]));
-            tree.statistics.moments(leaf).mean
+            targets.extend(tree.arena.leaf_rows(leaf).map(|row| observed.targets[row as usize]));
+            observed.moments(i, tree).moments(leaf).mean
         };
         Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, all).smooth(tree, &order, prior))
     })

@@ -1,0 +1,110 @@
+"""Which features the linear part of a regression forest's mean has: ``trend="auto"``.
+
+A slope is to help beyond the rows and not to hurt among them. So small forests with and without a
+slope in one feature predict blocks that they did not see: its upper and its lower third, from all
+other rows, and from those of the other third, which is farther. At last forests with and without
+all slopes that help predict rows that are left out at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage import _core
+from boscage._types import AnyArray, FloatArray, Rows
+from boscage.mondrian.feature_rates._shared import (
+    LEARNING_ROWS,
+    TRIAL_STREAM,
+    LearnedRates,
+    first_by_contents,
+)
+from boscage.mondrian.feature_rates.regression import log_scale_of_errors
+
+Which = NDArray[np.bool_]
+
+MIN_ROWS = 30
+"""With fewer rows than this there is no trend."""
+MOST_ROWS = 900
+"""The greatest number of rows that are looked at."""
+TREES = 10
+FEATURES = 6
+"""The number of features that may have slopes: the most important ones."""
+LEAST_GAIN = 0.05
+"""By how much the logarithm of the scale of errors in blocks must fall, on average."""
+MOST_LOSS = 0.02
+"""By how much it may grow on one side of a feature, and for rows left out at random."""
+LEAST_SHARE = 0.1
+"""The smallest share of the rows in a block."""
+
+__all__: list[str] = []
+
+
+def choose_trend(
+    X: Rows,
+    y: AnyArray,
+    learned: LearnedRates,
+    *,
+    settings: Mapping[str, Any],
+    low: FloatArray | None,
+    high: FloatArray | None,
+    seed: int,
+    n_threads: int,
+) -> list[int]:
+    """Choose the features of the trend of a forest with these settings and rates."""
+    if low is None or high is None:
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    chosen = first_by_contents(X, y, LEARNING_ROWS, seed)[:MOST_ROWS]
+    some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
+    if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
+        return []
+    trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global"}
+    trial["n_estimators"] = min(TREES, settings["n_estimators"])
+    if trial.get("hyperparameters") == "loo":
+        # Much faster; which of two forests is better hardly changes.
+        trial["hyperparameters"] = "ml"
+
+    def score(rows: Which, block: Which, features: list[int]) -> float:
+        slopes = {"trend": "linear", "trend_features": features} if features else {}
+        forest = _core.MondrianRegressor(**(trial | slopes))
+        forest.fit(
+            some[rows],
+            targets[rows],
+            low=low,
+            high=high,
+            weights=learned.weights,
+            maps=learned.maps,
+            n_threads=n_threads,
+        )
+        mean, _ = forest.predict(some[block], n_threads=n_threads)
+        return log_scale_of_errors(mean, targets[block]).score
+
+    def gain(rows: Which, block: Which, features: list[int]) -> float:
+        return score(rows, block, features) - score(rows, block, [])
+
+    def helps(feature: int) -> bool:
+        sides = [
+            np.mean([gain(rows, block, [feature]) for rows in (~block, other)])
+            for block, other in _thirds(some[:, feature])
+        ]
+        return bool(sides and np.mean(sides) >= LEAST_GAIN and min(sides) >= -MOST_LOSS)
+
+    candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
+    # A feature without a rate has no slope.
+    features = [int(d) for d in np.sort(candidates) if learned.weights[d] > 0.0 and helps(int(d))]
+    at_random = np.arange(len(some)) < len(some) // 3
+    hurts = features and gain(~at_random, at_random, features) < -MOST_LOSS
+    return [] if hurts else features
+
+
+def _thirds(x: FloatArray) -> list[tuple[Which, Which]]:
+    """The rows of the lower and the upper third of a feature, each with the other."""
+    ends = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
+    lower, upper = x < ends[0], x > ends[1]
+    # Where many rows have the same value, a third may have none.
+    if min(lower.mean(), upper.mean()) < LEAST_SHARE:
+        return []
+    return [(lower, upper), (upper, lower)]

@@ -1,0 +1,282 @@
+"""A linear part of the mean: what strangers would try, near the rows and far from them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boscage
+from boscage import MondrianForestRegressor
+from reference.arrays import Array
+
+N = 400
+BEYOND = np.r_[0.05, 0.2, 0.5, 1.0, 3.0, 10.0, 1e3, 1e6]
+
+
+def data(kind: str, n: int = N) -> tuple[Array, Array]:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(n, 2))
+    t, noise = x[:, 0], rng.normal(size=n)
+    y = {
+        "line": 3.0 * t - 1.0,
+        "noisy line": 3.0 * t - 1.0 + 0.3 * noise,
+        "sine": np.sin(6.0 * t) + 0.1 * noise,
+        "step": (t > 0.5) + 0.1 * noise,
+        "noise": noise,
+    }[kind]
+    return x, y
+
+
+def fit(kind: str, trend: Any = "linear", **params: Any) -> MondrianForestRegressor:
+    x, y = data(kind)
+    settings = {"feature_weights": None, "random_state": 0, **params}
+    return MondrianForestRegressor(20, trend=trend, **settings).fit(x, y)
+
+
+def ray() -> Array:
+    return np.column_stack([1.0 + BEYOND, np.full(len(BEYOND), 0.5)])
+
+
+@pytest.mark.parametrize("kind", ["line", "noisy line"])
+def test_the_mean_continues_a_line(kind: str) -> None:
+    mean, std = fit(kind).predict(ray(), return_std=True)
+    truth = 3.0 * (1.0 + BEYOND) - 1.0
+    near = BEYOND <= 3.0
+    tolerance = 0.02 if kind == "line" else 0.15
+    np.testing.assert_allclose(mean[near], truth[near], rtol=tolerance)
+    np.testing.assert_allclose(mean[~near], truth[~near], rtol=tolerance)
+    assert (np.abs(mean - truth) < 4.0 * std).all()
+
+
+@pytest.mark.parametrize("kind", ["line", "noisy line", "sine", "step", "noise"])
+def test_far_away_the_deviation_is_the_targets_and_grows(kind: str) -> None:
+    std = fit(kind).predict(ray(), return_std=True)[1] / data(kind)[1].std()
+    assert std[-1] > 0.85
+    assert (np.maximum.accumulate(std) - std).max() < 0.03
+    if kind not in ("line", "noise"):  # a slope that is known, or as good as none
+        # In the end all uncertainty is that of the slopes, which grows like the distance.
+        assert std[-1] / std[-2] == pytest.approx(1e3, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["noisy line", "sine", "step", "noise"])
+def test_near_rows_little_changes(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    at = rng.uniform(0.05, 0.95, size=(300, 2))
+    truth = {
+        "noisy line": 3.0 * at[:, 0] - 1.0,
+        "sine": np.sin(6.0 * at[:, 0]),
+        "step": 1.0 * (at[:, 0] > 0.5),
+        "noise": np.zeros(300),
+    }[kind]
+    with_trend, without = (fit(kind, trend).predict(at) for trend in ("linear", None))
+    error, before = (np.sqrt(np.mean((mean - truth) ** 2)) for mean in (with_trend, without))
+    assert error < 1.1 * before
+
+
+def test_the_coverage_beyond_a_noisy_line() -> None:
+    rng = np.random.default_rng(3)
+    at = np.column_stack([rng.uniform(1.0, 2.0, size=500), rng.uniform(size=500)])
+    targets = 3.0 * at[:, 0] - 1.0 + 0.3 * rng.normal(size=500)
+    low, high = fit("noisy line").predict_dist(at).interval(0.9)
+    assert np.mean((low <= targets) & (targets <= high)) > 0.85
+
+
+@pytest.mark.parametrize("rule", ["loo", "ml", "heuristic"])
+@pytest.mark.parametrize("noise", ["local", "global"])
+def test_histories_and_files(rule: Any, noise: Any) -> None:
+    x, y = data("sine", 150)
+    options = {"hyperparameters": rule, "noise": noise, "feature_range": (0.0, 1.0)}
+
+    def empty() -> MondrianForestRegressor:
+        return MondrianForestRegressor(
+            7, trend="linear", feature_weights=None, random_state=3, **options
+        )
+
+    once = empty().fit(x, y)
+    order = np.random.default_rng(0).permutation(150)
+    stream = empty()
+    for rows in np.array_split(order, 7):
+        stream.partial_fit(x[rows], y[rows], ids=rows)
+    stream.partial_fit(x[:5] + 3.0, y[:5], ids=np.arange(500, 505)).flush()
+    stream.forget(np.arange(500, 505))
+    halves = [empty().fit(x[rows], y[rows], ids=rows) for rows in (order[:80], order[80:])]
+    file = io.BytesIO()
+    once.save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    threads = empty().set_params(n_jobs=2).fit(x[order], y[order])
+    at = np.concatenate([x[:20], 5.0 * x[:20]])
+    for other in (stream, halves[0] + halves[1], loaded, threads):
+        assert other.digest() == once.digest()
+        assert other.trend_ == "linear"
+        for a, b in zip(
+            once.predict(at, return_std=True), other.predict(at, return_std=True), strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(
+            once.predict_dist(at).variances, other.predict_dist(at).variances
+        )
+    assert once.hyperparameters_ == loaded.hyperparameters_
+    plain = empty().set_params(trend=None).fit(x, y)
+    assert plain.digest() != once.digest()
+    with pytest.raises(ValueError, match="settings"):
+        empty().set_params(trend=None).fit(x[:9], y[:9], ids=range(900, 909)).merge(once)
+
+
+def test_hyperparameters_can_be_given_again() -> None:
+    x, y = data("noisy line")
+    one = fit("noisy line", hyperparameters="ml", noise="global")
+    given = one.hyperparameters_
+    assert "trend_variance" in given
+    again = MondrianForestRegressor(
+        20,
+        trend="linear",
+        hyperparameters=given,
+        noise="global",
+        feature_weights=None,
+        random_state=0,
+    ).fit(x, y)
+    assert again.hyperparameters_ == given
+    file = io.BytesIO()
+    again.save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    assert loaded.hyperparameters_ == given
+    assert loaded.digest() == again.digest()
+    assert loaded.get_params()["hyperparameters"] == given
+    np.testing.assert_allclose(again.predict(ray()), one.predict(ray()), rtol=1e-3)
+
+
+def test_features_that_are_not_cut_have_no_slope() -> None:
+    x, y = data("noisy line")
+    x = np.column_stack([x, x[:, 0], np.full(N, 7.0)])
+    model = MondrianForestRegressor(
+        5, trend="linear", feature_weights=[1.0, 1.0, 0.0, 1.0], random_state=0
+    ).fit(x, y)
+    slopes = model.trend_slopes_
+    assert slopes is not None
+    np.testing.assert_array_equal(slopes[2:], 0.0)
+    assert slopes[0] == pytest.approx(3.0, abs=0.4)
+
+
+def test_chosen_features_have_slopes() -> None:
+    x, _ = data("noisy line")
+    one = fit("noisy line", [1])
+    slopes = one.trend_slopes_
+    assert slopes is not None
+    assert slopes[0] == 0.0
+    assert slopes[1] != 0.0
+    assert one.trend_ == [1]
+    file = io.BytesIO()
+    one.save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    assert (loaded.trend, loaded.digest()) == ([1], one.digest())
+    assert fit("noisy line", [0, 1]).digest() != one.digest()
+    # All features by their numbers are all features.
+    np.testing.assert_array_equal(
+        fit("noisy line", (1, 0)).predict(x), fit("noisy line").predict(x)
+    )
+
+
+def test_many_features_cost_a_bounded_number_of_slopes() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 40))
+    y = x @ np.linspace(0.0, 1.0, 40)
+    weights = np.linspace(0.1, 1.0, 40)
+    model = MondrianForestRegressor(5, trend="linear", feature_weights=weights, random_state=0).fit(
+        x, y
+    )
+    slopes = model.trend_slopes_
+    assert slopes is not None
+    np.testing.assert_array_equal(np.flatnonzero(slopes), np.arange(26, 40))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n: int) -> None:
+    x, y = data("noisy line")
+    model = MondrianForestRegressor(
+        5, trend="linear", feature_range=(0.0, 1.0), feature_weights=None, random_state=0
+    ).fit(x[:n], y[:n])
+    mean, std = model.predict(ray(), return_std=True)
+    assert np.isfinite([mean, std]).all()
+    assert (std > 0.0).all()
+    model.forget(model.ids_).partial_fit(x[:n], y[:n])
+    np.testing.assert_array_equal(model.predict(ray()), mean)
+
+
+def test_targets_without_spread() -> None:
+    x, _ = data("noise", 30)
+    model = MondrianForestRegressor(5, trend="linear", random_state=0).fit(x, np.full(30, 4.5))
+    np.testing.assert_allclose(model.predict(x), 4.5)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"trend": "linear", "posterior": "exact"}, "posterior='joint'"),
+        ({"trend": "linear", "posterior": "fast"}, "posterior='joint'"),
+        ({"trend": "quadratic"}, "trend must be"),
+        ({"trend": []}, "at least one"),
+        ({"trend": [0, 0]}, "each once"),
+        ({"trend": [-1]}, "none negative"),
+        ({"trend": [2]}, "trend"),
+        (
+            {
+                "trend": "linear",
+                "hyperparameters": {"mu": 0.0, "gamma1": 1.0, "gamma2": 1.0, "noise_variance": 1.0},
+            },
+            "trend_variance",
+        ),
+        (
+            {
+                "hyperparameters": {
+                    "mu": 0.0,
+                    "gamma1": 1.0,
+                    "gamma2": 1.0,
+                    "noise_variance": 1.0,
+                    "trend_variance": 1.0,
+                }
+            },
+            "trend_variance",
+        ),
+    ],
+)
+def test_refusals(params: dict[str, Any], match: str) -> None:
+    x, y = data("noise", 20)
+    with pytest.raises(ValueError, match=match):
+        MondrianForestRegressor(2, feature_weights=None, **params).fit(x, y)
+
+
+def test_slopes_are_chosen_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(800, 3))
+    y = 4.0 * x[:, 0] + 3.0 * np.exp(-8.0 * x[:, 1]) + 0.1 * rng.normal(size=800)
+    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ == [0]
+
+
+def test_the_choice() -> None:
+    """A line goes on, and noise does not; the choice is kept, and a function of the rows."""
+    x, y = data("noisy line")
+    model = MondrianForestRegressor(5, trend="auto", random_state=0, n_jobs=2).fit(x, y)
+    assert model.trend_ == [0]
+    order = np.random.default_rng(0).permutation(N)
+    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(
+        x[order], y[order]
+    ).trend_ == [0]
+    stream = MondrianForestRegressor(5, trend="auto", random_state=0)
+    for rows in np.array_split(np.arange(N), 5):
+        stream.partial_fit(x[rows], y[rows])
+    assert stream.warm_up_left_ == 600
+    more = np.random.default_rng(1).uniform(size=(600, 2))
+    stream.partial_fit(more, 3.0 * more[:, 0] - 1.0)
+    assert stream.trend_ == [0]
+    file = io.BytesIO()
+    model.save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    assert (loaded.trend, loaded.trend_) == ("auto", [0])
+    assert loaded.digest() == model.digest()
+    x, y = data("noise")
+    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ is None
+    given = MondrianForestRegressor(5, trend="auto", feature_weights=None, random_state=0)
+    assert given.fit(*data("line")).trend_ is None
