@@ -171,6 +171,36 @@ def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
     assert power == pytest.approx(powers[at_power], rel=0.1)
 
 
+def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
+    """From a thousand rows on, power and weight are fitted to a tenth of the rows at a time."""
+    n = 1000
+    x, y = data(n, n_classes=6)
+    y[:50] = (y[:50] + 1) % 6
+    model = make(n_estimators=6).fit(x, y)
+    ids = np.arange(0, n, 4)
+    average = model.loo_predict_proba(ids, calibrated=False)
+    values = function_of(model, model.loo_predict_proba(ids), average)
+    noise = model.calibration_noise_
+
+    def loss(power: float, weight: float) -> float:
+        score = power * np.log(average) + weight * values
+        score -= np.logaddexp.reduce(score, axis=1, keepdims=True)
+        own = (1.0 - noise) * np.exp(score[np.arange(len(ids)), y[ids]]) + noise / 6.0
+        return float(-np.log(own).mean())
+
+    grid = [loss(a, b) for a in np.geomspace(0.2, 6.0, 41) for b in np.linspace(0.0, 24.0, 49)]
+    assert model.joint_weight_ > 1.0
+    assert loss(model.calibration_power_, model.joint_weight_) < min(grid) + 0.01
+    assert loss(model.calibration_power_, 0.0) > min(grid) + 0.03
+    # The groups are a function of the set of rows.
+    other = make(n_estimators=6, n_jobs=2).partial_fit(x[700:], y[700:], ids=np.arange(700, n))
+    other.predict(x[:3])
+    other.partial_fit(2.0 * x[:50], y[:50], ids=np.arange(5000, 5050))
+    other.partial_fit(x[:700], y[:700], ids=np.arange(700)).forget(np.arange(5000, 5050))
+    assert other.joint_weight_ == model.joint_weight_
+    np.testing.assert_array_equal(other.predict_proba(x[::9]), model.predict_proba(x[::9]))
+
+
 def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
     rng = np.random.default_rng(21)
     # More rows than are left out; some are copies.

@@ -29,13 +29,18 @@
 //! covariance in trees without it and `k` that with the row: one system a row serves all classes. Conjugate gradients end
 //! with weights `w` that leave `r = k - (K' + s^2 I) w`, and `y` has the mean `w y + r (K' + s^2 I)^-1 y`. The last factor is
 //! close to the known weights of all rows, so that `w y + r a` has an error of second order, and a rough solution will do.
+//!
+//! *In groups.* A system a row is dear. With [`MANY`] rows or more, the rows that calibrate are left out together, a tenth of
+//! all rows at a time at the most: a copy of the forest forgets them, and its function is that of a forest with nearly as many
+//! rows. So the systems are as many as the classes, whatever the number of rows that calibrate. Only predictions of rows
+//! that are left out still take a system each.
 
 mod clock;
 mod function;
 mod left_out;
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar};
+use crate::data::{RowId, Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::ClassTable;
@@ -52,10 +57,13 @@ const NOISE: f64 = 0.1;
 /// The share of the codes' norm that may remain unexplained.
 const TOLERANCE: f64 = 1e-4;
 /// The share of the norm of a left-out row's covariances that may remain unexplained, where values are to calibrate, and
-/// where they are predictions. The error of second order has a sign, against the row's own class, and is greatest for rows that
+/// where they are predictions; the latter is also that of the codes' norm without a group. The error of second order has a sign, against the row's own class, and is greatest for rows that
 /// are predicted badly: rougher solutions would find too small a weight.
 const ROUGH: f64 = 3e-3;
 const FINE: f64 = 1e-3;
+/// So many rows or more are left out in groups to calibrate, and the share of all rows that one group may be.
+const MANY: usize = 1000;
+const GROUP: f64 = 0.1;
 /// Problems that are solved at the same time.
 const LANES: usize = 8;
 
@@ -78,13 +86,14 @@ struct Systems {
     trees: Trees,
     /// All rows in their common order, and the column of each one's class.
     columns: Vec<usize>,
-    /// Numbers of rows of the live classes.
+    /// Numbers of rows of the classes, of which some may have none.
     sizes: Vec<usize>,
     /// The places in the common order, by row.
     places: Vec<u32>,
 }
 
 impl Systems {
+    /// `classes` may have rows that the forest has not.
     fn new<S: Scalar>(
         forest: &Forest<ClassCounts>,
         storage: &Storage<S, ClassCounts>,
@@ -96,12 +105,16 @@ impl Systems {
         live.iter().enumerate().for_each(|(i, &class)| column[class as usize] = i);
         let by_label = |a: Class, b: Class| column[a as usize].cmp(&column[b as usize]);
         let order = in_order(forest, storage, by_label);
+        let columns: Vec<usize> =
+            order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
+        let mut sizes = vec![0; live.len()];
+        columns.iter().for_each(|&column| sizes[column] += 1);
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
             n_trees: storage.trees.len(),
             trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
-            columns: order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect(),
-            sizes: live.iter().map(|&class| classes.n_rows[class as usize]).collect(),
+            columns,
+            sizes,
             places: places_in(&order),
         })
     }
@@ -123,14 +136,14 @@ impl Systems {
         self.columns.iter().map(of_row).collect()
     }
 
-    fn function(&self, run: &Run<'_>) -> Result<JointFunction> {
+    fn function(&self, tolerance: f64, run: &Run<'_>) -> Result<JointFunction> {
         let n_columns = self.sizes.len() - 1;
         let system = self.system(run)?;
         let mut means: Vec<Vec<f32>> = Vec::new();
         let mut all_weights = vec![0.0; self.columns.len() * n_columns];
         let n_trees = self.n_trees as f64;
         for first in (0..n_columns).step_by(LANES) {
-            let weights = system.weights(&self.codes(first), |_, _| false, TOLERANCE)?;
+            let weights = system.weights(&self.codes(first), |_, _| false, tolerance)?;
             let n_lanes = LANES.min(n_columns - first);
             for (all, some) in all_weights.chunks_exact_mut(n_columns).zip(&weights) {
                 for lane in 0..n_lanes {
@@ -153,8 +166,8 @@ impl Systems {
 }
 
 impl JointFunction {
-    /// The function of a forest, and its values for rows that are left out, one after the other: `n_rows x n_classes`. None
-    /// if there are no two classes.
+    /// The function of a forest, and its values for rows that are left out, one after the other or in groups:
+    /// `n_rows x n_classes`. None if there are no two classes.
     ///
     /// # Errors
     /// An interrupt.
@@ -169,8 +182,13 @@ impl JointFunction {
         }
         let systems =
             with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
-        let function = systems.function(run)?;
-        let values = systems.left_out(forest, left_out, (&function.weights, ROUGH), run)?;
+        let function = systems.function(TOLERANCE, run)?;
+        let values = if forest.n_rows() < MANY {
+            systems.left_out(forest, left_out, (&function.weights, ROUGH), run)?
+        } else {
+            drop(systems);
+            without_groups(forest, classes, left_out, run)?
+        };
         Ok(Some((function, values)))
     }
 
@@ -189,6 +207,32 @@ impl JointFunction {
             with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
         systems.left_out(forest, rows, (&self.weights, FINE), run)
     }
+}
+
+/// The values for rows of a forest, each of the function of a forest without the rows of its group.
+fn without_groups(
+    forest: &Forest<ClassCounts>,
+    classes: &ClassTable,
+    rows: &[RowId],
+    run: &Run<'_>,
+) -> Result<Vec<f64>> {
+    let size = (GROUP * forest.n_rows() as f64) as usize;
+    let mut values = Vec::new();
+    for group in rows.chunks(size.max(1)) {
+        let ids: Vec<u64> = group.iter().map(|&row| forest.row_index.id(row)).collect();
+        let features: Vec<f64> = group.iter().flat_map(|&row| forest.row_values(row)).collect();
+        let mut others = forest.clone();
+        others.forget(&ids)?;
+        let systems =
+            with_storage!(others.flushed(run)?, storage => Systems::new(&others, storage, classes, run))?;
+        let function = systems.function(FINE, run)?;
+        values.extend(function.predict(
+            &others,
+            Rows::from_f64(&features, forest.domain.n_features())?,
+            run,
+        )?);
+    }
+    Ok(values)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn rough_solutions_give_values_that_calibrate() {
     let systems = with_storage!(forest.flushed(&run).unwrap(), storage => {
         Systems::new(forest, storage, classes, &run).unwrap()
     });
-    let function = systems.function(&run).unwrap();
+    let function = systems.function(TOLERANCE, &run).unwrap();
     let rows: Vec<RowId> = (0..N as RowId).step_by(5).collect();
     let values = |tolerance| systems.left_out(forest, &rows, (&function.weights, tolerance), &run).unwrap();
     let exact = values(1e-9);
