@@ -274,7 +274,7 @@ def smac(task: Task, seed: int) -> Any:
 OPTIMISERS: dict[str, Callable[[Task, int], Any]] = {
     "random search": random_search,
     "boscage": mondrian,
-    "boscage, papers' bound": lambda task, seed: mondrian(task, seed, acquisition="cb"),
+    "boscage, EI": lambda task, seed: mondrian(task, seed, acquisition="ei"),
     "optuna TPE": tpe,
     "optuna TPE, multivariate": tpe_multivariate,
     "optuna GP": optuna_gp,

@@ -48,10 +48,10 @@ class MondrianSampler(BaseSampler):
     n_startup_trials : int, default=10
         Number of complete trials before the forest is asked. Until then `independent_sampler`
         suggests.
-    acquisition : {"ei", "cb", "thompson"}, default="ei"
+    acquisition : {"ucb", "ei", "thompson"}, default="ucb"
         What a good place is; see `MondrianOptimizer`.
-    kappa : float, default=1.0
-        For "cb" only; see `MondrianOptimizer`.
+    kappa : float, default=2.0
+        For "ucb" only; see `MondrianOptimizer`.
     n_candidates : int, default=500
         Number of places that are compared for each suggestion.
     forest : MondrianForestRegressor, default=None
@@ -86,8 +86,8 @@ class MondrianSampler(BaseSampler):
         *,
         seed: int | None = None,
         n_startup_trials: int = 10,
-        acquisition: Literal["ei", "cb", "thompson"] = "ei",
-        kappa: float = 1.0,
+        acquisition: Literal["ucb", "ei", "thompson"] = "ucb",
+        kappa: float = 2.0,
         n_candidates: int = 500,
         forest: MondrianForestRegressor | None = None,
         independent_sampler: BaseSampler | None = None,

@@ -45,6 +45,7 @@ _KEPT = (
     "noise",
     "noise_variance",
     "prior_scale",
+    "predictive",
 )
 
 
@@ -63,13 +64,14 @@ class MondrianOptimizer:
         The parameters.
     direction : {"minimize", "maximize"}, default="minimize"
         What to do with the objective.
-    acquisition : {"ei", "cb", "thompson"}, default="ei"
-        What a good place is: "ei" the one with the greatest expected improvement over the best
-        trial so far, in closed form for the mixture that the forest predicts; "cb" the one whose
-        confidence bound, `kappa` standard deviations on the better side of the mean, is best (the
-        thesis'); "thompson" the one that is best for a function drawn from one realised tree.
-    kappa : float, default=1.0
-        For "cb" only. The thesis takes 1.
+    acquisition : {"ucb", "ei", "thompson"}, default="ucb"
+        What a good place is: "ucb" the one whose confidence bound is best, `kappa` standard
+        deviations on the better side of the mean (the thesis' choice; the upper bound, if the
+        objective is maximised); "ei" the one with the greatest expected improvement over the best
+        trial so far, in closed form for the mixture that the forest predicts; "thompson" the one
+        that is best for a function drawn from one realised tree.
+    kappa : float, default=2.0
+        For "ucb" only. The thesis takes 1.
     n_initial : int, default=10
         Number of trials with a value before the forest is asked. Until then suggestions fill the
         space evenly.
@@ -77,8 +79,8 @@ class MondrianOptimizer:
         Number of places that are compared for each suggestion.
     forest : MondrianForestRegressor, default=None
         An unfitted forest, whose settings are those of the forests for objective and constraints.
-        Its feature_range, feature_weights, feature_maps, window_size, predictive, random_state and
-        n_jobs are replaced. None takes ones that do well and are fast.
+        Its feature_range, feature_weights, feature_maps, window_size, random_state and n_jobs are
+        replaced, and for "thompson" predictive. None takes one that does well and is fast.
     random_state : int, RandomState, Generator or None, default=None
         Seed of everything.
     n_jobs : int, default=None
@@ -121,8 +123,8 @@ class MondrianOptimizer:
         space: Space | Mapping[str, Real | Integer | Categorical],
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
-        acquisition: Literal["ei", "cb", "thompson"] = "ei",
-        kappa: float = 1.0,
+        acquisition: Literal["ucb", "ei", "thompson"] = "ucb",
+        kappa: float = 2.0,
         n_initial: int = 10,
         n_candidates: int = 500,
         forest: MondrianForestRegressor | None = None,
@@ -132,7 +134,7 @@ class MondrianOptimizer:
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = _validation.check_choice("direction", direction, ("minimize", "maximize"))
         self.acquisition = _validation.check_choice(
-            "acquisition", acquisition, ("ei", "cb", "thompson")
+            "acquisition", acquisition, ("ucb", "ei", "thompson")
         )
         self.kappa = _validation.check_positive("kappa", kappa, zero=True)
         self.n_initial = _validation.check_count("n_initial", n_initial, 1)
@@ -145,13 +147,9 @@ class MondrianOptimizer:
         _validation.n_threads(n_jobs)
         self.trials: list[Trial] = []
         self._positions: list[FloatArray] = []
-        realised = self.acquisition == "thompson"
-        self._surrogate = Surrogate(
-            self.space,
-            self.forest.set_params(predictive="realised" if realised else "averaged"),
-            self.seed,
-            n_jobs,
-        )
+        if self.acquisition == "thompson":
+            self.forest.set_params(predictive="realised")  # only trees that are cut can be drawn
+        self._surrogate = Surrogate(self.space, self.forest, self.seed, n_jobs)
 
     def __repr__(self) -> str:
         return (
@@ -468,7 +466,7 @@ class MondrianOptimizer:
         if self.acquisition == "thompson":
             return chance + self._log_gain(self._surrogate.draw(rows, draw), best)
         mean, std = self._surrogate.moments(rows)
-        if self.acquisition == "cb":
+        if self.acquisition == "ucb":
             return chance + self._log_gain(
                 _acquisition.confidence_bound(mean, std, self.kappa), best
             )
@@ -606,7 +604,8 @@ class MondrianOptimizer:
 
 
 def _default_forest() -> MondrianForestRegressor:
-    return MondrianForestRegressor(20, hyperparameters="ml", noise="global")
+    # Realised predictions take a sixth of the time of averaged ones, and found as good places.
+    return MondrianForestRegressor(50, hyperparameters="ml", noise="global", predictive="realised")
 
 
 def _greatest(score: FloatArray, n: int) -> IntArray:
