@@ -34,7 +34,10 @@ figure of the thesis prints no numbers, so there the claim is what the text says
 [Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
 
 Times are processor seconds of one thread, without predictions unless it says so; those of the
-thesis are from other machines and from Python. A spread (±) is the standard deviation over seeds.
+thesis are from other machines and from Python. Quick sizes are those of `--quick`: fewer seeds,
+particles, rows and data sets, as each section shows; what they say of a claim is provisional,
+above all for chains, which are short then. A spread (±) is the standard deviation over
+seeds.
 """
 
 
