@@ -50,7 +50,7 @@ def main() -> int:
     failed = []
     for name in args.names or names:
         module = importlib.import_module(f"benches.papers.{name}")
-        section = Section(name, module.TITLE, folder, module.SETTINGS)
+        section = Section(name, module.TITLE, folder, dict(module.SETTINGS))
         print(f"# {name}: {module.TITLE}", flush=True)
         start = time.process_time()
         try:

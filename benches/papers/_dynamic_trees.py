@@ -19,7 +19,7 @@ from scipy.special import gammaln
 class Leaf(NamedTuple):
     """Rows that came to a leaf, their classes, and the log likelihood of these."""
 
-    rows: tuple[int, ...]
+    rows: Array
     counts: Array
     log_likelihood: float
 
@@ -55,18 +55,18 @@ class DynamicTrees:
         # Log likelihood of a leaf: a table of log gamma functions of counts.
         self._log_gamma = gammaln(np.arange(100_000) + self._prior)
         self._log_gamma_total = gammaln(np.arange(100_000) + 1.0)
-        empty = Leaf((), np.zeros(n_classes, dtype=np.int64), 0.0)
+        empty = Leaf(np.zeros(0, dtype=np.int64), np.zeros(n_classes, dtype=np.int64), 0.0)
         self._trees: list[Tree] = [empty] * n_particles
-        self._X: list[Array] = []
-        self._y: list[int] = []
+        self._X, self._y = np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
 
     def partial_fit(self, X: Array, y: Array) -> DynamicTrees:
         """Learn rows in turn; labels are 0, 1, ..."""
-        for x, label in zip(np.asarray(X, dtype=np.float64), np.asarray(y).tolist(), strict=True):
-            self._X.append(x)
-            self._y.append(label)
-            self._resample(x, label)
-            row = len(self._y) - 1
+        first = len(self._y)
+        self._X = np.concatenate([self._X.reshape(first, X.shape[1]), X])
+        self._y = np.concatenate([self._y, np.asarray(y, dtype=np.int64)])
+        for row in range(first, len(self._y)):
+            x = self._X[row]
+            self._resample(x, int(self._y[row]))
             self._trees = [self._learned(tree, x, row, 0) for tree in self._trees]
         return self
 
@@ -107,17 +107,17 @@ class DynamicTrees:
         """The tree with the row, and a change at its leaf; a parent of the leaf decides with it."""
         if isinstance(tree, Leaf):
             # The root is a leaf: there is nothing to prune.
-            stay = self._leaf((*tree.rows, row))
+            stay = self._with_row(tree, row)
             return self._choose([stay, self._grown(stay, depth)], depth)
         side = int(x[tree.feature] > tree.threshold)
         child = (tree.left, tree.right)[side]
         if isinstance(child, Split):
             return self._with_child(tree, side, self._learned(child, x, row, depth + 1), depth)
-        stay = self._leaf((*child.rows, row))
+        stay = self._with_row(child, row)
         options: list[Tree | None] = [self._with_child(tree, side, stay, depth)]
         grown = self._grown(stay, depth + 1)
         options.append(None if grown is None else self._with_child(tree, side, grown, depth))
-        options.append(self._leaf((*_rows(tree), row)))
+        options.append(self._leaf(np.append(_rows(tree), row)))
         return self._choose(options, depth)
 
     def _choose(self, options: list[Tree | None], depth: int) -> Tree:
@@ -129,19 +129,15 @@ class DynamicTrees:
     def _grown(self, leaf: Leaf, depth: int) -> Tree | None:
         if len(leaf.rows) < 2:
             return None
-        feature = int(self._rng.integers(len(self._X[0])))
-        values = [self._X[row][feature] for row in leaf.rows]
-        low, high = min(values), max(values)
+        feature = int(self._rng.integers(self._X.shape[1]))
+        values = self._X[leaf.rows, feature]
+        low, high = float(values.min()), float(values.max())
         if low == high:
             return None
         threshold = float(self._rng.uniform(low, high))
-        left = tuple(
-            row for row, value in zip(leaf.rows, values, strict=True) if value <= threshold
-        )
-        right = tuple(
-            row for row, value in zip(leaf.rows, values, strict=True) if value > threshold
-        )
-        if not left or not right:
+        is_right = values > threshold
+        left, right = leaf.rows[~is_right], leaf.rows[is_right]
+        if not len(left) or not len(right):
             return None
         return self._split(feature, threshold, self._leaf(left), self._leaf(right), depth)
 
@@ -158,12 +154,17 @@ class DynamicTrees:
             return tree.log_weight
         return math.log1p(-self._splits[depth]) + tree.log_likelihood
 
-    def _leaf(self, rows: tuple[int, ...]) -> Leaf:
-        counts = np.bincount([self._y[row] for row in rows], minlength=round(1.0 / self._prior))
-        likelihood = (self._log_gamma[counts] - self._log_gamma[0]).sum() - self._log_gamma_total[
-            len(rows)
-        ]
-        return Leaf(rows, counts, float(likelihood))
+    def _with_row(self, leaf: Leaf, row: int) -> Leaf:
+        counts = leaf.counts.copy()
+        counts[self._y[row]] += 1
+        return self._of_counts(np.append(leaf.rows, row), counts)
+
+    def _leaf(self, rows: Array) -> Leaf:
+        return self._of_counts(rows, np.bincount(self._y[rows], minlength=round(1.0 / self._prior)))
+
+    def _of_counts(self, rows: Array, counts: Array) -> Leaf:
+        likelihood = self._log_gamma[counts].sum() - len(counts) * self._log_gamma[0]
+        return Leaf(rows, counts, float(likelihood - self._log_gamma_total[len(rows)]))
 
 
 def _leaf(tree: Tree, x: Array) -> Leaf:
@@ -172,7 +173,7 @@ def _leaf(tree: Tree, x: Array) -> Leaf:
     return tree
 
 
-def _rows(tree: Tree) -> tuple[int, ...]:
+def _rows(tree: Tree) -> Array:
     if isinstance(tree, Leaf):
         return tree.rows
-    return _rows(tree.left) + _rows(tree.right)
+    return np.concatenate([_rows(tree.left), _rows(tree.right)])

@@ -34,7 +34,10 @@ figure of the thesis prints no numbers, so there the claim is what the text says
 [Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
 
 Times are processor seconds of one thread, without predictions unless it says so; those of the
-thesis are from other machines and from Python. A spread (±) is the standard deviation over seeds.
+thesis are from other machines and from Python. Quick sizes are those of `--quick`: fewer seeds,
+particles, rows and data sets, as each section shows; what they say of a claim is provisional,
+above all for chains, which are short then. A spread (±) is the standard deviation over
+seeds.
 """
 
 
@@ -137,6 +140,11 @@ def spread(values: Sequence[float] | Array, digits: int = 3) -> str:
     return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
 
 
+def averaged(seeds: Sequence[int], what: str = "seed") -> str:
+    """Say over how many seeds figures are means."""
+    return f"one {what}" if len(seeds) == 1 else f"means over {len(seeds)} {what}s"
+
+
 def _plain(settings: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else repr(value) for name, value in settings.items()
@@ -147,6 +155,8 @@ def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
     """What a reader has to know about a run."""
     return {
         "seconds": round(seconds, 1),
+        # Processor seconds grow, too, where many processes share the caches.
+        "load": round(os.getloadavg()[0]),
         "effort": "quick" if effort.quick else "full",
         "seeds": effort.seeds,
         "generated": generated,
@@ -172,11 +182,18 @@ def _processor() -> str:
 def write(folder: Path) -> Path:
     """Write report.md of all sections in a folder, and report.html, which holds the pictures."""
     sections = [json.loads(path.read_text()) for path in sorted(folder.glob("ch*.json"))]
+    sections.sort(key=_place)
     markdown = "\n".join([HEAD, *_notes(sections), *map(_section, sections)])
     page = folder / "report.md"
     page.write_text(markdown)
     (folder / "report.html").write_text(_html(markdown, folder))
     return page
+
+
+def _place(section: dict[str, Any]) -> tuple[int, int]:
+    """Chapter and number of the first figure or table, for the order of the thesis."""
+    found = re.search(r"\d\.(\d+)", section["title"])
+    return int(section["name"][2]), int(found[1]) if found else 99
 
 
 def _notes(sections: list[dict[str, Any]]) -> list[str]:
@@ -197,21 +214,33 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
             "**Made of generated stand-ins for the data sets: this shows that the experiments "
             "run, and no more.**\n"
         )
-    claims = [b for s in sections for b in s["blocks"] if b["kind"] == "claim"]
-    lines.append(
-        f"Of {len(claims)} claims of the thesis that are checked below, "
-        f"{sum(b['holds'] for b in claims)} hold here.\n"
-    )
+    claims = {
+        s["title"]: [b["holds"] for b in s["blocks"] if b["kind"] == "claim"] for s in sections
+    }
+    lines += [
+        f"Of {sum(map(len, claims.values()))} claims of the thesis that are checked below, "
+        f"{sum(map(sum, claims.values()))} hold here.\n",
+        _row(["experiment", "name", "sizes", "claims", "hold"]),
+        _row(["---"] * 5),
+    ]
+    for section in sections:
+        holds = claims[section["title"]]
+        sizes = section["facts"]["effort"]
+        lines.append(
+            _row([section["title"], f"`{section['name']}`", sizes, len(holds), sum(holds)])
+        )
+    lines.append("")
     return lines
 
 
 def _section(section: dict[str, Any]) -> str:
     about = section["facts"]
     seeds = "" if about["seeds"] is None else f", {about['seeds']} seeds"
+    load = f", beside other work (load {about['load']})" if about.get("load", 0) > 2 else ""
     lines = [
         f"## {section['title']}\n",
         f"(`{section['name']}`, {about['effort']} sizes{seeds}, {about['date']}, "
-        f"{about['seconds']:.0f} s.)\n",
+        f"{about['seconds']:.0f} s{load}.)\n",
     ]
     if section["settings"]:
         lines.append(
@@ -223,7 +252,7 @@ def _section(section: dict[str, Any]) -> str:
             if kind != "claim":
                 lines.append("| the thesis | here | agree? |\n| --- | --- | --- |")
             said = "yes" if block["holds"] else f"**no**: {block['why']}"
-            lines.append(f"| {block['paper']} | {block['ours']} | {said} |")
+            lines.append(_row([block["paper"], block["ours"], said]))
         elif kind == "claim":
             lines.append("")
         kind = block["kind"]

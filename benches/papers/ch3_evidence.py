@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.papers._bayes import SHARED, mean, sets, smc, values
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 TITLE = "Figure 3.7: the marginal likelihood"
 SETTINGS = {**SHARED, "islands": "1", "expansion": "node by node"}
@@ -21,7 +21,7 @@ def run(section: Section, effort: Effort) -> None:
         for n in effort.of(numbers, numbers[:3])
     }
     section.table(
-        f"Mean log marginal likelihood of the training labels, {len(seeds)} seeds",
+        f"Mean log marginal likelihood of the training labels, {averaged(seeds)}",
         ["data", "proposal", "particles", "log p(Y|X)", "s"],
         [
             [*key, spread(values(fits, "evidence"), 0), mean(fits, "seconds")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.papers._bayes import SHARED, mean, sets, smc, values
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 TITLE = "Figure 3.5: the number of islands"
 TOTAL = 2000
@@ -22,7 +22,7 @@ def run(section: Section, effort: Effort) -> None:
         for n in islands
     }
     section.table(
-        f"Means over {len(seeds)} seeds",
+        averaged(seeds).capitalize(),
         ["data", "islands", "particles each", "s", "log p(y|x)", "accuracy"],
         [
             [

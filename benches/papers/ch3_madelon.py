@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.papers._bayes import SHARED, mean, sets, smc, values
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 TITLE = "Figure 3.4: irrelevant features (madelon)"
 SETTINGS = {
@@ -24,7 +24,7 @@ def run(section: Section, effort: Effort) -> None:
         for n in effort.of(numbers, numbers[:2])
     }
     section.table(
-        f"madelon: means over {len(seeds)} seeds",
+        f"madelon: {averaged(seeds)}",
         ["proposal", "particles", "s", "log p(y|x)", "accuracy"],
         [
             [

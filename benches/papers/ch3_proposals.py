@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.papers._bayes import SHARED, Fit, mean, sets, smc, values
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 TITLE = "Figures 3.2 and 3.3: proposals and expansions of SMC"
 SETTINGS = {**SHARED, "islands": "1"}
@@ -24,7 +24,7 @@ def run(section: Section, effort: Effort) -> None:
                     ]
     for name in data:
         section.table(
-            f"{name}: means over {len(seeds)} seeds",
+            f"{name}: {averaged(seeds)}",
             ["proposal", "expansion", "particles", "s", "log p(y|x)", "accuracy"],
             [
                 [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benches._common import Split
 from benches.papers._bayes import PRIOR, SHARED, Fit, cart, mcmc, mean, sets, smc, values
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 TITLE = "Figure 3.6: SMC, MCMC and CART"
 SETTINGS = {
@@ -46,7 +46,7 @@ def compare(
         for name, rows in data.items()
     }
     section.table(
-        f"Means over {len(seeds)} seeds",
+        averaged(seeds).capitalize(),
         ["data", "method", "particles or steps", "s", "log p(y|x)", "accuracy"],
         [
             [

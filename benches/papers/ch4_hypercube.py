@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benches._common import BETA_S, Array, hypercube
 from benches.papers._data import cpu_seconds
-from benches.papers._report import Effort, Section, show
+from benches.papers._report import Effort, Section, averaged, show
 
 from boscage import BARTRegressor, Kernels
 from boscage.diagnostics import effective_size, r_hat, spectral_size
@@ -26,9 +26,8 @@ SETTINGS = {
     "model": "one tree, alpha_s = .95, beta_s = 1, .5, .4, .3, .25 for D = 2, 3, 4, 5, 7, else "
     "defaults",
     "PG": "10 particles, the prior's proposal",
-    "chains": f"{CHAINS} of {SWEEPS} sweeps, the first half left out; the first starts from a "
-    "stump as in the "
-    "thesis, the others from the prior",
+    "chains": f"{CHAINS}, the first half left out; the first starts from a stump as in the thesis, "
+    "the others from the prior",
     "ESS": "of the log-likelihood, as R's package coda computes it "
     "(`diagnostics.spectral_size`), mean over chains",
     "ours": '`kernels="auto"`',
@@ -127,8 +126,10 @@ def run(section: Section, effort: Effort) -> None:
     """Run all samplers on all cubes."""
     seeds = effort.seed_list(5)
     dimensions = effort.of([2, 3, 4, 5, 7], [2, 3, 4])
+    sweeps = effort.of(SWEEPS, 1000)
+    section.settings["sweeps"] = f"{sweeps}"
     runs = {
-        (d, name): [sample(kernel, d, seed, effort.of(SWEEPS, 1000)) for seed in seeds]
+        (d, name): [sample(kernel, d, seed, sweeps) for seed in seeds]
         for d in dimensions
         for name, kernel in SAMPLERS.items()
     }
@@ -141,7 +142,7 @@ def run(section: Section, effort: Effort) -> None:
     of_thesis = ["CGM", "GrowPrune", "PG"]
     columns = ["D", *(f"{n}, thesis" for n in of_thesis), *(f"{n}, here" for n in SAMPLERS)]
     section.table(
-        f"Table 4.1: ESS by coda, means over {len(seeds)} data sets",
+        f"Table 4.1: ESS by coda, {averaged(seeds, 'data set')}",
         columns,
         [[d, *ESS[d], *(ess[d, n] for n in SAMPLERS)] for d in dimensions],
     )

@@ -12,13 +12,15 @@ from boscage import BARTRegressor
 TITLE = "Variable selection by BART"
 RELEVANT = 5
 SETTINGS = {
-    "data": "Friedman's function of five features, 250 rows, noise of standard deviation 1, as "
-    "Linero's (2018) simulations have it",
-    "BART": "50 trees, 2 chains, 500 sweeps to burn and 500 draws",
+    "data": "Friedman's function of five features, 250 rows, noise of standard deviation 1"
+    " (a function that Linero 2018 uses, too)",
+    "BART": "50 trees, 2 chains",
     "selected": "features that more than half of the draws split on (of `cut_counts_`)",
     "methods": "equal split probabilities with each kernel, and `sparse=True` (Linero's "
     "Dirichlet prior)",
 }
+#: To burn, and as many to keep: full and quick.
+SWEEPS = (500, 200)
 METHODS: dict[str, dict[str, object]] = {
     "PG": {"kernels": "pg"},
     "GrowPrune": {"kernels": "growprune"},
@@ -33,7 +35,7 @@ def select(
     """Fit, and judge the selection and the estimate of the function."""
     x, y, _ = friedman(250, d, 1000 + seed)
     x_test, _, f_test = friedman(1000, d, 5000 + seed)
-    sweeps = effort.of(500, 200)
+    sweeps = effort.of(*SWEEPS)
     model = BARTRegressor(
         50,
         n_chains=2,
@@ -60,6 +62,7 @@ def select(
 def run(section: Section, effort: Effort) -> None:
     """Select features among 20, 100 and 500."""
     sizes = effort.of([20, 100, 500], [20, 100])
+    section.settings["sweeps"] = f"{effort.of(*SWEEPS)} to burn, and as many draws"
     found = {
         (d, name): [select(options, d, seed, effort) for seed in effort.seed_list(5)]
         for d in sizes

@@ -15,7 +15,6 @@ from boscage.trees import MondrianTree
 TITLE = "Table 5.1: depth of Mondrian trees"
 PAPERS: dict[str, Any] = {"discount": 10.0, "calibration": None, "feature_weights": None}
 SETTINGS = {
-    "trees": "100",
     "MF": "as in Figure 5.3",
     "depth": "of leaves, weighted by their rows; ± over trees",
 }
@@ -37,10 +36,12 @@ def depth(tree: MondrianTree) -> float:
 def run(section: Section, effort: Effort) -> None:
     """Compare depths with the table."""
     rows, near = [], {}
+    trees = effort.of(100, 10)
+    section.settings["trees"] = f"{trees}"
     for name, (mean, deviation) in TABLE.items():
         data = load(name)
         forest = MondrianForestClassifier(
-            effort.of(100, 10), predictive="realised", random_state=0, **PAPERS
+            trees, predictive="realised", random_state=0, **PAPERS
         ).fit(data.X, data.y)
         depths = [depth(tree) for tree in forest.trees_]
         near[name] = abs(np.mean(depths) - mean) <= deviation

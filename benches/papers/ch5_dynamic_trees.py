@@ -22,8 +22,6 @@ SETTINGS = {
     "dynamic trees": f"our comparator: particle learning, {TREES} particles, one pass, constant "
     "leaves, prior .95 (1 + depth)^-2",
     "MF, random forest": f"{TREES} trees, as in Figure 5.3",
-    "rows": f"the first {ROWS:,} at most of a random order, for all methods, since the "
-    "comparator is in Python",
 }
 
 
@@ -31,13 +29,19 @@ def run(section: Section, effort: Effort) -> None:
     """Compare accuracies after the same rows."""
     found: dict[tuple[str, str], list[float]] = {}
     took: dict[str, float] = {}
+    most = effort.of(ROWS, 400)
+    section.settings["rows"] = (
+        f"the first {most:,} at most of a random order, for all methods, since the comparator is "
+        "in "
+        "Python"
+    )
     for name in effort.of(["usps", "satimage", "letter", "dna", "dna 61-120"], ["dna 61-120"]):
         data = load(name.split()[0])
         if name == "dna 61-120":
             data = replace(data, X=data.X[:, 60:120].copy(), X_test=data.X_test[:, 60:120].copy())
         n_classes = int(data.y.max()) + 1
         for seed in effort.seed_list(2):
-            rows = np.random.default_rng(seed).permutation(len(data.X))[: effort.of(ROWS, 400)]
+            rows = np.random.default_rng(seed).permutation(len(data.X))[:most]
             X, y = data.X[rows], data.y[rows]
             particles = DynamicTrees(n_classes, n_particles=TREES, seed=seed)
             took[name] = cpu_seconds(lambda: particles.partial_fit(X, y))
