@@ -217,8 +217,17 @@ def test_forged_files_are_refused_or_load_to_a_valid_model(name: str, tmp_path: 
     assert loaded > 100, "else this test tests nothing"
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize(
+    ("n_classes", "sparse"),
+    [
+        (0, False),
+        (3, True),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((0, True), (2, False), (2, True), (3, False))
+        ),
+    ],
+)
 def test_forged_chains_continue_or_are_refused(n_classes: int, sparse: bool) -> None:
     """No file of BART causes a crash, neither on loading nor when its chains are continued."""
     x, y = rows(0)
