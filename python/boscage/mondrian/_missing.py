@@ -208,6 +208,4 @@ class _Table:
             gain = found - other
             if not gain.mean() > np.std(gain) / np.sqrt(len(gain)):
                 return None
-        # At the ends, rows without a value lie beyond most of the others.
-        ends = {0: np.min, len(edges): np.max}
-        return float(ends.get(best, np.median)(present[parts == best]))
+        return float(np.median(present[parts == best]))
