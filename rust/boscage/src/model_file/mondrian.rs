@@ -118,7 +118,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if let Some(trend) = &settings.trend {
         writer.u8(1);
         writer.list(trend.features.as_deref().unwrap_or_default(), |writer, feature| {
-            writer.u64(*feature as u64)
+            writer.u64(*feature as u64);
         });
         writer.list(trend.variance.as_slice(), |writer, value| writer.f64(*value));
     }

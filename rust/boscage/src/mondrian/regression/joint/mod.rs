@@ -242,7 +242,7 @@ impl JointWeights {
             }
         };
         let sums = joint.sums(&weights)?.into_iter().map(|tree| tree.concat()).collect();
-        let weights = by_row(&self.order, 1, weights.concat());
+        let weights = by_row(&self.order, 1, weights.as_flattened());
         Ok(Solution { weights, sums, linear })
     }
 
@@ -317,14 +317,14 @@ impl JointWeights {
                 }
             }
         }
-        let weights_by_row = by_row(&self.order, width, of_columns);
+        let weights_by_row = by_row(&self.order, width, &of_columns);
         let columns = design.columns.clone();
         Ok((weights, Linear::new(columns, &pivot, posterior, model.unit, (weights_by_row, sums))))
     }
 }
 
 /// Some numbers for each row, which are given in an order of the rows.
-fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: Vec<T>) -> Vec<T> {
+fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: &[T]) -> Vec<T> {
     let mut by_row = vec![T::default(); width * order.iter().max().map_or(0, |&row| row as usize + 1)];
     for (&row, own) in order.iter().zip(in_order.chunks_exact(width)) {
         by_row[width * row as usize..][..width].copy_from_slice(own);

@@ -65,7 +65,7 @@ impl Coefficients {
                 best = Some((score, Self { beyond_pivot, factor, variance, scale }));
             }
         }
-        best.map(|(_, best)| best).unwrap_or_else(|| products.certain(given))
+        best.map_or_else(|| products.certain(given), |(_, best)| best)
     }
 }
 
