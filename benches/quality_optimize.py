@@ -330,6 +330,7 @@ def main() -> None:
         table = Table(
             f"{task.name}, {task.n_parameters} parameters{marked}: distance to the least value",
             ["optimiser", *(f"{k} trials" for k in checkpoints), "quartiles", "ms a trial"],
+            width=16,
         )
         curves = {}
         for name in names:
