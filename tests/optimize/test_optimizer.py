@@ -163,7 +163,7 @@ def test_it_finds_a_minimum_that_random_search_does_not(acquisition):
 
 def test_constraints_are_learned():
     space = {"x": Real(0, 1), "y": Real(0, 1)}
-    study = small(space, n_candidates=200, n_initial=8)
+    study = MondrianOptimizer(space, n_candidates=200, random_state=0)
     for _ in range(40):
         trial = study.ask()
         x, y = trial.params["x"], trial.params["y"]

@@ -138,10 +138,20 @@ def test_candidates_are_settings_of_the_space():
     rng = np.random.default_rng(0)
     points = random_points(space, 200, rng)
     near = neighbours(space, points[:5], 200, rng)
-    for position in np.concatenate([points, near, design_point(space, 3, 0)]):
+    for position in np.concatenate([points, near, design_point(space, 3, 10, 0)]):
         again = space.positions(space.params(position))
         np.testing.assert_allclose(again, position, atol=1e-12)
     assert len({repr(space.params(position)) for position in near}) > 30
+
+
+def test_a_design_has_a_point_in_each_part_of_every_range():
+    space = Space({name: Real(0, 1) for name in "abc"})
+    for first in (0, 8):
+        points = np.concatenate([design_point(space, first + i, 8, 5) for i in range(8)])
+        for column in points.T:
+            assert sorted(np.floor(8 * column)) == list(range(8))
+    assert not np.array_equal(design_point(space, 0, 8, 5), design_point(space, 8, 8, 5))
+    assert not np.array_equal(design_point(space, 0, 8, 5), design_point(space, 0, 8, 6))
 
 
 def test_neighbours_change_one_parameter_or_more():

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
 
 from boscage._types import FloatArray
 from boscage.optimize.space import Categorical, Space
@@ -16,8 +15,11 @@ from boscage.optimize.space import Categorical, Space
 _LEAST_STEP, _GREATEST_STEP = 1e-3, 0.3
 
 
-def design_point(space: Space, number: int, seed: int) -> FloatArray:
-    """One point of a sequence that fills the space evenly (scrambled Halton).
+def design_point(space: Space, number: int, size: int, seed: int) -> FloatArray:
+    """One point of a sequence that fills the space evenly.
+
+    Each `size` points are a Latin hypercube: of as many equal parts of a parameter's range, each
+    has one of them.
 
     Parameters
     ----------
@@ -25,16 +27,21 @@ def design_point(space: Space, number: int, seed: int) -> FloatArray:
         The space.
     number : int
         Number of the point.
+    size : int
+        Number of points of a hypercube.
     seed : int
-        Seed of the scrambling.
+        Seed.
 
     Returns
     -------
     ndarray of shape (1, n_parameters)
         Positions of values.
     """
-    sequence = qmc.Halton(len(space.names), rng=np.random.default_rng(seed))
-    return space.snap(sequence.fast_forward(number).random(1))
+    block, place = divmod(number, size)
+    rng = np.random.default_rng([seed, block, 1])
+    parts = rng.permuted(np.tile(np.arange(size), (len(space.names), 1)), axis=1)
+    away = rng.random(parts.shape)
+    return space.snap((parts[:, place] + away[:, place])[None] / size)
 
 
 def random_points(space: Space, n: int, rng: np.random.Generator) -> FloatArray:

@@ -224,7 +224,7 @@ class MondrianOptimizer:
         known = np.array(self._positions + others).reshape(-1, len(self.space.names))
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if len(complete) < self.n_initial:
-            point = _candidates.design_point(self.space, number, self.seed)
+            point = _candidates.design_point(self.space, number, self.n_initial, self.seed)
             fresh = _candidates.without(point, known)
             chosen = (fresh if len(fresh) else self._candidates(known, [], rng))[0]
         else:
@@ -431,21 +431,23 @@ class MondrianOptimizer:
     def _best_candidate(
         self, known: FloatArray, complete: list[Trial], rng: np.random.Generator
     ) -> FloatArray:
+        targets = {trial.number: self._target(trial) for trial in complete}
+        feasible = {trial.number for trial in complete if trial.is_feasible}
         # A trial that breaks constraints is a worse place to look around than any that does not.
-        order = sorted(complete, key=lambda trial: (not trial.is_feasible, self._target(trial)))
-        ranked = [trial.number for trial in order[:_CENTRES]]
-        feasible = [self._target(trial) for trial in complete if trial.is_feasible]
-        best = min(feasible, default=None)
+        order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
+        ranked = order[:_CENTRES]
+        best = targets[ranked[0]] if feasible else None
+        spread = float(np.std(list(targets.values()))) or 1.0
         draw = int(rng.integers(2**63))
         points = self._candidates(known, ranked, rng)
-        score = self._score(points, best, draw)
+        score = self._score(points, best, spread, draw)
         if self.space.n_values > self.n_candidates:
             top = points[_greatest(score, _REFINED)]
             near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
             near = _candidates.without(near, np.concatenate([known, points]))
             if len(near):
                 points = np.concatenate([points, near])
-                score = np.concatenate([score, self._score(near, best, draw)])
+                score = np.concatenate([score, self._score(near, best, spread, draw)])
         if self.acquisition == "ei" and best is not None:
             # Means and standard deviations choose whom the whole distributions, which take more
             # time, are computed for.
@@ -453,23 +455,25 @@ class MondrianOptimizer:
             score = self._log_improvement(points, best)
         return np.asarray(points[int(np.argmax(score))])
 
-    def _score(self, points: FloatArray, best: float | None, draw: int) -> FloatArray:
+    def _score(
+        self, points: FloatArray, best: float | None, spread: float, draw: int
+    ) -> FloatArray:
         """How much a trial is worth at each of some places; greater is better.
 
         `best` is the value to improve on, None if no trial is feasible: only the chance to be
-        feasible counts then. `draw` is the seed of a drawn function.
+        feasible counts then. `spread` is the standard deviation of the values so far, and `draw`
+        the seed of a drawn function.
         """
         rows = self.space.rows(points)
         chance = self._surrogate.log_feasibility(rows)
         if best is None:
             return chance
         if self.acquisition == "thompson":
-            return chance + self._log_gain(self._surrogate.draw(rows, draw), best)
+            return chance + _log_gain(self._surrogate.draw(rows, draw), best, spread)
         mean, std = self._surrogate.moments(rows)
         if self.acquisition == "ucb":
-            return chance + self._log_gain(
-                _acquisition.confidence_bound(mean, std, self.kappa), best
-            )
+            bound = _acquisition.confidence_bound(mean, std, self.kappa)
+            return chance + _log_gain(bound, best, spread)
         return chance + _acquisition.log_expected_improvement(mean, std, best)
 
     def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
@@ -479,16 +483,6 @@ class MondrianOptimizer:
             self._surrogate.mixture(rows), best
         )
         return improvement + self._surrogate.log_feasibility(rows)
-
-    def _log_gain(self, values: FloatArray, best: float) -> FloatArray:
-        """Values that the objective may have, as an order that chances can be added to.
-
-        It is the logarithm of a smooth positive part of the improvement, so that a chance weighs
-        what it does with the expected improvement.
-        """
-        targets = [self._target(trial) for trial in self.trials if trial.state == "complete"]
-        spread = float(np.std(targets)) or 1.0
-        return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -606,6 +600,15 @@ class MondrianOptimizer:
 def _default_forest() -> MondrianForestRegressor:
     # Realised predictions take a sixth of the time of averaged ones, and found as good places.
     return MondrianForestRegressor(50, hyperparameters="ml", noise="global", predictive="realised")
+
+
+def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
+    """Values that the objective may have, as an order that chances can be added to.
+
+    It is the logarithm of a smooth positive part of the improvement, so that a chance weighs what
+    it does with the expected improvement.
+    """
+    return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
 
 
 def _greatest(score: FloatArray, n: int) -> IntArray:
