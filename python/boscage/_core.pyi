@@ -21,6 +21,7 @@ __all__ = [
     "bart_kernels",
     "candidate_rates",
     "extra_trees_rates",
+    "fill_missing",
     "first_by_contents",
     "model_kind",
     "model_kinds",
@@ -32,6 +33,7 @@ _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+_Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -85,6 +87,9 @@ class _MondrianForest(_Model):
     def keep_newest(self, n: int) -> None: ...
     def set_predictive(self, predictive: str) -> None: ...
     def digest(self) -> str: ...
+    def set_substitutes(self, substitutes: _Substitutes | None) -> None: ...
+    @property
+    def substitutes(self) -> _Substitutes | None: ...
     def set_annotation(self, text: str) -> None: ...
     def rows(self) -> NDArray[np.float64]: ...
     def copy(self) -> Self: ...
@@ -278,6 +283,7 @@ class MondrianClassifier(_MondrianForest):
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
+        substitutes: _Substitutes | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -334,6 +340,9 @@ class MondrianRegressor(_MondrianForest):
         coarse_variance: float = 0.0,
         coarse_rate: float = 1.0,
         prior_scale: float | None = ...,
+        trend: str | None = None,
+        trend_features: list[int] | None = None,
+        trend_variance: float | None = None,
     ) -> Self: ...
     def fit(
         self,
@@ -345,6 +354,7 @@ class MondrianRegressor(_MondrianForest):
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
+        substitutes: _Substitutes | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -376,6 +386,13 @@ class MondrianRegressor(_MondrianForest):
     @property
     def given_hyperparameters(self) -> dict[str, float] | None: ...
     @property
+    def trend(self) -> str | None: ...
+    @property
+    def trend_features(self) -> list[int] | None: ...
+    def trend_coefficients(
+        self, *, n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]] | None: ...
+    @property
     def prior_scale(self) -> float | None: ...
     def log_marginal_likelihood(self, *, n_threads: int = 1) -> float: ...
     def targets(self) -> NDArray[np.float64]: ...
@@ -399,6 +416,9 @@ def candidate_rates(
     seed: int = 0,
     n_threads: int = 1,
 ) -> dict[str, tuple[NDArray[np.float64], _Maps]]: ...
+def fill_missing(
+    X: _Rows, substitutes: _Substitutes, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64] | None: ...
 def first_by_contents(
     X: _Rows, y: NDArray[np.float64], n: int, seed: int
 ) -> NDArray[np.uint32]: ...

@@ -363,7 +363,8 @@ def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
     rows = rng.uniform(size=(900, 3))
     waves = np.where(rows[:, 2] < 0.25, np.sin(80.0 * rows[:, 2]), 0.0)
     target = waves + 0.5 * rows[:, 0] + 0.05 * rng.normal(size=900)
-    model = make(feature_weights="learned").fit(rows[:600], target[:600])
+    exact: dict[str, Any] = {"n_estimators": 10, "posterior": "exact", "noise": "global"}
+    model = make(feature_weights="learned", **exact).fit(rows[:600], target[:600])
     assert model.feature_weights_.argmin() == model.feature_importances_.argmin() == 1
     maps = model.feature_maps_
     assert maps is not None
@@ -378,7 +379,7 @@ def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
     for other, own in zip(loaded.feature_maps_ or [], maps, strict=True):
         np.testing.assert_array_equal(other, own)
     # Rates alone, at the same weights, are not enough.
-    rates = make(feature_weights=model.feature_weights_).fit(rows[:600], target[:600])
+    rates = make(feature_weights=model.feature_weights_, **exact).fit(rows[:600], target[:600])
     assert rates.feature_maps_ is None
     by_maps, by_rates = (m.score(rows[600:], target[600:]) for m in (model, rates))
     assert by_maps > by_rates

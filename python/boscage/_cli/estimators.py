@@ -262,7 +262,8 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "trend",
-                "a linear part of the mean, for joint; auto keeps it if it helps beyond the rows",
+                "a linear part of the mean, for joint; auto keeps it if it helps beyond the rows"
+                " (default: none)",
                 *("linear", "auto", "none"),
                 only=REGRESSION,
             ),
