@@ -108,7 +108,9 @@ impl Systems {
         let columns: Vec<usize> =
             order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
         let mut sizes = vec![0; live.len()];
-        columns.iter().for_each(|&column| sizes[column] += 1);
+        for &column in &columns {
+            sizes[column] += 1;
+        }
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
             n_trees: storage.trees.len(),
