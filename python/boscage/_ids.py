@@ -73,8 +73,10 @@ def _number(value: Any, row: int) -> int:
     elif not isinstance(value, (str, UUID)):
         raise TypeError(f"ids must be integers, text or UUIDs, found {value!r} in row {row}")
     text = str(value)
-    if text.isascii() and text.isdecimal() and int(text) <= _MAX and str(int(text)) == text:
-        return int(text)
+    if len(text) <= len(str(_MAX)) and text.isascii() and text.isdecimal():
+        number = int(text)
+        if number <= _MAX and str(number) == text:
+            return number
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") | _FIRST_NAME
 

@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor
-from boscage.mondrian._missing import learn_substitutes
+from boscage.mondrian._missing import fill, learn_substitutes
 from forests import assert_same_trees, trees_of
 from reference.arrays import Array
 
@@ -52,7 +52,7 @@ def forest(kind: Any, **params: Any) -> Any:
     params = {"substitutes": SUBSTITUTES, "feature_weights": None} | params
     if kind is MondrianForestClassifier:
         # The rows that calibrate are chosen by their contents, and filled rows have others.
-        params["calibration"] = None
+        params.setdefault("calibration", None)
     return kind(5, feature_range=(0.0, 1.0), random_state=1, **params)
 
 
@@ -61,6 +61,10 @@ def predictions(model: Any, at: Array) -> list[Array]:
         return [model.predict_proba(at)]
     dist = model.predict_dist(at)
     return [*model.predict(at, return_std=True), dist.means, dist.variances, dist.weights]
+
+
+def as_targets(kind: Any, y: Array) -> Array:
+    return y if kind is MondrianForestClassifier else y.astype(np.float64)
 
 
 def assert_same_predictions(a: Any, b: Any, at: Array, filled_at: Array) -> None:
@@ -81,10 +85,25 @@ def test_the_forest_is_that_of_the_filled_rows(kind: Any, params: dict[str, Any]
     assert model.digest() != other.digest()
 
 
+def test_joint_classes_are_calibrated_on_filled_rows() -> None:
+    """From 1,000 rows on, rows are left out in groups, and predicted as test rows are."""
+    x, y = rows(1000, 12)
+    model = forest(KINDS[0], posterior="joint", calibration="loo").fit(x, y)
+    assert log_loss(y, model.predict_proba(x)) < 0.9 * log_loss(y, np.full((1000, 2), 0.5))
+
+
+@pytest.mark.parametrize("trend", ["linear", "auto"])
+def test_trends_go_through_filled_rows(trend: str) -> None:
+    x, y = rows(300, 13)
+    settings = {"trend": trend, "feature_weights": "learned"}
+    model = forest(KINDS[1], **settings).fit(x, y)
+    other = forest(KINDS[1], **settings).fit(filled(x), y)
+    assert model.trend_ == other.trend_
+    assert_same_predictions(model, other, x, filled(x))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_maps_apply_to_filled_rows(kind: Any) -> None:
-    if kind is MondrianForestClassifier:
-        pytest.skip("maps are a regressor's")
     x, y = rows(100, 2)
     maps = [([0.0, 0.25, 1.0], [0.0, 0.75, 1.0]), ([], []), ([0.0, 0.5, 1.0], [0.0, 0.1, 1.0])]
     model = forest(kind, feature_maps=maps).fit(x, y)
@@ -112,23 +131,20 @@ def test_the_first_missing_value_may_come_late(kind: Any) -> None:
     model = forest(kind, substitutes=None).fit(x, y)
     assert model.substitutes_ is None
     before, digest = predictions(model, x), model.digest()
-    guess = predictions(model, more)
+    guess = fill(more, learn_substitutes(x, as_targets(kind, y), seed=1), *model.feature_range_)
+    assert_same_predictions(model, model, more, guess)
     assert model.digest() == digest
     for one, other in zip(predictions(model, x), before, strict=True):
         np.testing.assert_array_equal(one, other)
     model.partial_fit(more, y_more)
-    expected = learn_substitutes(
-        np.r_[x, more],
-        np.r_[y, y_more].astype(float) if kind is KINDS[1] else np.r_[y, y_more],
-        seed=1,
-    )
+    targets = as_targets(kind, np.r_[y, y_more])
+    expected = learn_substitutes(np.r_[x, more], targets, seed=1)
     assert model.substitutes_ == expected
     again = forest(kind, substitutes=expected).fit(np.r_[more, x], np.r_[y_more, y])
     assert model.digest() == again.digest()
     # A row that comes later changes nothing about them.
     model.partial_fit(np.full((1, 3), NAN), y[:1])
     assert model.substitutes_ == expected
-    del guess
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,6 +158,20 @@ def test_shards_with_and_without_missing_values_merge(kind: Any) -> None:
     other = forest(kind, substitutes=[0.1, 0.2, 0.3]).fit(x, y, ids=np.arange(200, 280))
     with pytest.raises(ValueError, match="only if their substitutes for missing values are equal"):
         some.merge(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_substitutes_need_a_new_fit(kind: Any) -> None:
+    x, y = rows(60, 14)
+    model = forest(kind).fit(x, y).set_params(substitutes=[0.5, 0.5, 0.5])
+    with pytest.raises(ValueError, match=r"substitutes was .* when the forest was grown"):
+        model.partial_fit(x, y)
+    first, second = (
+        kind(5, random_state=0, warm_up=500, substitutes=given).partial_fit(x, y, ids=ids)
+        for given, ids in ((SUBSTITUTES, np.arange(60)), (None, np.arange(60, 120)))
+    )
+    with pytest.raises(ValueError, match="cannot be merged: substitutes is"):
+        first.merge(second)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,6 +239,22 @@ def test_substitutes_are_scaled_and_shifted_with_their_feature() -> None:
             assert [k for k, _, _ in terms] == [k for k, _, _ in others]
             for (_, slope, _), (_, other, _) in zip(terms, others, strict=True):
                 assert other == pytest.approx(slope, rel=1e-3)
+
+
+def test_values_far_from_zero_and_of_extreme_units() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.uniform(size=(400, 3))
+    x[:, 1] = x[:, 0] + 0.1 * rng.uniform(size=400)
+    y = x[:, 0].copy()
+    # Seconds since 1970, which single precision would round to two minutes; and units far apart.
+    x = x * [100.0, 1e30, 1e-30] + [1.7e9, 0.0, 0.0]
+    x[rng.random(x.shape) < 0.3] = NAN
+    model = KINDS[1](5, random_state=0, noise="global").fit(x, y)
+    low, high = model.feature_range_
+    fills = fill(x, model.substitutes_, low, high)
+    assert ((low <= fills) & (fills <= high)).all()
+    assert np.std(fills[np.isnan(x[:, 0]), 0]) > 0.1
+    assert np.isfinite(model.predict(x)).all()
 
 
 def test_features_of_few_values() -> None:

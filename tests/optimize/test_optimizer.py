@@ -296,3 +296,46 @@ def test_files_that_are_no_study_are_refused(change, tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="is not a study"):
         MondrianOptimizer.load(path)
+
+
+def test_a_refused_number_of_constraints_changes_nothing():
+    optimizer = small()
+    failed, complete, other = optimizer.ask(3)
+    optimizer.tell(failed, None, constraints=[0.5])
+    for constraints in (None, [0.1, 0.2]):
+        with pytest.raises(ValueError, match="expected 1 constraints"):
+            optimizer.tell(complete, 1.0, constraints=constraints)
+        assert complete.state == optimizer.trials[1].state == "pending"
+    # Numbers whose squares would overflow are as good as the greatest that do not.
+    optimizer.tell(complete, 1.0, constraints=[1e200])
+    optimizer.tell(other, None)
+    assert [trial.state for trial in optimizer.trials] == ["failed", "complete", "failed"]
+    optimizer.ask()
+
+
+def test_an_interrupted_trial_stays_pending():
+    optimizer = small()
+
+    def interrupted(params):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.optimize(interrupted, 1)
+    assert optimizer.trials[0].state == "pending"
+
+
+def test_files_keep_numbers_of_numpy_and_a_trend(tmp_path):
+    optimizer = MondrianOptimizer(
+        {"x": Real(0, 1), "n": Integer(0, 9)},
+        forest=MondrianForestRegressor(5, trend=[0], hyperparameters="ml"),
+        n_initial=3,
+        random_state=0,
+    )
+    for n in range(5):
+        optimizer.tell({"x": np.float64(0.1 * n), "n": np.int64(n)}, float(n))
+    optimizer.save(tmp_path / "study.json")
+    loaded = MondrianOptimizer.load(tmp_path / "study.json")
+    assert loaded.surrogate.trend_ == optimizer.surrogate.trend_ == [0]
+    assert loaded.ask() == optimizer.ask()
+    with pytest.raises(ValueError, match="know no trend"):
+        small(forest=MondrianForestRegressor(5, trend="linear"), acquisition="thompson")

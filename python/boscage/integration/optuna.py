@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from boscage import _validation
@@ -39,7 +39,8 @@ class MondrianSampler(BaseSampler):
     `independent_sampler`. Constraints that are set by ``trial.set_constraint`` are learned by
     forests of their own, and so are the places where trials fail. A pruned trial counts with the
     last value that it reported. What is suggested depends on the seed, the number of the trial and
-    the trials of the study, so that a sampler of the same seed continues a stored study.
+    the trials of the study, so that a sampler of the same seed continues a stored study
+    whose start-up trials are complete.
 
     Parameters
     ----------
@@ -269,15 +270,16 @@ class MondrianSampler(BaseSampler):
         for other in trials:
             if other.number in self._told or other.state == TrialState.RUNNING:
                 continue
-            self._told.add(other.number)
             value = _value(other)
             if value is not None and not all(name in other.constraints for name in limits):
+                self._told.add(other.number)
                 continue
             self._optimizer.tell(
                 _to_params(other.params, search_space),
                 value,
                 constraints=None if value is None else [other.constraints[name] for name in limits],
             )
+            self._told.add(other.number)
         return self._optimizer
 
 
@@ -292,8 +294,8 @@ def _value(trial: FrozenTrial) -> float | None:
     return None
 
 
-def _has_all(trial: FrozenTrial, names: Iterable[str]) -> bool:
-    return all(name in trial.params for name in names)
+def _has_all(trial: FrozenTrial, space: Mapping[str, BaseDistribution]) -> bool:
+    return all(trial.distributions.get(name) == found for name, found in space.items())
 
 
 def _to_space(search_space: Mapping[str, BaseDistribution]) -> Space:

@@ -134,9 +134,9 @@ class MondrianForest(WarmingForest):
         """Remove rows from the forest, as if it had never seen them.
 
         For the same reference ranges and feature rates the forest is then, bit for bit, the one
-        fitted to the other rows. Ranges, rates and maps that were learned do not change: give
-        ``feature_range`` and ``feature_weights`` if deletion must be provable. Removals are
-        lazy: they are applied to the trees by the next read, or by `flush`.
+        fitted to the other rows. Ranges, rates, maps and substitutes that were learned do not
+        change: give ``feature_range``, ``feature_weights`` and ``substitutes`` if deletion must be
+        provable. Removals are lazy: they are applied to the trees by the next read, or by `flush`.
 
         Parameters
         ----------
@@ -170,7 +170,8 @@ class MondrianForest(WarmingForest):
 
         The result is, bit for bit, the forest fitted to both sets of rows, so training can be
         distributed over machines. Both forests need the same ``random_state`` (an integer),
-        parameters, reference ranges (``feature_range``), feature weights and feature maps. If
+        parameters, reference ranges (``feature_range``), feature weights, feature maps and, where
+        values are missing, ``substitutes``. If
         weights or maps are to be learned, start all shards from copies of one fitted forest that
         has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
         all shards. A forest in its warm-up (``warm_up_left_``) takes over what the other has

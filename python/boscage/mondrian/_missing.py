@@ -122,7 +122,7 @@ class _Table:
         self._X, self._codes = X, codes
         self._missing: BoolArray = np.isnan(X)
         self._n_present = np.maximum((~self._missing).sum(axis=0), 1)
-        # Powers of two are exact, and squares of what is between -1 and 1 do not overflow.
+        # Powers of two are exact, and squares of what is between -2 and 2 do not overflow.
         largest = np.where(self._missing, 0.0, np.abs(X)).max(axis=0, initial=0.0)
         self._units = np.ldexp(1.0, np.frexp(largest)[1] - 1)
         scaled = np.where(self._missing, 0.0, X / self._units)
@@ -142,17 +142,26 @@ class _Table:
         features, slopes = self._regression(feature)
         if features.size:
             units = self._units[feature]
-            centre = float(np.float32(self._means[feature]) * units)
+            centre = float(self._means[feature] * units)
             terms = [
-                (int(other), float(np.float32(slope * (units / self._units[other]))), float(from_))
-                for other, slope, from_ in zip(
-                    features, slopes, self._means[features] * self._units[features], strict=True
+                (int(other), slope, float(self._means[other] * self._units[other]))
+                for other, slope in zip(
+                    features, self._in_units(feature, features, slopes), strict=True
                 )
+                if slope != 0.0 and np.isfinite(slope)
             ]
         if min(missing.sum(), present.size) < MIN_ROWS:
             return centre, terms
         place = self._place(feature, self._linear(feature, features, slopes)[missing])
         return (centre, terms) if place is None else (place, [])
+
+    def _in_units(self, feature: int, features: IntArray, slopes: FloatArray) -> list[float]:
+        """Slopes in the features' own units; those of extreme features may overflow or vanish."""
+        # Rounded, since linear algebra differs in the last bits between machines.
+        single = slopes.astype(np.float32).astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            found: list[float] = (single * (self._units[feature] / self._units[features])).tolist()
+        return found
 
     def _regression(self, feature: int) -> tuple[IntArray, FloatArray]:
         """Some other features, and the slopes of a linear function of them in scaled units."""

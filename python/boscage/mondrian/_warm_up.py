@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -59,7 +60,7 @@ class WarmingForest(GrowingForest):
 
     def _merge_warming(self: Self, other: Self, window: int | None) -> None:
         """Merge forests of which one at least is in its warm-up."""
-        for name in ("feature_range", "feature_weights", "feature_maps", "trend"):
+        for name in ("feature_range", "feature_weights", "feature_maps", "trend", "substitutes"):
             ours, theirs = (one._grown_with.get(name) for one in (self, other))
             if not same_value(ours, theirs):
                 raise ValueError(
@@ -128,6 +129,8 @@ def same_value(before: Any, now: Any) -> bool:
     try:
         return bool(np.array_equal(np.asarray(before), np.asarray(now)))
     except ValueError:  # ragged, such as (0.0, [1.0, 2.0])
+        if not (isinstance(before, Sequence) and isinstance(now, Sequence)):
+            return False
         return bool(
             len(before) == len(now)
             and all(same_value(a, b) for a, b in zip(before, now, strict=True))

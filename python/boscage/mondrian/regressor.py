@@ -246,7 +246,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
-            New rows; finite numbers.
+            New rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None

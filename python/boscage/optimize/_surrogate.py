@@ -137,13 +137,15 @@ class Surrogate:
         forests = [forest for forest in (self.objective, *self.constraints) if numbers]
         forests = [forest for forest in forests if getattr(forest, "n_rows_", 0) > 0]
         believed = [forest.predict(rows) for forest in forests]
-        for forest, values in zip(forests, believed, strict=True):
-            forest.partial_fit(rows, values, ids=numbers)
         try:
+            for forest, values in zip(forests, believed, strict=True):
+                forest.partial_fit(rows, values, ids=numbers)
             yield
         finally:
+            # After an interrupt some forests may have believed nothing.
             for forest in forests:
-                forest.forget(numbers)
+                held = set(forest.ids_.tolist())
+                forest.forget([number for number in numbers if number in held])
 
     # -- what it says -----------------------------------------------------------------------------
 

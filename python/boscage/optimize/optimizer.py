@@ -46,7 +46,13 @@ _KEPT = (
     "noise_variance",
     "prior_scale",
     "predictive",
+    "trend",
 )
+
+
+def _bounded(value: float) -> float:
+    """A number whose square neither overflows nor vanishes, or 0."""
+    return 0.0 if abs(value) < 1.0 / _GREATEST else min(max(value, -_GREATEST), _GREATEST)
 
 
 class MondrianOptimizer:
@@ -104,7 +110,7 @@ class MondrianOptimizer:
 
     See Also
     --------
-    boscage.integration.OptunaSampler : The same for Optuna's studies.
+    boscage.integration.MondrianSampler : The same for Optuna's studies.
 
     Examples
     --------
@@ -148,6 +154,11 @@ class MondrianOptimizer:
         self.trials: list[Trial] = []
         self._positions: list[FloatArray] = []
         if self.acquisition == "thompson":
+            if self.forest.trend is not None:
+                raise ValueError(
+                    "acquisition='thompson' draws functions of trees, which know no trend; "
+                    f"expected trend=None, found {self.forest.trend!r}"
+                )
             self.forest.set_params(predictive="realised")  # only trees that are cut can be drawn
         self._surrogate = Surrogate(self.space, self.forest, self.seed, n_jobs)
 
@@ -277,7 +288,8 @@ class MondrianOptimizer:
         self.trials[finished.number] = finished
         target = None if finished.value is None else self._target(finished)
         row = self.space.rows(self._positions[finished.number][None])[0]
-        self._surrogate.add(finished.number, row, target, finished.constraints)
+        limits = tuple(_bounded(limit) for limit in finished.constraints)
+        self._surrogate.add(finished.number, row, target, limits)
         return finished
 
     def optimize(
@@ -297,7 +309,7 @@ class MondrianOptimizer:
             Number of trials.
         catch : exception type or tuple of these, default=()
             Exceptions that make a trial a failed one. Any other one ends the study; that trial has
-            failed as well.
+            failed as well, or stays pending if it was interrupted.
 
         Returns
         -------
@@ -313,7 +325,7 @@ class MondrianOptimizer:
             trial = self.ask()
             try:
                 value = objective(dict(trial.params))
-            except BaseException as error:
+            except Exception as error:
                 self.tell(trial, None)
                 if not isinstance(error, catch):
                     raise
@@ -333,7 +345,10 @@ class MondrianOptimizer:
         if isinstance(trial, Mapping):
             self.space.positions(trial)
             active = self.space.params(self.space.positions(trial))
-            return Trial(len(self.trials), {name: trial[name] for name in active})
+            # numpy's numbers become Python's, which JSON knows.
+            values = {name: trial[name] for name in active}
+            plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
+            return Trial(len(self.trials), plain)
         number = trial.number if isinstance(trial, Trial) else trial
         number = _validation.check_count("trial", number, 0)
         if number >= len(self.trials):
@@ -346,8 +361,10 @@ class MondrianOptimizer:
         return found
 
     def _check_constraints(self, finished: Trial) -> None:
+        if finished.state != "complete" and not finished.constraints:
+            return
         for other in self.trials:
-            if other.state == "complete" and finished.state == "complete":
+            if other.state == "complete" or other.constraints:
                 before, now = len(other.constraints), len(finished.constraints)
                 if before != now:
                     raise ValueError(
@@ -374,8 +391,7 @@ class MondrianOptimizer:
     def _target(self, trial: Trial) -> float:
         """The value of a trial as the forest sees it: to be minimised, with a square."""
         assert trial.value is not None
-        value = trial.value if self.direction == "minimize" else -trial.value
-        return 0.0 if abs(value) < 1.0 / _GREATEST else min(max(value, -_GREATEST), _GREATEST)
+        return _bounded(trial.value if self.direction == "minimize" else -trial.value)
 
     @property
     def surrogate(self) -> MondrianForestRegressor:

@@ -180,7 +180,9 @@ impl<'a> Rows<'a> {
     /// All values in one type, if each is exact in it. Negative zero becomes zero.
     pub(crate) fn to_exact<S: Scalar>(self) -> Option<Vec<S>> {
         let n = self.n_rows() * self.n_features;
-        (0..n).map(|k| S::exact(self.value(k) + 0.0)).collect()
+        // A sum's NaN may have other bits.
+        let plain = |value: f64| if value.is_nan() { value } else { value + 0.0 };
+        (0..n).map(|k| S::exact(plain(self.value(k)))).collect()
     }
 
     fn value(&self, k: usize) -> f64 {

@@ -29,6 +29,8 @@ pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
     /// Rows that are taken through a tree while it is in the cache.
     const CHUNK: usize = 4096;
     forest.check_features(rows.n_features())?;
+    let mut filled = Vec::new();
+    let rows = forest.domain.complete(rows, &mut filled)?;
     let storage = forest.flushed(run)?;
     let n = rows.n_rows();
     // The same number of chunks for every thread.
@@ -75,8 +77,6 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     }
 
     fn predict<V: Visitor<P>>(&self, rows: Rows<'_>, control: &Control, visitor: &V) -> Result<V::Chunk> {
-        let mut filled = Vec::new();
-        let rows = self.forest.domain.complete(rows, &mut filled)?;
         if let Some(coordinates) = self.forest.domain.coordinates(rows) {
             return self.predict_values(&coordinates, control, visitor);
         }

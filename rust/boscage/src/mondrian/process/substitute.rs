@@ -45,10 +45,14 @@ impl Substitute {
     }
 }
 
-/// A number in single precision where that hardly changes it, so that tables of `f32` stay so.
-fn rounded(value: f64) -> f64 {
-    let narrow = value as f32;
-    if narrow.is_normal() { f64::from(narrow) } else { value }
+/// A number in single precision, so that tables of `f32` stay so, where that hardly changes its place in a range.
+fn rounded(value: f64, low: f64, high: f64) -> f64 {
+    const CLOSE: f64 = 1e-6;
+    let narrow = f64::from(value as f32);
+    let range = low..=high;
+    let is_close = (narrow - value).abs() <= CLOSE * (high - low);
+    let stays = range.contains(&narrow) || !range.contains(&value);
+    if narrow.is_normal() && is_close && stays { narrow } else { value }
 }
 
 impl Domain {
@@ -114,7 +118,8 @@ impl Domain {
                 if !value.is_nan() {
                     return value;
                 }
-                rounded(substitutes[d].value(&given, self.low()[d], self.high()[d]))
+                let (low, high) = (self.low()[d], self.high()[d]);
+                rounded(substitutes[d].value(&given, low, high), low, high)
             }));
         }
         Ok(Some(values))
@@ -175,9 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_rounded_unless_single_precision_cannot_hold_them() {
-        for (value, expected) in [(0.1, f64::from(0.1f32)), (1e300, 1e300), (1e-300, 1e-300), (0.0, 0.0)] {
-            assert_eq!(rounded(value), expected);
+    fn numbers_are_rounded_unless_that_moves_them_in_their_range() {
+        let single = f64::from(0.1f32);
+        for (value, low, high, expected) in [
+            (0.1, 0.0, 1.0, single),
+            (0.1, 0.0, 1e-3, 0.1),
+            (0.1, 0.1, 1.0, single),
+            (0.1, 0.0, 0.1, 0.1),
+            (1.7e9 + 50.0, 1.7e9, 1.7e9 + 100.0, 1.7e9 + 50.0),
+            (1e300, 0.0, 1e301, 1e300),
+            (1e-300, 0.0, 1.0, 1e-300),
+            (0.0, 0.0, 1.0, 0.0),
+        ] {
+            assert_eq!(rounded(value, low, high), expected, "{value} in {low} to {high}");
         }
     }
 

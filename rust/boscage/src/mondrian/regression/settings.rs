@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::validate::{Interval, check_within};
 
 /// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,6 +88,9 @@ impl Default for RegressionSettings {
 /// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
 const MOST_DELAY: f64 = 300.0;
 
+/// The prior variance of a slope in units of `gamma_1`.
+const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
+
 impl RegressionSettings {
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
@@ -121,7 +125,11 @@ impl RegressionSettings {
                 {
                     return refused("one whose features are in order, each once", "others");
                 }
-                (Some(variance), true) => positive("trend_variance", variance)?,
+                // A greater share, or a lesser one, would only be lost in rounding.
+                (Some(variance), true) => {
+                    let share = self.hyperparameters.map_or(1.0, |hyper| variance / hyper.gamma1);
+                    check_within("trend_variance / gamma1", share, TREND_SHARES)?;
+                }
                 (None, false) => {}
                 (None, true) => {
                     return refused("one with a variance where all hyperparameters are given", "none");

@@ -230,7 +230,7 @@ fn without_groups(
         let function = systems.function(FINE, run)?;
         values.extend(function.predict(
             &others,
-            Rows::from_f64(&features, forest.domain.n_features())?,
+            Rows::from_f64_with_missing(&features, forest.domain.n_features())?,
             run,
         )?);
     }

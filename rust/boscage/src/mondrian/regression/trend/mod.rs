@@ -38,6 +38,9 @@ use crate::mondrian::tree::statistics::Statistics;
 /// The greatest number of features that a trend has: those with the greatest rates, of equal ones the first.
 const MOST_FEATURES: usize = 14;
 
+/// A row that is farther away, in units of a feature's range, counts as being so far away: squares are finite.
+const FARTHEST: f64 = 1e100;
+
 /// How much a slope may change where its feature leaves the reference range: the prior variance in units of the slope's own.
 const CHANGE: f64 = 0.5;
 
@@ -134,7 +137,7 @@ impl Columns {
 
 impl Feature {
     fn z(&self, x: impl Fn(usize) -> f64) -> f64 {
-        (x(self.index) - self.middle) / self.range
+        ((x(self.index) - self.middle) / self.range).clamp(-FARTHEST, FARTHEST)
     }
 }
 
