@@ -39,7 +39,9 @@ pub enum Error {
         value: f64,
     },
     /// A missing value, and nothing that stands for it.
-    #[error("row {row}, feature {feature} of X is missing (NaN), and the forest has no substitute for it")]
+    #[error(
+        "row {row}, feature {feature} of X is missing (NaN); expected a number, since nothing stands for missing values"
+    )]
     Missing {
         /// Row in the given array.
         row: usize,

@@ -208,7 +208,7 @@ fn messages_say_what_was_expected_and_found() {
         Classifier,
         "values",
         &[0, 0, 0xc0, 0x7f],
-        "row 0, feature 0 of X is missing (NaN), and the forest has no substitute for it",
+        "row 0, feature 0 of X is missing (NaN); expected a number, since nothing stands for missing values",
     );
     check(
         Classifier,
