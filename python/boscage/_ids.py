@@ -77,7 +77,7 @@ def _number(value: Any, row: int) -> int:
         number = int(text)
         if number <= _MAX and str(number) == text:
             return number
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") | _FIRST_NAME
 
 

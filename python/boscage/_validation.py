@@ -73,13 +73,15 @@ def _is_checked(estimator: Any, X: Any) -> bool:
 
 
 def _as_table(X: Any) -> Any:
-    """Turn a record batch into a table, which scikit-learn knows, and refuse dates."""
+    """Turn a record batch into a table, masked entries into NaN, and refuse dates."""
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
         import pyarrow
 
         X = pyarrow.Table.from_batches([X])
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     for name, kind in _column_types(X):
         if _TEMPORAL.match(kind):
             raise TypeError(

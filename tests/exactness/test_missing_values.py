@@ -241,6 +241,28 @@ def test_substitutes_are_scaled_and_shifted_with_their_feature() -> None:
                 assert other == pytest.approx(slope, rel=1e-3)
 
 
+def test_every_nan_is_the_same() -> None:
+    """R's NA is a NaN of other bits, and a masked entry is none at all."""
+    x, y = rows(80, 15)
+    expected = KINDS[0](5, random_state=0).fit(x, y)
+    bits = x.copy().view(np.uint64)
+    bits[np.isnan(x)] = 0x7FF00000000007A2
+    masked = np.ma.masked_invalid(x)
+    masked.data[masked.mask] = 99.0
+    for other in (bits.view(np.float64), masked):
+        model = KINDS[0](5, random_state=0).fit(other, y)
+        np.testing.assert_array_equal(model.feature_range_, expected.feature_range_)
+        assert model.digest() == expected.digest()
+
+
+def test_exported_trees_refuse_missing_values() -> None:
+    x, y = rows(80, 16)
+    tree = forest(KINDS[0]).fit(x, y).trees_[0]
+    with pytest.raises(ValueError, match="rows without missing values"):
+        tree.apply(x)
+    assert tree.apply(filled(x)).shape == (80,)
+
+
 def test_values_far_from_zero_and_of_extreme_units() -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(size=(400, 3))

@@ -99,6 +99,9 @@ def test_rows_can_have_names(kind: Any) -> None:
         model.partial_fit(X[:1], Y[:1], ids=["anna"])
     with pytest.raises(KeyError, match="'carl' is not in the forest"):
         model.forget(["anna", "carl"])
+    loo = model.loo_predict_proba if hasattr(model, "predict_proba") else model.loo_predict_dist
+    with pytest.raises(KeyError, match="'carl' is not in the forest"):
+        loo(["anna", "carl"])
     model.forget(["anna", -7]).forget("Björn").forget(str(UUID(int=5))).forget(model.ids_[0])
     left = [3, 4, 5, 6, 7, 10]
     assert model.digest() == make(kind).fit(X[left], Y[left]).digest()

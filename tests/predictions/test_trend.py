@@ -280,3 +280,25 @@ def test_the_choice() -> None:
     assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ is None
     given = MondrianForestRegressor(5, trend="auto", feature_weights=None, random_state=0)
     assert given.fit(*data("line")).trend_ is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("rule", ["ml", "loo", "heuristic"])
+def test_few_rows_leave_slopes_uncertain(n: int, rule: Any) -> None:
+    """A plane goes through all of them, and says nothing about the noise."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x, y = rng.uniform(size=(n, 3)), rng.normal(size=n)
+        model = MondrianForestRegressor(
+            8, trend="linear", hyperparameters=rule, feature_weights=None, random_state=0
+        )
+        mean, std = model.fit(x, y).predict(np.full((1, 3), 1e5), return_std=True)
+        assert abs(mean[0]) < 10.0 * std[0]
+
+
+def test_leaving_rows_out_of_an_exact_line() -> None:
+    x, _ = data("line", 120)
+    model = MondrianForestRegressor(8, trend="linear", feature_weights=None, random_state=0).fit(
+        x, 2.0 * x[:, 0] + 1.0
+    )
+    assert (model.loo_predict_dist().std > 0.0).all()

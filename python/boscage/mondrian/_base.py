@@ -317,6 +317,14 @@ class MondrianForest(WarmingForest):
 
     # -- access to the model ----------------------------------------------------------------------
 
+    def _held(self, ids: Any) -> Ids:
+        """The numbers of rows of the forest, by their ids."""
+        numbers = check_ids(ids)
+        held = self.ids_
+        if not np.isin(numbers, held).all():
+            raise KeyError(unknown(ids, held))
+        return numbers
+
     def _require_rows(self) -> Any:
         model = self._require_model()
         if model.n_rows == 0:

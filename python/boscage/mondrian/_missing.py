@@ -59,9 +59,12 @@ def has_missing(X: Rows) -> bool:
 
 def reference_range(X: Rows) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest value of each feature; 0 for one without any."""
-    low = np.fmin.reduce(X, axis=0).astype(np.float64)
-    high = np.fmax.reduce(X, axis=0).astype(np.float64)
-    return np.nan_to_num(low), np.nan_to_num(high)
+    missing = np.isnan(X)
+    # Minima of NaN and numbers are the numbers, but not of the NaN that R writes for NA.
+    low = np.where(missing, np.inf, X).min(axis=0).astype(np.float64)
+    high = np.where(missing, -np.inf, X).max(axis=0).astype(np.float64)
+    none = missing.all(axis=0)
+    return np.where(none, 0.0, low), np.where(none, 0.0, high)
 
 
 def fill(X: Rows, substitutes: Substitutes, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -119,13 +122,14 @@ class _Table:
     """Some rows, and the classes of their targets."""
 
     def __init__(self, X: FloatArray, codes: IntArray) -> None:
-        self._X, self._codes = X, codes
         self._missing: BoolArray = np.isnan(X)
+        # One NaN for all: arithmetic with the one that R writes for NA warns.
+        self._X, self._codes = np.where(self._missing, np.nan, X), codes
         self._n_present = np.maximum((~self._missing).sum(axis=0), 1)
         # Powers of two are exact, and squares of what is between -2 and 2 do not overflow.
-        largest = np.where(self._missing, 0.0, np.abs(X)).max(axis=0, initial=0.0)
+        largest = np.where(self._missing, 0.0, np.abs(self._X)).max(axis=0, initial=0.0)
         self._units = np.ldexp(1.0, np.frexp(largest)[1] - 1)
-        scaled = np.where(self._missing, 0.0, X / self._units)
+        scaled = np.where(self._missing, 0.0, self._X / self._units)
         self._means = scaled.sum(axis=0) / self._n_present
         self._centred = np.where(self._missing, 0.0, scaled - self._means)
         self._spreads = np.sqrt((self._centred**2).sum(axis=0) / self._n_present)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
-from boscage._ids import check_ids
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.mondrian._base import MondrianForest
@@ -425,7 +424,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
             If interrupted. The forest does not change.
         """
         model = self._require_rows()
-        rows = None if ids is None else check_ids(ids)
+        rows = None if ids is None else self._held(ids)
         candidates = None
         if discounts is not None:
             candidates = [

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
-from boscage._ids import check_ids
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
@@ -479,7 +478,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             If interrupted. The forest does not change.
         """
         model = self._require_rows()
-        rows = None if ids is None else check_ids(ids)
+        rows = None if ids is None else self._held(ids)
         with self._progress("leave-one-out") as progress:
             parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)
         return GaussianMixture(*parts)

@@ -59,8 +59,15 @@ class ArrayTree:
         -------
         ndarray of shape (n_samples,)
             Node numbers.
+
+        Raises
+        ------
+        ValueError
+            If `X` holds NaN. A forest's ``substitutes_`` say what stands for missing values.
         """
         rows = np.asarray(X)
+        if rows.dtype.kind == "f" and np.isnan(rows).any():
+            raise ValueError("X contains NaN; expected rows without missing values")
         at = np.zeros(len(rows), dtype=np.int64)
         going = np.flatnonzero(~self.is_leaf[at])
         while going.size:

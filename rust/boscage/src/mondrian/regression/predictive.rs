@@ -183,7 +183,8 @@ impl MixtureRow {
             let (trend, uncertainty) = linear.at(x, &self.smoothed);
             for component in &mut self.components {
                 component.mean += trend;
-                component.variance += uncertainty;
+                // What is left of a variance without a row may be less than nothing, by rounding.
+                component.variance = (component.variance.max(0.0) + uncertainty).max(f64::MIN_POSITIVE);
             }
         }
         self.components

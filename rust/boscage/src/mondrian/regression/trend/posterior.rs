@@ -5,6 +5,8 @@ use crate::mondrian::regression::trend::{Columns, dot};
 
 /// The prior variances that are tried, as powers of four in the joint model's units.
 const POWERS: std::ops::RangeInclusive<i32> = -10..=30;
+/// With fewer rows than this, the scale of the covariance is that of the hyperparameters.
+const MIN_ROWS: usize = 10;
 
 /// What the posterior follows from, in the joint model's units. Targets are given less a line, the pivot, from which
 /// numbers are counted so that nothing cancels; the posterior does not depend on it.
@@ -48,6 +50,8 @@ impl Coefficients {
     /// With the given prior variance, or that under which the targets are most likely.
     pub(crate) fn new(products: &Products<'_>, given: Given) -> Self {
         let n = products.n_rows as f64;
+        // A line that goes through all of a few rows would say that nothing is uncertain.
+        let given = Given { scale: given.scale.or((products.n_rows < MIN_ROWS).then_some(1.0)), ..given };
         let mut best: Option<(f64, Self)> = None;
         let powers = POWERS.map(|power| 4f64.powi(power));
         let tried: Vec<f64> = given.variance.map_or_else(|| powers.collect(), |variance| vec![variance]);
