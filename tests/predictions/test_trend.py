@@ -1,4 +1,4 @@
-"""A linear part of the mean: what strangers would try, near the rows and far from them."""
+"""A linear part of the mean, near the rows and far from them."""
 
 from __future__ import annotations
 

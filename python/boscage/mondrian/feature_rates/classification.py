@@ -204,7 +204,7 @@ class _Trial:
         n_others = min(stage.rows - n_held, len(self._X) - self._n_held)
         rows = np.r_[:n_held, self._n_held : self._n_held + n_others]
         n_trees = min(stage.trees, self._settings["n_estimators"])
-        # The joint posterior, whose rows are dear to leave out, wants much the same rates.
+        # Leaving rows out of the joint posterior is expensive, and it has much the same best rates.
         settings = {**self._settings, "n_estimators": n_trees, "posterior": "kneser-ney"}
         forest = _core.MondrianClassifier(**settings)
         classes, codes = np.unique(self._codes[rows], return_inverse=True)

@@ -30,7 +30,7 @@
 //! with weights `w` that leave `r = k - (K' + s^2 I) w`, and `y` has the mean `w y + r (K' + s^2 I)^-1 y`. The last factor is
 //! close to the known weights of all rows, so that `w y + r a` has an error of second order, and a rough solution will do.
 //!
-//! *In groups.* A system a row is dear. With [`MANY`] rows or more, the rows that calibrate are left out together, a tenth of
+//! *In groups.* One system for each left-out row is expensive. With [`MANY`] rows or more, the rows that calibrate are left out together, a tenth of
 //! all rows at a time at the most: a copy of the forest forgets them, and its function is that of a forest with nearly as many
 //! rows. So the systems are as many as the classes, whatever the number of rows that calibrate. Only predictions of rows
 //! that are left out still take a system each.
@@ -56,10 +56,11 @@ const RATE: f64 = 0.05;
 const NOISE: f64 = 0.1;
 /// The share of the codes' norm that may remain unexplained.
 const TOLERANCE: f64 = 1e-4;
-/// The share of the norm of a left-out row's covariances that may remain unexplained, where values are to calibrate, and
-/// where they are predictions; the latter is also that of the codes' norm without a group. The error of second order has a sign, against the row's own class, and is greatest for rows that
-/// are predicted badly: rougher solutions would find too small a weight.
+/// The share of the norm of a left-out row's covariances that may remain unexplained where values calibrate. The error of
+/// second order has a sign, against the row's own class, and is greatest for rows that are predicted badly: rougher solutions
+/// would find too small a weight.
 const ROUGH: f64 = 3e-3;
+/// The same where values are predictions, and the share of the norm of the codes without a group.
 const FINE: f64 = 1e-3;
 /// So many rows or more are left out in groups to calibrate, and the share of all rows that one group may be.
 const MANY: usize = 1000;

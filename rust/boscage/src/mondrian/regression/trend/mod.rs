@@ -1,4 +1,4 @@
-//! A mean that goes on: a linear function of the features beside the trees of the joint model.
+//! A linear function of the features beside the trees of the joint model.
 //!
 //! Far away from all rows the trees' functions go back to their prior mean at once. The thesis wishes for regressors in the
 //! leaves (section 6.5.4). Here one is shared by all leaves: `y = mu_H + z(x)' b + sum of trees + noise`, where `z(x)` is
