@@ -66,7 +66,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         """The fitted model, the checked rows to predict, and the number of threads."""
         model = self._require_model()
-        rows = _validation.check_rows(self, X, reset=False, missing=self._takes_missing)
+        rows = _validation.check_rows(self, X, reset=False)
         return model, rows, self._n_threads()
 
     def __sklearn_tags__(self) -> Any:

@@ -24,12 +24,13 @@ _MAX_U64 = 2**64 - 1
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Rows:
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
 
-    With ``missing`` they may also hold NaN. Sets or compares ``n_features_in_`` and
-    ``feature_names_in_`` as scikit-learn does.
+    They may also hold NaN if the estimator takes missing values. Sets or compares
+    ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
     """
+    missing = estimator._takes_missing
     if not reset and _is_checked(estimator, X):
         _require_finite(X, "X", missing=missing)
         return X  # type: ignore[no-any-return]

@@ -252,7 +252,7 @@ class MondrianForest(WarmingForest):
         settings = self._settings()
         window = self._window()
         n_threads = self._n_threads()
-        rows = _validation.check_rows(self, X, reset=True, missing=True)
+        rows = _validation.check_rows(self, X, reset=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         seed = _validation.draw_seed(self.random_state)
@@ -275,7 +275,7 @@ class MondrianForest(WarmingForest):
             self._settings()  # checks the changed parameters
         window = self._window()
         self._n_threads()  # checks n_jobs
-        rows = _validation.check_rows(self, X, reset=False, missing=True)
+        rows = _validation.check_rows(self, X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)

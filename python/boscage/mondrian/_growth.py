@@ -88,11 +88,11 @@ class GrowingForest(Estimator):
         ``fit``.
         """
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        if low is None or high is None:
+            low, high = reference_range(rows)
         complete: Rows = rows
         substitutes = check_substitutes(self.substitutes, rows.shape[1])
         if has_missing(rows):
-            if low is None or high is None:
-                low, high = reference_range(rows)
             if substitutes is None:
                 substitutes = learn_substitutes(rows, encoded[0], seed=seed)
             complete = fill(rows, substitutes, low, high)

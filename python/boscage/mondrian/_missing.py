@@ -59,6 +59,8 @@ def has_missing(X: Rows) -> bool:
 
 def reference_range(X: Rows) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest value of each feature; 0 for one without any."""
+    if not has_missing(X):
+        return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     missing = np.isnan(X)
     # Minima of NaN and numbers are the numbers, but not of the NaN that R writes for NA.
     low = np.where(missing, np.inf, X).min(axis=0).astype(np.float64)

@@ -12,19 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boscage import _core
-from boscage._types import AnyArray, FloatArray, Rows
-from boscage.mondrian.feature_rates._shared import (
-    LEARNING_ROWS,
-    TRIAL_STREAM,
-    LearnedRates,
-    first_by_contents,
-)
+from boscage._types import AnyArray, BoolArray, FloatArray, Rows
+from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates, first_by_contents
 from boscage.mondrian.feature_rates.regression import log_scale_of_errors
-
-Which = NDArray[np.bool_]
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
@@ -49,15 +41,13 @@ def choose_trend(
     learned: LearnedRates,
     *,
     settings: Mapping[str, Any],
-    low: FloatArray | None,
-    high: FloatArray | None,
+    low: FloatArray,
+    high: FloatArray,
     seed: int,
     n_threads: int,
 ) -> list[int]:
     """Choose the features of the trend of a forest with these settings and rates."""
-    if low is None or high is None:
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    chosen = first_by_contents(X, y, LEARNING_ROWS, seed)[:MOST_ROWS]
+    chosen = first_by_contents(X, y, MOST_ROWS, seed)
     some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []
@@ -67,7 +57,7 @@ def choose_trend(
         # Much faster; which of two forests is better hardly changes.
         trial["hyperparameters"] = "ml"
 
-    def score(rows: Which, block: Which, features: list[int]) -> float:
+    def score(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
         slopes = {"trend": "linear", "trend_features": features} if features else {}
         forest = _core.MondrianRegressor(**(trial | slopes))
         forest.fit(
@@ -82,7 +72,7 @@ def choose_trend(
         mean, _ = forest.predict(some[block], n_threads=n_threads)
         return log_scale_of_errors(mean, targets[block]).score
 
-    def gain(rows: Which, block: Which, features: list[int]) -> float:
+    def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
         return score(rows, block, features) - score(rows, block, [])
 
     def helps(feature: int) -> bool:
@@ -100,7 +90,7 @@ def choose_trend(
     return [] if hurts else features
 
 
-def _thirds(x: FloatArray) -> list[tuple[Which, Which]]:
+def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:
     """The rows of the lower and the upper third of a feature, each with the other."""
     ends = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
     lower, upper = x < ends[0], x > ends[1]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from boscage._types import FloatArray
+from boscage._types import FloatArray, IntArray
 from boscage.distributions import GaussianMixture
 
 _SQRT_TAU = math.sqrt(2.0 * math.pi)
@@ -78,9 +78,14 @@ def mixture_log_expected_improvement(dist: GaussianMixture, best: float) -> Floa
     std = np.sqrt(dist.variances)
     with np.errstate(divide="ignore"):
         terms = np.log(dist.weights) + log_expected_improvement(dist.means, std, best)
-    starts = dist.offsets[:-1]
+    return _log_sums(terms, dist.offsets)
+
+
+def _log_sums(terms: FloatArray, offsets: IntArray) -> FloatArray:
+    """The logarithm of the sum of each row's terms, which are given by their logarithms."""
+    starts = offsets[:-1]
     top = np.maximum.reduceat(terms, starts)
-    shifted = np.exp(terms - np.repeat(top, np.diff(dist.offsets)))
+    shifted = np.exp(terms - np.repeat(top, np.diff(offsets)))
     return np.asarray(top + np.log(np.add.reduceat(shifted, starts)))
 
 
@@ -122,10 +127,7 @@ def log_probability_below(dist: GaussianMixture, limit: float) -> FloatArray:
     """
     with np.errstate(divide="ignore"):
         terms = np.log(dist.weights) + log_ndtr((limit - dist.means) / np.sqrt(dist.variances))
-    starts = dist.offsets[:-1]
-    top = np.maximum.reduceat(terms, starts)
-    shifted = np.exp(terms - np.repeat(top, np.diff(dist.offsets)))
-    return np.asarray(top + np.log(np.add.reduceat(shifted, starts)))
+    return _log_sums(terms, dist.offsets)
 
 
 def tree_draw(dist: GaussianMixture, n_trees: int, seed: int) -> FloatArray:

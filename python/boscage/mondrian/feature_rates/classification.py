@@ -84,8 +84,8 @@ def learn_rates_and_maps(
     y: AnyArray,
     *,
     settings: Mapping[str, Any],
-    low: FloatArray | None,
-    high: FloatArray | None,
+    low: FloatArray,
+    high: FloatArray,
     seed: int,
     n_threads: int,
 ) -> LearnedRates:
@@ -93,8 +93,6 @@ def learn_rates_and_maps(
 
     ``y`` holds class codes.
     """
-    if low is None or high is None:
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     _, codes = np.unique(y, return_inverse=True)
     rows = first_by_contents(X, codes, LEARNING_ROWS, seed)
     some, codes = X[rows].astype(np.float64), codes[rows]

@@ -91,14 +91,12 @@ def learn_rates_and_maps(
     y: FloatArray,
     *,
     settings: Mapping[str, Any],
-    low: FloatArray | None,
-    high: FloatArray | None,
+    low: FloatArray,
+    high: FloatArray,
     seed: int,
     n_threads: int,
 ) -> LearnedRates:
     """Rates and maps of the features of ``X`` for a forest with these settings."""
-    if low is None or high is None:
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     rows = first_by_contents(X, y, LEARNING_ROWS, seed)
     some, y = X[rows].astype(np.float64), y[rows]
     n_held = min(HELD_OUT, len(some) // 3)

@@ -174,32 +174,25 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
             return Err(reader.expected(expected, other.len()));
         }
     };
-    let noise_variance = match reader.f64s("noise_variance")?[..] {
-        [] => None,
-        [variance] => Some(variance),
-        ref other => return Err(reader.expected("no number or one", other.len())),
-    };
-    let prior_scale = if reader.version < PRIOR {
-        None
-    } else {
-        match reader.f64s("prior_scale")?[..] {
-            [] => None,
-            [scale] => Some(scale),
-            ref other => return Err(reader.expected("no number or one", other.len())),
-        }
-    };
+    let noise_variance = read_optional(reader, "noise_variance")?;
+    let prior_scale = if reader.version < PRIOR { None } else { read_optional(reader, "prior_scale")? };
     let trend = if reader.version < TREND || !reader.flag("has_trend")? {
         None
     } else {
         let features = reader.list("trend_features", 8, |reader| reader.size(ITEM))?;
-        let variance = match reader.f64s("trend_variance")?[..] {
-            [] => None,
-            [variance] => Some(variance),
-            ref other => return Err(reader.expected("no number or one", other.len())),
-        };
+        let variance = read_optional(reader, "trend_variance")?;
         Some(Trend { features: (!features.is_empty()).then_some(features), variance })
     };
     Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale, trend })
+}
+
+/// A number, or none.
+fn read_optional(reader: &mut Reader<'_>, name: &'static str) -> Result<Option<f64>> {
+    match reader.f64s(name)?[..] {
+        [] => Ok(None),
+        [value] => Ok(Some(value)),
+        ref other => Err(reader.expected("no number or one", other.len())),
+    }
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {

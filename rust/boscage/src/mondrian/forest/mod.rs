@@ -98,7 +98,6 @@ impl<P: Statistics> Forest<P> {
         Batch { rows, ids }: Batch<'_>,
         targets: impl FnOnce() -> Vec<P::Target>,
     ) -> Result<()> {
-        self.check_features(rows.n_features())?;
         // Everything that can be wrong is found before anything changes.
         let mut filled = Vec::new();
         let complete = self.domain.complete(rows, &mut filled)?;
@@ -252,14 +251,6 @@ impl<P: Statistics> Forest<P> {
                 Ok(())
             })
         })
-    }
-
-    pub(crate) fn check_features(&self, found: usize) -> Result<()> {
-        let expected = self.domain.n_features();
-        if found == expected {
-            return Ok(());
-        }
-        Err(Error::Length { what: "a row of X", found, expected, why: "as many features as in fit" })
     }
 
     /// Puts rows into the table.

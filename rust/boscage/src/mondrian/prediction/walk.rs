@@ -28,7 +28,6 @@ pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
 ) -> Result<Vec<V::Chunk>> {
     /// Rows that are taken through a tree while it is in the cache.
     const CHUNK: usize = 4096;
-    forest.check_features(rows.n_features())?;
     let mut filled = Vec::new();
     let rows = forest.domain.complete(rows, &mut filled)?;
     let storage = forest.flushed(run)?;

@@ -103,12 +103,12 @@ impl Domain {
     /// # Errors
     /// A missing value without a substitute; another number of features.
     pub fn filled(&self, rows: Rows<'_>) -> Result<Option<Vec<f64>>> {
-        let Some((row, feature)) = rows.first_missing() else { return Ok(None) };
-        let Some(substitutes) = self.substitutes() else { return Err(Error::Missing { row, feature }) };
-        let (what, found, expected) = ("a row of X", rows.n_features(), substitutes.len());
+        let (what, found, expected) = ("a row of X", rows.n_features(), self.n_features());
         if found != expected {
             return Err(Error::Length { what, found, expected, why: "as many features as in fit" });
         }
+        let Some((row, feature)) = rows.first_missing() else { return Ok(None) };
+        let Some(substitutes) = self.substitutes() else { return Err(Error::Missing { row, feature }) };
         let mut values = Vec::with_capacity(rows.n_rows() * rows.n_features());
         let mut given = Vec::new();
         for i in 0..rows.n_rows() {

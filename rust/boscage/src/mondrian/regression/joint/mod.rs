@@ -266,9 +266,7 @@ impl JointWeights {
         }
         let mut solved: Vec<Vec<f64>> = Vec::with_capacity(sides.len());
         for some in sides.chunks(LANES) {
-            let each: Vec<[f64; LANES]> = (0..n)
-                .map(|place| std::array::from_fn(|lane| some.get(lane).map_or(0.0, |side| side[place])))
-                .collect();
+            let each = in_lanes(some, n);
             let found = joint.weights(&each, without, TOLERANCE)?;
             solved.extend((0..some.len()).map(|lane| found.iter().map(|found| found[lane]).collect()));
         }
@@ -298,9 +296,7 @@ impl JointWeights {
         let mut sums: Vec<Vec<f32>> = Vec::new();
         for (first, some) in solved[1..].chunks(LANES).enumerate() {
             let first = first * LANES;
-            let each: Vec<[f64; LANES]> = (0..n)
-                .map(|place| std::array::from_fn(|lane| some.get(lane).map_or(0.0, |side| side[place])))
-                .collect();
+            let each = in_lanes(some, n);
             let found = joint.sums(&each)?;
             sums.resize(found.len(), Vec::new());
             for (sums, found) in sums.iter_mut().zip(&found) {
@@ -321,6 +317,13 @@ impl JointWeights {
         let columns = design.columns.clone();
         Ok((weights, Linear::new(columns, &pivot, posterior, model.unit, (weights_by_row, sums))))
     }
+}
+
+/// At most [`LANES`] vectors side by side, with zeros for those that are lacking.
+fn in_lanes(vectors: &[Vec<f64>], n: usize) -> Vec<[f64; LANES]> {
+    (0..n)
+        .map(|place| std::array::from_fn(|lane| vectors.get(lane).map_or(0.0, |vector| vector[place])))
+        .collect()
 }
 
 /// Some numbers for each row, which are given in an order of the rows.

@@ -256,9 +256,9 @@ impl<'a> Observed<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
+
+#[cfg(test)]
+mod tests;
