@@ -13,8 +13,9 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._ids import check_ids, unknown
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
+from boscage.mondrian._growth import NewRows
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
-from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
+from boscage.mondrian._warm_up import WarmingForest, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
 
@@ -121,11 +122,9 @@ class MondrianForest(WarmingForest):
             if self.__sklearn_is_fitted__():
                 self._update(X, y, ids, classes)
             else:
-                n_rows = self._fit_new(X, y, ids, classes)
-                if n_rows < warm_up and self._learns():
-                    self._warming = WarmUp(n_rows, n_rows)
+                self._warming = self._new_warm_up(self._fit_new(X, y, ids, classes), warm_up)
         warming = self._warming
-        if warming is not None and warming.n_rows >= min(warm_up, GROWTH * warming.n_learned):
+        if warming is not None and self._is_to_learn_again(warm_up):
             # The rows are recorded, whatever happens here.
             with self._unchanged_on_error():
                 self._learn_again(warming.n_rows, warm_up)
@@ -250,22 +249,26 @@ class MondrianForest(WarmingForest):
     def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> int:
         """Grow a new forest. Returns the number of rows that came."""
         settings = self._settings()
-        window = self._window()
         n_threads = self._n_threads()
+        new, n_rows = self._new_rows(X, y, ids, classes)
+        seed = _validation.draw_seed(self.random_state)
+        self._grow(new, settings=settings, seed=seed, n_threads=n_threads)
+        self._warming = None
+        return n_rows
+
+    def _new_rows(self, X: Any, y: Any, ids: Any, classes: Any) -> tuple[NewRows, int]:
+        """The rows of a new forest, checked, and the number of rows that came."""
+        window = self._window()
         rows = _validation.check_rows(self, X, reset=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
-        seed = _validation.draw_seed(self.random_state)
         n_rows = len(rows)
         if window is not None and n_rows > window:
             # Only rows inside the window determine ranges and rates.
             if numbers is None:
                 numbers = np.arange(n_rows, dtype=np.uint64)
             rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
-        encoded, extra = self._encode(target, classes, None)
-        self._grow(rows, encoded, extra, numbers, settings=settings, seed=seed, n_threads=n_threads)
-        self._warming = None
-        return n_rows
+        return NewRows(rows, *self._encode(target, classes, None), numbers), n_rows
 
     def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         """Add rows to the existing forest."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from boscage import _validation
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
-from boscage._types import AnyArray, Ids, Progress, Rows
+from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
 from boscage.mondrian._missing import (
+    Substitutes,
     check_substitutes,
     fill,
     has_missing,
@@ -19,6 +21,32 @@ from boscage.mondrian._missing import (
     reference_range,
 )
 from boscage.mondrian.feature_rates._shared import LearnedRates
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Checked rows of a new forest."""
+
+    rows: Rows
+    encoded: tuple[Any, ...]
+    """The targets as positional arguments of the compiled ``fit``,"""
+    extra: dict[str, Any]
+    """and as keyword arguments."""
+    ids: Ids | None
+
+
+@dataclass(frozen=True)
+class GrowthPlan:
+    """All that determines a new forest's trees, beside rows and targets."""
+
+    settings: dict[str, Any]
+    seed: int
+    low: FloatArray
+    high: FloatArray
+    weights: FloatArray | None
+    maps: Maps | None
+    substitutes: Substitutes | None
+    learned: LearnedRates | None
 
 
 class GrowingForest(Estimator):
@@ -63,7 +91,7 @@ class GrowingForest(Estimator):
         """The settings with those that are chosen by left-out rows, after rates were learned."""
         return settings
 
-    def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
+    def _select_discount(self, model: Any, n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
 
     # -- growing ----------------------------------------------------------------------------------
@@ -71,22 +99,18 @@ class GrowingForest(Estimator):
     def _learns_rates(self) -> bool:
         return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
 
-    def _grow(
-        self,
-        rows: Rows,
-        encoded: tuple[Any, ...],
-        extra: dict[str, Any],
-        numbers: Ids | None,
-        *,
-        settings: dict[str, Any],
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        """Learn what is to be learned from checked rows, and draw their trees.
+    def _grow(self, new: NewRows, *, settings: dict[str, Any], seed: int, n_threads: int) -> None:
+        """Learn what is to be learned from checked rows, and draw their trees."""
+        plan = self._plan(new, settings=settings, seed=seed, n_threads=n_threads)
+        model = self._draw(plan, new, n_threads=n_threads)
+        self._select_discount(model, n_threads)
+        self._adopt(model, plan)
 
-        `encoded` and `extra` are the targets as positional and keyword arguments of the compiled
-        ``fit``.
-        """
+    def _plan(
+        self, new: NewRows, *, settings: dict[str, Any], seed: int, n_threads: int
+    ) -> GrowthPlan:
+        """Learn what is to be learned from checked rows before the first cut is drawn."""
+        rows, encoded = new.rows, new.encoded
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         if low is None or high is None:
             low, high = reference_range(rows)
@@ -96,8 +120,6 @@ class GrowingForest(Estimator):
             if substitutes is None:
                 substitutes = learn_substitutes(rows, encoded[0], seed=seed)
             complete = fill(rows, substitutes, low, high)
-        if substitutes is not None:
-            extra = extra | {"substitutes": substitutes}
         learned, weights, maps = None, None, None
         if self.feature_maps is not None:
             if isinstance(self.feature_weights, str):
@@ -115,23 +137,42 @@ class GrowingForest(Estimator):
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
-        model = self._new_model(settings, seed)
+        return GrowthPlan(settings, seed, low, high, weights, maps, substitutes, learned)
+
+    def _draw(
+        self,
+        plan: GrowthPlan,
+        new: NewRows,
+        *,
+        n_threads: int,
+        share: tuple[int, int] | None = None,
+    ) -> Any:
+        """The model of some rows, with all trees or a share of them."""
+        settings, extra = plan.settings, new.extra
+        if share is not None:
+            settings = settings | {"share": share}
+        if plan.substitutes is not None:
+            extra = extra | {"substitutes": plan.substitutes}
+        model = self._new_model(settings, plan.seed)
         with self._progress("growing") as progress:
             model.fit(
-                rows,
-                *encoded,
+                new.rows,
+                *new.encoded,
                 **extra,
-                ids=numbers,
-                low=low,
-                high=high,
-                weights=weights,
-                maps=maps,
+                ids=new.ids,
+                low=plan.low,
+                high=plan.high,
+                weights=plan.weights,
+                maps=plan.maps,
                 n_threads=n_threads,
                 progress=progress,
             )
-        self._select_discount(model, encoded, n_threads)
+        return model
+
+    def _adopt(self, model: Any, plan: GrowthPlan) -> None:
+        """Take a new model over."""
         self._model = model
-        self._learned = learned
+        self._learned = plan.learned
         self._grown_with = self.get_params(deep=False)
 
     @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage import _validation
-from boscage.mondrian._growth import GrowingForest
+from boscage.mondrian._growth import GrowingForest, NewRows
 
 Self = TypeVar("Self", bound="WarmingForest")
 
@@ -106,18 +106,26 @@ class WarmingForest(GrowingForest):
     def _learn_again(self, n_rows: int, warm_up: int) -> None:
         """Grow the forest anew from its rows, after `n_rows` came in all."""
         before = self._model
-        encoded, extra = self._stored(before)
         self._grow(
-            before.rows(),
-            encoded,
-            extra,
-            before.ids,
+            self._stored_rows(),
             settings=self._settings(),
             seed=before.seed,
             n_threads=self._n_threads(),
         )
         self._model.set_annotation(before.annotation)
-        self._warming = None if n_rows >= warm_up else WarmUp(n_rows, n_rows)
+        self._warming = self._new_warm_up(n_rows, warm_up)
+
+    def _stored_rows(self) -> NewRows:
+        """The rows of the model, as those of a new one."""
+        return NewRows(self._model.rows(), *self._stored(self._model), self._model.ids)
+
+    def _new_warm_up(self, n_rows: int, warm_up: int) -> WarmUp | None:
+        """How far the warm-up has come when all is learned from `n_rows`."""
+        return WarmUp(n_rows, n_rows) if n_rows < warm_up and self._learns() else None
+
+    def _is_to_learn_again(self, warm_up: int) -> bool:
+        warming = self._warming
+        return warming is not None and warming.n_rows >= min(warm_up, GROWTH * warming.n_learned)
 
 
 def same_value(before: Any, now: Any) -> bool:

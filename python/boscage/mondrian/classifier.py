@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
-from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Ids, IntArray, Maps, Rows
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
 
-_DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """The candidates of ``discount="loo"``."""
 _DEFAULT_DISCOUNT = 10.0
 _MAX_LEFT_OUT = 1000
@@ -337,29 +337,23 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     def _learns(self) -> bool:
         return super()._learns() or isinstance(self.discount, str)
 
-    def _select_discount(
-        self, model: _core.MondrianClassifier, encoded: tuple[Any, ...], n_threads: int
-    ) -> None:
+    def _select_discount(self, model: _core.MondrianClassifier, n_threads: int) -> None:
         """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
-        if self.discount != "loo" or model.n_rows < 2:
+        if not self._selects_discount(model):
             return
-        codes, labels = encoded
-        ids = model.ids
-        rng = np.random.Generator(np.random.PCG64(0))
-        rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
-        classes = model.classes()
-        column = np.array([classes.index(label) for label in labels])[codes[rows]]
+        ids, columns = judging_rows(model)
         with self._progress("choosing the discount") as progress:
             proba = model.loo_proba(
-                ids[rows],
-                list(_DISCOUNTS),
+                ids,
+                list(DISCOUNTS),
                 calibration=model.calibration,
                 n_threads=n_threads,
                 progress=progress,
             )
-        chosen = proba[:, np.arange(len(rows)), column]
-        score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
-        model.set_discount(_DISCOUNTS[int(np.argmax(score))])
+        model.set_discount(best_discount(proba, columns))
+
+    def _selects_discount(self, model: _core.MondrianClassifier) -> bool:
+        return isinstance(self.discount, str) and model.n_rows > 1
 
     def _apply_changes(self, model: _core.MondrianClassifier) -> None:
         super()._apply_changes(model)
@@ -467,3 +461,18 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         """The power, the noise and the joint function's weight."""
         power, noise, weight = self._flushed().calibration_link(n_threads=self._n_threads())
         return float(power), float(noise), float(weight)
+
+
+def judging_rows(model: _core.MondrianClassifier) -> tuple[Ids, IntArray]:
+    """The ids of the rows that judge discounts, and their classes."""
+    ids = model.ids
+    rng = np.random.Generator(np.random.PCG64(0))
+    rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
+    return ids[rows], model.targets()[rows].astype(np.int64)
+
+
+def best_discount(proba: FloatArray, columns: IntArray) -> float:
+    """The candidate with the least log loss of left-out rows, given their probabilities."""
+    chosen = proba[:, np.arange(len(columns)), columns]
+    score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
+    return DISCOUNTS[int(np.argmax(score))]

@@ -1,6 +1,6 @@
 //! The Mondrian forest classifier as a Python class.
 
-use boscage::{Batch, Calibration, ClassificationSettings, Label, MondrianSettings, Run};
+use boscage::{Batch, Calibration, CalibrationLink, ClassificationSettings, Label, MondrianSettings, Run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::missing::{Substitutes, with_substitutes};
-use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive};
+use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive, share};
 use crate::{feature_rates, gate, trees};
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
@@ -46,6 +46,10 @@ impl MondrianClassifier {
     }
 }
 
+fn link((power, noise): (f64, f64)) -> CalibrationLink {
+    CalibrationLink { power, noise, weight: 0.0 }
+}
+
 file_methods!(MondrianClassifier);
 forest_methods!(MondrianClassifier);
 
@@ -53,7 +57,7 @@ forest_methods!(MondrianClassifier);
 #[allow(non_snake_case)]
 impl MondrianClassifier {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), predictive="averaged", seed=0))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), predictive="averaged", seed=0, share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -63,9 +67,17 @@ impl MondrianClassifier {
         calibration: Option<&str>,
         predictive: &str,
         seed: u64,
+        share: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
-        let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
+        let settings = MondrianSettings {
+            n_estimators,
+            lifetime,
+            min_samples_split,
+            predictive,
+            seed,
+            share: self::share(share),
+        };
         settings.check().map_err(to_python)?;
         let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
         let classification = ClassificationSettings { discount, calibration, posterior };
@@ -206,6 +218,89 @@ impl MondrianClassifier {
         let link =
             gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.calibration_link(run))?;
         Ok((link.power, link.noise, link.weight))
+    }
+
+    /// The number of trees, the first ones, that must be together.
+    #[getter]
+    fn n_trees_to_choose(&self) -> usize {
+        self.classification.n_trees_to_choose(self.settings.n_estimators)
+    }
+
+    /// The votes of a share's trees, after those of the trees before: one number for each class and one more, for each row.
+    #[pyo3(signature = (X, before=None, *, n_threads=1))]
+    fn add_votes<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        before: Option<PyReadonlyArray1<'py, f64>>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (rows, before) = (X.rows_with_missing()?, optional("before", before.as_ref())?);
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.add_votes(rows, before, run);
+        Ok(vector(py, gate::run(py, n_threads, None, work)?))
+    }
+
+    /// Probabilities, given all votes, and power and noise of the calibration.
+    fn proba_of_votes<'py>(
+        &self,
+        py: Python<'py>,
+        votes: PyReadonlyArray1<'py, f64>,
+        link: (f64, f64),
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (model, votes) = (self.model()?, slice("votes", &votes)?);
+        let proba = gate::brief(py, || model.proba_of_votes(votes, self::link(link)))?;
+        let n_classes = model.classes().len();
+        matrix(py, proba, votes.len() / (n_classes + 1), n_classes)
+    }
+
+    /// The ids of the rows that calibrate.
+    fn calibrating_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let model = self.model()?;
+        Ok(vector(py, py.detach(|| model.calibrating_ids())))
+    }
+
+    /// As `add_votes`, for rows of the forest that are left out, and for every one of some discounts.
+    #[pyo3(signature = (ids, discounts, before=None, *, n_threads=1))]
+    fn add_left_out_votes<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyReadonlyArray1<'py, u64>,
+        discounts: Vec<f64>,
+        before: Option<PyReadonlyArray1<'py, f64>>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (ids, before) = (slice("ids", &ids)?, optional("before", before.as_ref())?);
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.add_left_out_votes(ids, &discounts, before, run);
+        Ok(vector(py, gate::run(py, n_threads, None, work)?))
+    }
+
+    /// Power and noise of the calibration by discount, given all votes for the rows that calibrate.
+    fn links_of_votes(
+        &self,
+        py: Python<'_>,
+        discounts: Vec<f64>,
+        votes: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Vec<(f64, f64)>> {
+        let (model, votes) = (self.model()?, slice("votes", &votes)?);
+        let links = gate::brief(py, || model.links_of_votes(&discounts, votes))?;
+        Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())
+    }
+
+    /// As `loo_proba`, given all votes and calibrations.
+    fn proba_of_left_out_votes<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyReadonlyArray1<'py, u64>,
+        votes: PyReadonlyArray1<'py, f64>,
+        links: Vec<(f64, f64)>,
+    ) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let (model, ids, votes) = (self.model()?, slice("ids", &ids)?, slice("votes", &votes)?);
+        let shape = [links.len(), ids.len(), model.classes().len()];
+        let links: Vec<CalibrationLink> = links.into_iter().map(self::link).collect();
+        let proba = gate::brief(py, || model.proba_of_left_out_votes(ids, votes, &links))?;
+        vector(py, proba).reshape(shape)
     }
 
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

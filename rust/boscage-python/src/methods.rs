@@ -121,6 +121,41 @@ macro_rules! forest_methods {
                 Ok(())
             }
 
+            /// A share of the forest whose bytes these are.
+            #[classmethod]
+            #[pyo3(signature = (data, share, *, n_threads=1))]
+            fn share_from_bytes(
+                class: &Bound<'_, pyo3::types::PyType>,
+                data: &[u8],
+                share: (usize, usize),
+                n_threads: usize,
+            ) -> PyResult<Self> {
+                let read =
+                    |run: &boscage::Run<'_>| boscage::$class::share_from_bytes(data, share.0..share.1, run);
+                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
+            }
+
+            /// The hashes of the trees that are drawn here, one after the other.
+            fn tree_hashes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+                let model = self.model()?;
+                let hashes = py.detach(|| model.tree_hashes());
+                Ok(pyo3::types::PyBytes::new(py, hashes.as_flattened()))
+            }
+
+            /// The digest of the whole forest, given the hashes of all its trees.
+            fn digest_of(&self, py: Python<'_>, trees: &[u8]) -> PyResult<String> {
+                let model = self.model()?;
+                Ok(py.detach(|| model.digest_of(trees.as_chunks().0)))
+            }
+
+            /// The trees that are drawn here: the first, and the one after the last.
+            #[getter]
+            fn share(&self) -> (usize, usize) {
+                let whole = 0..self.settings.n_estimators;
+                let share = self.settings.share.as_ref().unwrap_or(&whole);
+                (share.start, share.end)
+            }
+
             fn digest(&self, py: Python<'_>) -> PyResult<String> {
                 let model = self.model()?;
                 Ok(py.detach(|| model.digest()))

@@ -88,7 +88,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None, share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -109,9 +109,17 @@ impl MondrianRegressor {
         trend: Option<&str>,
         trend_features: Option<Vec<usize>>,
         trend_variance: Option<f64>,
+        share: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
-        let settings = MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed };
+        let settings = MondrianSettings {
+            n_estimators,
+            lifetime,
+            min_samples_split,
+            predictive,
+            seed,
+            share: settings::share(share),
+        };
         settings.check().map_err(to_python)?;
         let given = match (mu, gamma1, gamma2, noise_variance) {
             (Some(mu), Some(gamma1), Some(gamma2), Some(noise_variance)) => {
@@ -231,6 +239,53 @@ impl MondrianRegressor {
         let work = |run: &Run<'_>| Ok((model.hyperparameters(run)?, model.trend_variance(run)?));
         let (hyper, trend_variance) = gate::run(py, n_threads, None, work)?;
         dictionary(py, &hyper, trend_variance)
+    }
+
+    /// The number of trees, the first ones, that must be together.
+    #[getter]
+    fn n_trees_to_choose(&self) -> usize {
+        self.regression.n_trees_to_choose(self.settings.n_estimators)
+    }
+
+    /// What all trees are to know, as numbers, of which the first seven are the hyperparameters.
+    #[pyo3(signature = (*, n_threads=1))]
+    fn choose(&self, py: Python<'_>, n_threads: usize) -> PyResult<Vec<f64>> {
+        let model = self.model()?;
+        gate::run(py, n_threads, None, |run| model.choose(run))
+    }
+
+    /// Tells a share what was chosen.
+    #[pyo3(signature = (chosen, *, n_threads=1))]
+    fn complete(&self, py: Python<'_>, chosen: Vec<f64>, n_threads: usize) -> PyResult<()> {
+        let model = self.model()?;
+        gate::run(py, n_threads, None, |run| model.complete(&chosen, run))
+    }
+
+    /// The mixtures of a share's trees, after those of the trees before: four numbers a row.
+    #[pyo3(signature = (X, before=None, *, n_threads=1))]
+    fn add_components<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        before: Option<PyReadonlyArray1<'py, f64>>,
+        n_threads: usize,
+    ) -> PyResult<Vector<'py, f64>> {
+        let (rows, before) = (X.rows_with_missing()?, optional("before", before.as_ref())?);
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.add_components(rows, before, run);
+        Ok(vector(py, gate::run(py, n_threads, None, work)?))
+    }
+
+    /// Means and variances, given the mixtures of all trees.
+    fn moments_of_components<'py>(
+        &self,
+        py: Python<'py>,
+        components: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<(Vector<'py, f64>, Vector<'py, f64>)> {
+        let (model, components) = (self.model()?, slice("components", &components)?);
+        let work = || model.moments_of_components(components, &Run::default());
+        let (mean, variance) = gate::brief(py, work)?;
+        Ok((vector(py, mean), vector(py, variance)))
     }
 
     /// "linear", or none.

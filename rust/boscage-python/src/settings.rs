@@ -80,6 +80,11 @@ pub(crate) fn noise_name(value: Noise) -> &'static str {
     NOISE[value as usize].0
 }
 
+/// The trees of a share: the first, and the one after the last.
+pub(crate) fn share(ends: Option<(usize, usize)>) -> Option<std::ops::Range<usize>> {
+    ends.map(|(first, end)| first..end)
+}
+
 pub(crate) const LINEAR: &str = "linear";
 
 /// Whether there is a trend.

@@ -75,6 +75,7 @@ fn settings(setting: &Setting) -> MondrianSettings {
         min_samples_split: setting.min_samples_split,
         predictive: setting.predictive,
         seed: setting.seed,
+        share: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! fields are not in the file; they are arguments on reading, and error messages name the byte and the field.
 
 use std::fmt::{Debug, Display, Write as _};
+use std::ops::Range;
 
 use crate::data::labels::Label;
 use crate::error::{Error, Result};
@@ -112,6 +113,8 @@ pub(crate) struct Reader<'a> {
     last: Place,
     /// Version of the file; fields of later versions are not read.
     pub(crate) version: u32,
+    /// The trees of a forest that are drawn; `None` for all.
+    pub(crate) share: Option<Range<usize>>,
     /// Every field read so far, with its path and its first byte.
     #[cfg(test)]
     pub(crate) fields: Vec<(String, usize)>,
@@ -126,6 +129,7 @@ impl<'a> Reader<'a> {
             levels: Vec::new(),
             last,
             version: NEWEST,
+            share: None,
             #[cfg(test)]
             fields: Vec::new(),
         }

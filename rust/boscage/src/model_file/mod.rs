@@ -25,6 +25,7 @@ mod save;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -209,6 +210,43 @@ fn read_model<M>(bytes: &[u8], read: impl FnOnce(ModelKind, &mut Reader<'_>) -> 
     let model = read(kind, &mut reader)?;
     reader.end()?;
     Ok(model)
+}
+
+impl MondrianClassifier {
+    /// Reads a share of a forest from the bytes of the forest: see [`MondrianSettings::share`](crate::MondrianSettings).
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes), and a share that is no range of the forest's trees.
+    pub fn share_from_bytes(bytes: &[u8], share: Range<usize>, run: &Run<'_>) -> Result<Self> {
+        read_share(bytes, ModelKind::MondrianClassifier, share, |reader| {
+            mondrian::read_classifier(reader, run)
+        })
+    }
+}
+
+impl MondrianRegressor {
+    /// Reads a share of a forest from the bytes of the forest: see [`MondrianSettings::share`](crate::MondrianSettings).
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes), and a share that is no range of the forest's trees.
+    pub fn share_from_bytes(bytes: &[u8], share: Range<usize>, run: &Run<'_>) -> Result<Self> {
+        read_share(bytes, ModelKind::MondrianRegressor, share, |reader| mondrian::read_regressor(reader, run))
+    }
+}
+
+fn read_share<M>(
+    bytes: &[u8],
+    kind: ModelKind,
+    share: Range<usize>,
+    read: impl FnOnce(&mut Reader<'_>) -> Result<M>,
+) -> Result<M> {
+    read_model(bytes, |found, reader| {
+        if found != kind {
+            return Err(Error::OtherKind { found: found.description(), expected: kind.description() });
+        }
+        reader.share = Some(share);
+        read(reader)
+    })
 }
 
 /// The bytes before the checksum, if the checksum is right.

@@ -319,6 +319,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {
         min_samples_split: reader.size("min_samples_split")?,
         predictive: reader.choice("predictive", &[Predictive::Averaged, Predictive::Realised])?,
         seed: reader.u64("seed")?,
+        share: reader.share.clone(),
     })
 }
 

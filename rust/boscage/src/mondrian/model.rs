@@ -10,6 +10,7 @@ use std::fmt::Debug;
 
 use crate::control::Run;
 use crate::error::Result;
+use crate::mondrian::forest::digest::{Hash, RowHashes};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::process::domain::Domain;
@@ -88,7 +89,7 @@ impl<P: NodePosterior> MondrianForest<P> {
         let forest = Forest::fit(settings, domain, batch, targets, run)?;
         let mut this = Self { forest, posterior, annotation: String::new() };
         this.posterior.rows_came(targets);
-        this.posterior.refresh(&this.forest, run)?;
+        this.refresh(run)?;
         Ok(this)
     }
 
@@ -114,14 +115,23 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// An interrupt: some rows may stay pending.
     pub fn flush(&self, run: &Run<'_>) -> Result<()> {
         self.forest.flushed(run)?;
-        self.posterior.refresh(&self.forest, run)
+        self.refresh(run)
+    }
+
+    /// Computes what follows from all trees together. A share of a forest is told.
+    fn refresh(&self, run: &Run<'_>) -> Result<()> {
+        if self.is_whole() { self.posterior.refresh(&self.forest, run) } else { Ok(()) }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.forest.settings.check_whole().is_ok()
     }
 
     /// Whether there is nothing to [`flush`](Self::flush): trees hold just the forest's rows, with the boxes that
     /// predictions need, and hyperparameters are chosen.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
-        self.posterior.is_fresh() && self.forest.is_flushed()
+        (!self.is_whole() || self.posterior.is_fresh()) && self.forest.is_flushed()
     }
 
     /// How many rows the next flush inserts or removes; all of them if it draws trees anew, because so many rows came or
@@ -235,11 +245,32 @@ impl<P: NodePosterior> MondrianForest<P> {
     }
 
     /// A hash of settings, rows' contents and trees: equal exactly when two forests predict alike
-    /// everywhere and will go on to.
+    /// everywhere and will go on to. Of a share, that of a forest which has no more trees; see
+    /// [`digest_of`](Self::digest_of).
     #[must_use]
     pub fn digest(&self) -> String {
-        let target = |target| self.posterior.target_bytes(target);
-        digest::digest(&self.forest, &self.posterior.digest_bytes(), target)
+        let rows = self.row_hashes();
+        self.digest_with(&rows, &digest::tree_hashes(&self.forest, &rows))
+    }
+
+    /// The hashes of the trees that are drawn here.
+    #[must_use]
+    pub fn tree_hashes(&self) -> Vec<[u8; 16]> {
+        digest::tree_hashes(&self.forest, &self.row_hashes())
+    }
+
+    /// The [`digest`](Self::digest) of the forest that this one is a share of, given the hashes of all of its trees in order.
+    #[must_use]
+    pub fn digest_of(&self, trees: &[[u8; 16]]) -> String {
+        self.digest_with(&self.row_hashes(), trees)
+    }
+
+    fn row_hashes(&self) -> RowHashes {
+        RowHashes::new(&self.forest, |target| self.posterior.target_bytes(target))
+    }
+
+    fn digest_with(&self, rows: &RowHashes, trees: &[Hash]) -> String {
+        digest::digest(&self.forest, &self.posterior.digest_bytes(), rows, trees)
     }
 }
 

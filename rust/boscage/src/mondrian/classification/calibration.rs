@@ -124,33 +124,50 @@ pub(super) fn fit(
     joint: Option<&[f64]>,
     run: &Run<'_>,
 ) -> Result<Vec<CalibrationLink>> {
-    let live = classes.live();
-    let (rows, copies) = choose(forest, classes);
-    if live.len() < 2 || rows.is_empty() {
+    if classes.live().len() < 2 {
         return Ok(vec![CalibrationLink::NONE; discounts.len()]);
     }
+    let chosen = choose(forest, classes);
     let gather = Gather::new(classes, forest.settings.n_estimators, forest.domain.total_weight(), discounts);
-    let chunks = left_out::predict(forest, &rows, run, &gather)?;
+    let chunks = left_out::predict(forest, &chosen.0, run, &gather)?;
+    let of_discount = |discount: usize| {
+        let mut proba = Vec::new();
+        for chunk in &chunks {
+            // The class of a chosen row has other rows, or is declared.
+            gather.finish(chunk, discount, None, &mut proba);
+        }
+        proba
+    };
+    Ok(links(forest, classes, &chosen, (0..discounts.len()).map(of_discount).collect(), joint))
+}
+
+/// The links, given the rows of [`choose`] and their average probabilities without themselves by discount.
+pub(super) fn links(
+    forest: &Forest<ClassCounts>,
+    classes: &ClassTable,
+    (rows, copies): &(Vec<RowId>, Vec<Copies>),
+    proba: Vec<Vec<f64>>,
+    joint: Option<&[f64]>,
+) -> Vec<CalibrationLink> {
+    let live = classes.live();
+    if live.len() < 2 || rows.is_empty() {
+        return vec![CalibrationLink::NONE; proba.len()];
+    }
     let targets: Vec<Class> = rows.iter().map(|&row| forest.targets[row as usize]).collect();
     let columns: Vec<usize> = targets
         .iter()
         .map(|&class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
         .collect();
-    let link = |discount: usize| {
-        let mut proba = Vec::with_capacity(rows.len() * live.len());
-        for chunk in &chunks {
-            // The class of a chosen row has other rows, or is declared.
-            gather.finish(chunk, discount, None, &mut proba);
-        }
+    let link = |proba: Vec<f64>| {
         let values = |row: usize| joint.map(|joint| &joint[row * live.len()..(row + 1) * live.len()]);
         let all: Vec<Vec<Odds>> = proba
             .chunks_exact(live.len())
             .enumerate()
             .map(|(row, proba)| odds(proba, values(row), columns[row]))
             .collect();
-        Rows { odds: usable(&all, &copies), n_classes: live.len() }.best(joint.is_some())
+        Rows { odds: usable(&all, copies), n_classes: live.len() }.best(joint.is_some())
     };
-    Ok((0..discounts.len()).map(link).collect())
+    proba.into_iter().map(link).collect()
 }
 
 /// Rows to be left out, and their copies. The only row of a class that is not declared is not among them: without it nobody

@@ -93,6 +93,7 @@ impl Classification {
         if let Some(&link) = self.link.get() {
             return Ok(link);
         }
+        forest.settings.check_whole()?;
         let link = self.links(forest, &[self.settings.discount], self.settings.calibration, run)?[0];
         Ok(*self.link.get_or_init(|| link))
     }
@@ -260,6 +261,7 @@ impl MondrianClassifier {
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
         discounts.iter().try_for_each(|&discount| check_discount(discount))?;
+        self.forest.settings.check_whole()?;
         let rows = self.forest.row_index.find(ids)?;
         let gather = self.gather(discounts);
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
@@ -388,7 +390,7 @@ impl MondrianClassifier {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
     }
 
-    fn gather(&self, discounts: &[f64]) -> Gather<'_> {
+    pub(super) fn gather(&self, discounts: &[f64]) -> Gather<'_> {
         let Forest { settings, domain, .. } = &self.forest;
         Gather::new(&self.posterior.classes, settings.n_estimators, domain.total_weight(), discounts)
     }

@@ -20,6 +20,24 @@ pub(super) struct Gathered {
     buffers: Vec<Buffers>,
 }
 
+impl Gathered {
+    /// The sums of a row for a discount: by the class's number, and the weight of the base measure.
+    pub(super) fn of(&self, row: usize, discount: usize) -> (&[f64], f64) {
+        let (at, n_codes) = self.place(row, discount);
+        (&self.proba[at * n_codes..(at + 1) * n_codes], self.base[at])
+    }
+
+    /// The same, to be set.
+    pub(super) fn of_mut(&mut self, row: usize, discount: usize) -> (&mut [f64], &mut f64) {
+        let (at, n_codes) = self.place(row, discount);
+        (&mut self.proba[at * n_codes..(at + 1) * n_codes], &mut self.base[at])
+    }
+
+    fn place(&self, row: usize, discount: usize) -> (usize, usize) {
+        (discount * self.n_rows + row, self.proba.len() / self.base.len())
+    }
+}
+
 /// Sums class probabilities over trees.
 pub(super) struct Gather<'a> {
     classes: &'a ClassTable,

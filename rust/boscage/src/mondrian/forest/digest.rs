@@ -12,14 +12,15 @@ use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
 
 /// Half of a SHA-256.
-type Hash = [u8; 16];
+pub(crate) type Hash = [u8; 16];
 
 /// The hash of settings, domain, rows' contents and trees; not of ids, order or caches. `model` are the bytes that stand
-/// for the posterior's settings, `target` gives those that stand for a row's target.
+/// for the posterior's settings, `rows` are the hashes of rows, and `trees` those of all trees in order.
 pub(crate) fn digest<P: Statistics>(
     forest: &Forest<P>,
     model: &[u8],
-    target: impl Fn(P::Target) -> Vec<u8>,
+    rows: &RowHashes,
+    trees: &[Hash],
 ) -> String {
     let mut hasher = Sha256::new();
     hasher.update(model);
@@ -49,26 +50,38 @@ pub(crate) fn digest<P: Statistics>(
             hasher.update((from + 0.0).to_le_bytes());
         }
     }
-    let mut of_row = vec![[0; 16]; forest.row_index.capacity()];
-    let mut rows: Vec<Hash> = Vec::with_capacity(forest.n_rows());
-    for row in forest.row_index.rows() {
-        let mut hasher = Sha256::new();
-        for value in forest.row_values(row) {
-            hasher.update(value.to_le_bytes());
-        }
-        hasher.update(target(forest.targets[row as usize]));
-        of_row[row as usize] = finish(hasher);
-        rows.push(of_row[row as usize]);
-    }
-    rows.sort_unstable();
-    hasher.update((rows.len() as u64).to_le_bytes());
-    hasher.update(rows.as_flattened());
-    with_storage!(forest.flushed_alone(), storage => {
-        for tree in &storage.trees {
-            hasher.update(hash_tree(tree, &of_row));
-        }
-    });
+    let mut sorted: Vec<Hash> = forest.row_index.rows().map(|row| rows.0[row as usize]).collect();
+    sorted.sort_unstable();
+    hasher.update((sorted.len() as u64).to_le_bytes());
+    hasher.update(sorted.as_flattened());
+    hasher.update(trees.as_flattened());
     format!("{:032x}", u128::from_be_bytes(finish(hasher)))
+}
+
+/// The hash of every row's contents.
+pub(crate) struct RowHashes(Vec<Hash>);
+
+impl RowHashes {
+    /// `target` gives the bytes that stand for a row's target.
+    pub(crate) fn new<P: Statistics>(forest: &Forest<P>, target: impl Fn(P::Target) -> Vec<u8>) -> Self {
+        let mut hashes = vec![[0; 16]; forest.row_index.capacity()];
+        for row in forest.row_index.rows() {
+            let mut hasher = Sha256::new();
+            for value in forest.row_values(row) {
+                hasher.update(value.to_le_bytes());
+            }
+            hasher.update(target(forest.targets[row as usize]));
+            hashes[row as usize] = finish(hasher);
+        }
+        Self(hashes)
+    }
+}
+
+/// The hashes of the trees that are drawn here.
+pub(crate) fn tree_hashes<P: Statistics>(forest: &Forest<P>, rows: &RowHashes) -> Vec<Hash> {
+    with_storage!(forest.flushed_alone(), storage => {
+        storage.trees.iter().map(|tree| hash_tree(tree, &rows.0)).collect()
+    })
 }
 
 /// A tree's hash: splits by their cut and children, leaves by their rows.

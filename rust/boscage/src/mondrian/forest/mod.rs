@@ -128,6 +128,7 @@ impl<P: Statistics> Forest<P> {
         for (what, equal) in [
             ("seeds", a.seed == b.seed),
             ("numbers of trees", a.n_estimators == b.n_estimators),
+            ("shares of the trees", a.share == b.share),
             ("lifetimes", a.lifetime == b.lifetime),
             ("values of min_samples_split", a.min_samples_split == b.min_samples_split),
             (

@@ -1,5 +1,7 @@
 //! The settings that determine a forest of Mondrian trees, beside its rows and domain.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 /// How a prediction treats a test row that lies outside the data boxes.
@@ -26,6 +28,9 @@ pub struct MondrianSettings {
     pub predictive: Predictive,
     /// Seed of the keyed generator.
     pub seed: u64,
+    /// The numbers of the trees that are drawn here, if others draw the rest; `None` for all trees. Files do not have it: a
+    /// share's file is that of the whole forest.
+    pub share: Option<Range<usize>>,
 }
 
 impl Default for MondrianSettings {
@@ -37,6 +42,7 @@ impl Default for MondrianSettings {
             min_samples_split: 2,
             predictive: Predictive::Averaged,
             seed: 0,
+            share: None,
         }
     }
 }
@@ -55,6 +61,28 @@ impl MondrianSettings {
         if self.min_samples_split < 2 {
             return wrong("min_samples_split", "at least 2", self.min_samples_split.to_string());
         }
-        Ok(())
+        match &self.share {
+            Some(share) if share.is_empty() || share.end > self.n_estimators => {
+                wrong("share", "a range of the forest's trees", format!("{share:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// A share of a forest, where all of its trees are needed.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        match &self.share {
+            Some(share) if *share != (0..self.n_estimators) => {
+                let (expected, found) = ("all trees of the forest", format!("{share:?}"));
+                Err(Error::InvalidSetting { name: "share", expected, found })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of the trees that are drawn.
+    pub(crate) fn trees(&self) -> Range<usize> {
+        self.share.clone().unwrap_or(0..self.n_estimators)
     }
 }

@@ -128,7 +128,7 @@ impl<P: Statistics> Forest<P> {
     /// Makes trees those of the forest's rows.
     fn flush(&self, storage: &mut AnyStorage<P>, run: &Run<'_>) -> Result<()> {
         let pending = self.pending(storage);
-        run.control.expect(self.settings.n_estimators as u64);
+        run.control.expect(self.settings.trees().len() as u64);
         with_storage!(storage, storage => match pending {
             Pending::AllTrees => self.draw(storage, run),
             Pending::Nothing | Pending::Rows(_) | Pending::Boxes => self.update(storage, run),
@@ -152,7 +152,7 @@ impl<P: Statistics> Forest<P> {
         let level = self.level(storage);
         let by_column = transpose(&storage.values, n_features);
         let table = Table::new(&storage.values, n_features).with_transpose(&by_column);
-        storage.trees = run.map(self.settings.n_estimators, |i| {
+        storage.trees = run.map(self.settings.trees().len(), |i| {
             let mut tree = Tree::new(n_features, self.needs_boxes());
             let mut scratch = Scratch::new(&self.domain, level);
             tree.insert(&mut rows.clone(), &self.process(i, table), &mut scratch, run.control)?;
@@ -212,6 +212,11 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
+    /// The key of a tree, given its place among those that are drawn here.
+    pub(crate) fn key(&self, tree: usize) -> Key {
+        Key::of_tree(self.settings.seed, (self.settings.trees().start + tree) as u64)
+    }
+
     pub(crate) fn process<'a, S: Scalar>(
         &'a self,
         tree: usize,
@@ -219,7 +224,7 @@ impl<P: Statistics> Forest<P> {
     ) -> Process<'a, S, P::Target> {
         Process {
             domain: &self.domain,
-            key: Key::of_tree(self.settings.seed, tree as u64),
+            key: self.key(tree),
             lifetime: self.settings.lifetime,
             min_samples_split: self.settings.min_samples_split,
             table,
@@ -263,7 +268,8 @@ mod tests {
     }
 
     fn digest(forest: &Forest<ClassCounts>) -> String {
-        digest::digest(forest, &[], |class| class.to_le_bytes().to_vec())
+        let rows = digest::RowHashes::new(forest, |class| class.to_le_bytes().to_vec());
+        digest::digest(forest, &[], &rows, &digest::tree_hashes(forest, &rows))
     }
 
     /// Leaves a forest as one whose trees followed as far as some of them, and was then stopped.

@@ -14,7 +14,6 @@ use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::random::keyed::Key;
 
 /// Calls a visitor with every tree's stops for every row, trees in order.
 ///
@@ -177,7 +176,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         if tree.boxes.has_splits() {
             walk.averaged(tree, test_rows, visit);
         } else {
-            walk.realised(tree, Key::of_tree(self.forest.settings.seed, i as u64), None, test_rows, visit);
+            walk.realised(tree, self.forest.key(i), None, test_rows, visit);
         }
     }
 
@@ -194,7 +193,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         let Some([own, level]) = levels else {
             return walk.beyond(tree, test_row, visit);
         };
-        let key = Key::of_tree(self.forest.settings.seed, i as u64);
+        let key = self.forest.key(i);
         let shells = Shells::new(&self.forest.domain, key, own, level);
         walk.realised(tree, key, Some(shells), &mut [test_row], visit);
     }

@@ -12,6 +12,7 @@
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together.
 //! - `trend` gives it a linear mean.
+//! - `share` has predictions by a forest whose trees are shared out.
 
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
@@ -21,5 +22,6 @@ pub(crate) mod noise;
 mod predictive;
 pub(crate) mod regressor;
 pub(crate) mod settings;
+mod share;
 mod state;
 pub(crate) mod trend;

@@ -115,6 +115,16 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// The numbers of a mixture without a joint model.
+    pub(super) fn numbers(&self) -> [f64; 4] {
+        [self.weight, self.mean, self.within, self.between]
+    }
+
+    /// A mixture without a joint model, given its numbers.
+    pub(super) fn of([weight, mean, within, between]: [f64; 4]) -> Self {
+        Self { weight, mean, within, between, ..Self::default() }
+    }
+
     fn add(&mut self, Component { weight, mean, variance }: Component) {
         if weight <= 0.0 {
             return;

@@ -53,7 +53,7 @@ pub type MondrianRegressor = MondrianForest<Regression>;
 pub struct Regression {
     pub(crate) settings: RegressionSettings,
     /// Computed on the first read after rows came or left.
-    state: OnceLock<ForestState>,
+    pub(super) state: OnceLock<ForestState>,
 }
 
 impl Regression {
@@ -61,6 +61,7 @@ impl Regression {
         if let Some(state) = self.state.get() {
             return Ok(state);
         }
+        forest.settings.check_whole()?;
         let state = with_storage!(forest.flushed(run)?, storage => ForestState::new(&self.settings, forest, storage, run))?;
         // A thread that came first has computed the same.
         Ok(self.state.get_or_init(|| state))
@@ -288,7 +289,7 @@ impl MondrianRegressor {
         self.forest.targets_by_arrival()
     }
 
-    fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
+    pub(super) fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
         let state = self.posterior.state(&self.forest, run)?;
         Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
     }

@@ -59,9 +59,21 @@ impl ForestState {
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
+        Self::of(choose_hyperparameters(settings, forest, storage, run)?, settings, forest, storage, run)
+    }
+
+    /// Passes all messages, given what was chosen.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn of<S: Scalar>(
+        Chosen { hyper, clocks, together, tails, prior }: Chosen,
+        settings: &RegressionSettings,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
+        run: &Run<'_>,
+    ) -> Result<Self> {
         let lifetime = forest.settings.lifetime;
-        let Chosen { hyper, clocks, together, tails, prior } =
-            choose_hyperparameters(settings, forest, storage, run)?;
         if settings.posterior == Posterior::Fast {
             return Ok(Self { hyper, messages: Vec::new(), scales: None, tails, joint: None });
         }
@@ -209,7 +221,7 @@ pub(super) fn in_messages(hyper: &Hyperparameters, posterior: Posterior) -> Hype
 }
 
 /// The hyperparameters that are given, or those that the rule chooses.
-fn choose_hyperparameters<S: Scalar>(
+pub(super) fn choose_hyperparameters<S: Scalar>(
     settings: &RegressionSettings,
     forest: &Forest<NodeMoments>,
     storage: &Storage<S, NodeMoments>,

@@ -37,7 +37,7 @@ use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// Trees of the mixture (at most).
-const TREES: usize = 32;
+pub(crate) const TREES: usize = 32;
 /// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
 const START: (f64, f64) = (1.0 / 16.0, 8.0);
 /// The smallest noise as a share of `gamma_1`: with less, rows of one leaf would look like atoms.

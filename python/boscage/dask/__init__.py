@@ -1,0 +1,18 @@
+"""Mondrian forests on a Dask cluster: the same forests as on one machine, bit for bit.
+
+Each worker grows its share of the trees on all rows. A tree is a function of the seed, its number
+and the rows, so nothing depends on the number of workers, on partitions or on their order.
+"""
+
+try:
+    import dask.array  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'boscage.dask needs Dask, which is not installed: pip install "boscage[dask]"'
+    ) from error
+
+from boscage.dask.classifier import MondrianForestClassifier
+from boscage.dask.regressor import MondrianForestRegressor
+
+__all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]

@@ -1,0 +1,467 @@
+"""Base of the Mondrian forests on a Dask cluster: growing, updates and access to the forest."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, ClassVar, TypeVar
+
+import dask
+import dask.array as da
+import distributed
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from boscage import _validation
+from boscage._ids import check_ids
+from boscage._types import AnyArray
+from boscage.dask import _shares
+from boscage.dask._partitions import aligned, assemble, check_part, layout_of, partitions
+from boscage.dask._shares import Share
+from boscage.mondrian._base import MondrianForest
+
+Self = TypeVar("Self", bound="DaskForest")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A forest on a cluster. Never changed; an update makes another one."""
+
+    client: distributed.Client
+    workers: tuple[str, ...]
+    """The addresses of the workers that are asked to hold the shares,"""
+    shares: tuple[Any, ...]
+    """and these, in the order of their trees, as futures."""
+    known: Any
+    """What is known of all trees together, as a future; None if one share has all trees."""
+    facts: dict[str, Any]
+
+
+class DaskForest(BaseEstimator):  # type: ignore[misc]
+    """Base of the Mondrian forests on a Dask cluster. Not for direct use."""
+
+    _one_machine: ClassVar[type[Any]]
+    _share: ClassVar[type[Share]]
+
+    _fitted: Fitted
+
+    partition: str
+    client: distributed.Client | None
+    n_jobs: int | None
+    random_state: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give the estimator the parameters of the one-machine estimator, and two more."""
+        super().__init_subclass__(**options)
+        own = list(inspect.signature(cls._one_machine.__init__).parameters.values())
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in (("partition", "trees"), ("client", None))
+        ]
+        signature = inspect.Signature([*own, *more])
+
+        def __init__(self: Any, *args: Any, **params: Any) -> None:
+            bound = signature.bind(self, *args, **params)
+            bound.apply_defaults()
+            for name, value in list(bound.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign]
+
+    # -- to be implemented by subclasses ----------------------------------------------------------
+
+    @abstractmethod
+    def _know(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+        """The same forest, with what follows from all trees together; they may be new."""
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def fit(self: Self, X: Any, y: Any, *, ids: Any = None) -> Self:
+        """Grow a new forest on the workers of the cluster.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            Training rows; finite numbers, or NaN for missing values.
+        y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
+            Targets, in partitions of the same lengths as those of `X`.
+        ids : the same as `y`, default=None
+            Names of rows, which `forget` takes. None numbers the rows from 0, over the partitions
+            in their order.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, there is no client or no worker, or a partition is
+            refused: it is empty, has other columns than the others, holds infinity, or an id that
+            occurs twice. The message names the partition, counted from 0, and the row.
+        TypeError
+            If `X` or `y` is not a Dask collection, or a partition is of another type.
+        RuntimeError
+            If a worker has another version of the library, or none.
+        """
+        self._fitted = self._grown(X, y, ids, None, warms_up=False)
+        return self
+
+    def forget(self: Self, ids: ArrayLike) -> Self:
+        """Remove rows from the forest, as if it had never seen them.
+
+        Parameters
+        ----------
+        ids : int, str, UUID or array-like of them
+            The rows, by the ids that were given or by number.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        KeyError
+            If there is no row of that number. No row is removed then.
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        before = self._require_fitted()
+        check_ids(ids)
+        self._fitted = self._updated(before, self._share.without, ids)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+        template = self._template()
+        template._warm_up()  # checks it
+        if not hasattr(self, "_fitted"):
+            self._fitted = self._grown(X, y, ids, classes, warms_up=True)
+            return
+        before = self._require_fitted()
+        self._check_still_apart(template, before)
+        table = self._table(before.client, template, X, y, ids)
+        params = template.get_params(deep=False)
+        after = self._updated(before, self._share.updated, params, table, classes)
+        if after.facts["is_to_learn_again"]:
+            plan = self._submit(after, 0, self._share.plan_again, after.shares[0])
+            after = self._updated(after, self._share.grown_again, plan, is_new=True)
+        self._fitted = after
+
+    def _grown(self, X: Any, y: Any, ids: Any, classes: Any, *, warms_up: bool) -> Fitted:
+        _validation.check_choice("partition", self.partition, ("trees",))
+        template = self._template()
+        settings = template._settings()
+        template._window()
+        template._n_threads()
+        client, workers = self._cluster()
+        model = template._new_model(settings, 0)
+        trees = ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
+        workers = workers[: len(trees)]
+        table = self._table(client, template, X, y, ids)
+        seed = _validation.draw_seed(self.random_state)
+        where = [
+            {"workers": [worker], "allow_other_workers": True, "pure": False} for worker in workers
+        ]
+        plan = client.submit(_shares.plan, template, table, classes, seed, **where[0])
+        rest = {"warms_up": warms_up, "version": _shares.VERSION}
+        shares = [
+            client.submit(
+                self._share.grow, template, plan, table, classes, trees=own, **rest, **place
+            )
+            for own, place in zip(trees, where, strict=True)
+        ]
+        return self._settled(client, workers, shares, is_new=True)
+
+    def _updated(
+        self, before: Fitted, change: Callable[..., Share], *args: Any, is_new: bool = False
+    ) -> Fitted:
+        """The forest whose shares are those of another one after a change."""
+        shares = [
+            self._submit(before, number, change, share, *args)
+            for number, share in enumerate(before.shares)
+        ]
+        return self._settled(before.client, before.workers, shares, is_new=is_new)
+
+    def _settled(
+        self,
+        client: distributed.Client,
+        workers: Sequence[str],
+        shares: Sequence[Any],
+        *,
+        is_new: bool,
+    ) -> Fitted:
+        """A forest after all of its new shares are there; raises the first error of a share."""
+        _await(shares)
+        fitted = Fitted(client, tuple(workers), tuple(shares), None, {})
+        facts = self._submit(fitted, 0, self._share.facts, shares[0]).result()
+        fitted = replace(fitted, facts=facts)
+        if len(shares) > 1 and facts["n_rows"] > 0:
+            fitted = self._know(fitted, is_new=is_new)
+        _await(
+            [
+                self._submit(fitted, number, self._share.complete, share, fitted.known)
+                for number, share in enumerate(fitted.shares)
+            ]
+        )
+        return fitted
+
+    def _submit(self, fitted: Fitted, number: int, task: Any, *args: Any) -> Any:
+        """A task on the worker of a share, or on another one if that one is gone."""
+        return fitted.client.submit(
+            task, *args, workers=[fitted.workers[number]], allow_other_workers=True, pure=False
+        )
+
+    def _chained(self, fitted: Fitted, add: Any, *args: Any) -> Any:
+        """Sums over all trees, which go from share to share, as a future."""
+        sums = None
+        for number, share in enumerate(fitted.shares):
+            sums = self._submit(fitted, number, add, share, *args, sums)
+        return sums
+
+    def _table(
+        self, client: distributed.Client, template: MondrianForest, X: Any, y: Any, ids: Any
+    ) -> Any:
+        """All rows as one table on the cluster, after every partition was checked."""
+        parts, others = aligned(X, {"y": y, "ids": ids})
+        layout = layout_of(X)
+        check = dask.delayed(check_part, pure=False)
+        targets, names = others["y"], others["ids"]
+        if targets is None:
+            raise ValueError("y is None; expected a Dask collection of targets")
+        checked = [
+            check(template, layout, part, target, None if names is None else names[number], number)
+            for number, (part, target) in enumerate(zip(parts, targets, strict=True))
+        ]
+        table = client.compute(dask.delayed(assemble, pure=False)(checked))
+        _await([table])
+        return table
+
+    def _template(self) -> Any:
+        """An unfitted one-machine forest with the same parameters."""
+        params = self.get_params(deep=False)
+        del params["partition"], params["client"]
+        return self._one_machine(**params | {"verbose": 0})
+
+    def _check_still_apart(self, template: Any, before: Fitted) -> None:
+        model = template._new_model(template._settings(), 0)
+        if len(before.shares) > 1 and model.n_trees_to_choose == model.n_estimators > 1:
+            raise ValueError(
+                "posterior='joint' needs all trees on one worker, and they are on "
+                f"{len(before.shares)}: call fit to grow them anew"
+            )
+
+    # -- the cluster ------------------------------------------------------------------------------
+
+    def _cluster(self) -> tuple[distributed.Client, list[str]]:
+        """The client, and the addresses of the workers, which all have this version."""
+        client = self.client
+        if client is None:
+            try:
+                client = distributed.default_client()
+            except ValueError as error:
+                raise ValueError(
+                    "there is no Dask client; make one by dask.distributed.Client(...) first, or "
+                    "give client="
+                ) from error
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise ValueError(
+                "the cluster has no workers; wait for them by client.wait_for_workers(1)"
+            )
+        found = client.run(_shares.installed_version, workers=workers, on_error="return")
+        for worker, version in sorted(found.items()):
+            if version != _shares.VERSION:
+                raise RuntimeError(
+                    f"worker {worker} has boscage {version}, and this process has "
+                    f"{_shares.VERSION}; install the same version everywhere"
+                )
+        return client, workers
+
+    def _require_fitted(self) -> Fitted:
+        if not hasattr(self, "_fitted"):
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet; call fit or partial_fit first"
+            )
+        return self._fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __sklearn_clone__(self: Self) -> Self:
+        """An unfitted estimator with the same parameters and the same client."""
+        params = self.get_params(deep=False)
+        client = params.pop("client")
+        return type(self)(**copy.deepcopy(params), client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "_fitted"):
+            raise TypeError(
+                "a forest on a cluster cannot be pickled or copied: collect() makes one that can"
+            )
+        state = dict(super().__getstate__())
+        state["client"] = None
+        return state
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def _by_partition(self, X: Any, n_columns: int) -> da.Array:
+        """Predictions as a Dask array, which computes them when it is computed."""
+        fitted = self._require_fitted()
+        if fitted.facts["n_rows"] == 0:
+            raise NotFittedError(f"This {type(self).__name__} has forgotten all its rows")
+        parts, lengths = partitions(X, "X")
+        blocks = []
+        for number, (part, length) in enumerate(zip(parts, lengths, strict=True)):
+            shape = (length if np.isnan(length) else int(length), n_columns)
+            blocks.append(
+                da.from_delayed(
+                    self._prediction(fitted, part, number),
+                    shape=shape,
+                    meta=np.empty((0, n_columns)),
+                )
+            )
+        return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
+
+    def _prediction(self, fitted: Fitted, part: Any, number: int) -> Any:
+        if len(fitted.shares) == 1:
+            return dask.delayed(self._share.predicted, pure=False)(fitted.shares[0], part, number)
+        sums = None
+        for share in fitted.shares:
+            sums = dask.delayed(self._share.add, pure=False)(
+                share, fitted.known, part, sums, number
+            )
+        return dask.delayed(self._share.finish, pure=False)(fitted.shares[-1], fitted.known, sums)
+
+    # -- the forest -------------------------------------------------------------------------------
+
+    def digest(self) -> str:
+        """Return the hash of the settings, the rows' contents and the trees.
+
+        It equals that of the one-machine forest on the same rows.
+
+        Returns
+        -------
+        str
+            Hexadecimal digits.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        fitted = self._require_fitted()
+        hashes = [
+            self._submit(fitted, number, self._share.tree_hashes, share)
+            for number, share in enumerate(fitted.shares)
+        ]
+        found = self._submit(fitted, 0, self._share.digest, fitted.shares[0], hashes)
+        return str(found.result())
+
+    def collect(self) -> Any:
+        """Return the one-machine forest: the same trees, rows and predictions in this process.
+
+        Its rows travel here, and its trees are grown again from them, with ``n_jobs`` threads.
+
+        Returns
+        -------
+        boscage.MondrianForestClassifier or boscage.MondrianForestRegressor
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        """
+        data, attributes = self._one_machine_state()
+        forest = self._template()
+        own = {name: value for name, value in attributes.items() if name.startswith("_")}
+        forest.__dict__.update(own)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in attributes:
+                setattr(forest, name, attributes[name])
+        forest._model = forest._kind.model.from_bytes(data, n_threads=forest._n_threads())
+        forest._grown_with = forest.get_params(deep=False)
+        return forest
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the one-machine forest to a file, which `boscage.load` reads on any machine.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+            See the one-machine forest's ``save``.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted.
+        OSError
+            If the file cannot be written.
+        """
+        self.collect().save(file)
+
+    def _one_machine_state(self) -> tuple[bytes, dict[str, Any]]:
+        found: tuple[bytes, dict[str, Any]] = self._ask_share(self._share.one_machine)
+        return found
+
+    def _ask_share(self, task: Any, *args: Any) -> Any:
+        """What the first share answers."""
+        fitted = self._require_fitted()
+        return self._submit(fitted, 0, task, fitted.shares[0], *args).result()
+
+    @property
+    def n_rows_(self) -> int:
+        """The number of training rows in the forest."""
+        return int(self._require_fitted().facts["n_rows"])
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return int(self._require_fitted().facts["n_features_in"])
+
+    @property
+    def feature_names_in_(self) -> AnyArray:
+        """The names of the features, if `X` was a data frame whose column names are strings."""
+        names: AnyArray | None = self._require_fitted().facts["feature_names_in"]
+        if names is None:
+            raise AttributeError("feature_names_in_ exists for data frames only")
+        return names
+
+    @property
+    def feature_weights_(self) -> AnyArray:
+        """The rate of cuts in each feature, in units of one over its reference range."""
+        weights: AnyArray = self._ask_share(self._share.ask, "feature_weights_")
+        return weights
+
+    @property
+    def feature_importances_(self) -> AnyArray:
+        """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
+        importances: AnyArray = self._ask_share(self._share.ask, "feature_importances_")
+        return importances
+
+    @property
+    def workers_(self) -> list[str]:
+        """The addresses of the workers that were given a share of the trees, in their order."""
+        return list(self._require_fitted().workers)
+
+
+def _await(futures: Sequence[Any]) -> None:
+    """Wait for all of some tasks, and raise the first error of one."""
+    distributed.wait(futures)
+    for future in futures:
+        if future.status != "finished":
+            future.result()
+
+
+def ranges(n_trees: int, n_workers: int, n_first: int) -> list[tuple[int, int]]:
+    """The trees of each worker: the first one has `n_first` at least, the others equal shares."""
+    first = min(max(-(-n_trees // n_workers), n_first), n_trees)
+    n_others = min(n_workers - 1, n_trees - first)
+    ends = [first + (n_trees - first) * i // max(n_others, 1) for i in range(n_others + 1)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))

@@ -1,0 +1,169 @@
+"""Dask collections as lists of partitions, and what is checked of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import dask.array as da
+import numpy as np
+
+from boscage import _validation
+from boscage._ids import row_numbers
+from boscage._types import AnyArray, Ids
+from boscage.mondrian._base import MondrianForest
+
+Part: TypeAlias = tuple[Any, AnyArray, Ids | None]
+"""Features as they came, targets and ids of some rows."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all partitions of a collection have in common."""
+
+    columns: tuple[Any, ...] | None
+    """The names of the columns of a data frame,"""
+    dtypes: tuple[str, ...]
+    """their types, or the type of an array,"""
+    n_features: int
+    """and their number."""
+
+    def check(self, part: Any) -> None:
+        """Refuse a partition that does not look as the collection says."""
+        found = layout_of(part)
+        if found.columns != self.columns:
+            raise ValueError(
+                f"found the columns {_listed(found.columns)}, expected {_listed(self.columns)}"
+            )
+        if found.n_features != self.n_features:
+            raise ValueError(f"found {found.n_features} features, expected {self.n_features}")
+        if found.dtypes != self.dtypes:
+            names = self.columns or ("X",)
+            for name, own, expected in zip(names, found.dtypes, self.dtypes, strict=True):
+                if own != expected:
+                    raise TypeError(f"{name} is of type {own}, expected {expected}")
+
+
+def _listed(columns: tuple[Any, ...] | None) -> str:
+    return "of an array" if columns is None else str(list(columns))
+
+
+def layout_of(X: Any) -> Layout:
+    """The layout of an array, a data frame or a collection of either."""
+    if hasattr(X, "columns"):
+        return Layout(tuple(X.columns), tuple(map(str, X.dtypes)), len(X.columns))
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, found {X.ndim}")
+    return Layout(None, (str(X.dtype),), X.shape[1])
+
+
+def partitions(X: Any, name: str) -> tuple[list[Any], list[float]]:
+    """The partitions of a collection as delayed values, and their lengths, or NaN."""
+    if isinstance(X, da.Array):
+        if X.ndim == 2 and X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        return list(X.to_delayed().ravel()), [float(n) for n in X.chunks[0]]
+    if hasattr(X, "to_delayed") and hasattr(X, "npartitions"):
+        parts = list(X.to_delayed())
+        return parts, [float("nan")] * len(parts)
+    raise TypeError(
+        f"{name} must be a Dask array or a Dask data frame, found {type(X).__name__}; make one by "
+        "dask.array.from_array or dask.dataframe.from_pandas"
+    )
+
+
+def aligned(X: Any, others: dict[str, Any]) -> tuple[list[Any], dict[str, list[Any] | None]]:
+    """The partitions of the features, and those of other collections with the same rows."""
+    parts, lengths = partitions(X, "X")
+    found: dict[str, list[Any] | None] = {}
+    for name, other in others.items():
+        if other is None:
+            found[name] = None
+            continue
+        is_array = isinstance(other, da.Array)
+        if is_array and not np.isnan([*lengths, *other.chunks[0]]).any():
+            if sum(lengths) != other.shape[0]:
+                raise ValueError(
+                    f"{name} has {other.shape[0]} entries for {sum(lengths):.0f} rows of X"
+                )
+            other = other.rechunk({0: tuple(map(int, lengths))})
+        own, _ = partitions(other, name)
+        if len(own) != len(parts):
+            raise ValueError(
+                f"{name} has {len(own)} partitions and X has {len(parts)}; expected as many"
+            )
+        found[name] = own
+    return parts, found
+
+
+@contextmanager
+def named(number: int) -> Iterator[None]:
+    """Errors name the partition; the rows that they name are counted from its start."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"partition {number}: {error}") from error
+
+
+def check_part(
+    forest: MondrianForest, layout: Layout, X: Any, y: Any, ids: Any, number: int
+) -> Part:
+    """A partition whose rows, targets and ids are all in order. The features stay as they are."""
+    with named(number):
+        layout.check(X)
+        if not len(X):
+            raise ValueError("it is empty; drop it, or repartition")
+        # Of a copy, since checks set the names of features.
+        checker = forest.copy()
+        rows = _validation.check_rows(checker, X, reset=True)
+        target = np.asarray(y)
+        if target.ndim == 2 and target.shape[1] == 1:
+            target = target.ravel()
+        if len(target) != len(rows):
+            raise ValueError(f"y has {len(target)} entries for {len(rows)} rows of X")
+        checker._check_target(target, len(rows))
+        if ids is None:
+            return X, target, None
+        own = np.asarray(ids).ravel()
+        if len(own) != len(rows):
+            raise ValueError(f"ids has {len(own)} entries for {len(rows)} rows of X")
+        return X, target, row_numbers(own)
+
+
+def assemble(parts: Sequence[Part]) -> Part:
+    """All partitions as one table, in their order and in the types in which they came."""
+    tables, targets, ids = zip(*parts, strict=True)
+    kinds = [target.dtype.kind for target in targets]
+    other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if other is not None:
+        raise TypeError(
+            f"partition {other}: y is of type {targets[other].dtype}, and of type "
+            f"{targets[0].dtype} in partition 0"
+        )
+    if hasattr(tables[0], "columns"):
+        import pandas as pd
+
+        X = pd.concat(tables, ignore_index=True)
+    else:
+        X = np.concatenate(tables)
+    return X, np.concatenate(targets), None if ids[0] is None else _joined(ids)
+
+
+def _joined(ids: Sequence[Ids]) -> Ids:
+    """The ids of all partitions, which must differ."""
+    every = np.concatenate(ids)
+    order = np.argsort(every, kind="stable")
+    same = np.flatnonzero(every[order[1:]] == every[order[:-1]])
+    if same.size:
+        starts = np.cumsum([0, *map(len, ids)])
+        places = []
+        for row in order[[same[0], same[0] + 1]]:
+            number = int(np.searchsorted(starts, row, side="right")) - 1
+            places.append(f"row {row - starts[number]} of partition {number}")
+        raise ValueError(
+            f"ids must differ from each other, found {every[order[same[0]]]} in "
+            f"{places[0]} and in {places[1]}"
+        )
+    return every

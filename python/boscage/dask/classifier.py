@@ -1,0 +1,189 @@
+"""Mondrian forests for classification on a Dask cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import ArrayLike
+
+import boscage.mondrian
+from boscage._types import AnyArray
+from boscage.dask._base import DaskForest, Fitted
+from boscage.dask._shares import ClassifierShare
+from boscage.mondrian.classifier import DISCOUNTS
+
+
+class MondrianForestClassifier(DaskForest):
+    """A Mondrian forest for classification on a Dask cluster.
+
+    It is the forest of `boscage.MondrianForestClassifier`, bit for bit, for any number of workers
+    and any partitions: predictions, digest and later updates are the same. Each worker holds all
+    rows and grows its share of the trees.
+
+    Parameters
+    ----------
+    n_estimators, ...
+        All parameters of `boscage.MondrianForestClassifier`, with the same defaults. ``n_jobs``
+        is the number of threads for each share; None means all threads of the worker. With
+        ``posterior="joint"``, whose solution needs sums over all trees, one worker has all of them.
+    partition : {"trees"}, default="trees"
+        What is shared out: the trees. Each worker needs room for all rows and its trees.
+    client : distributed.Client, default=None
+        The cluster; None takes the default client.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    discount_ : float
+        The discount in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` was a data frame.
+    feature_weights_, feature_importances_ : ndarray of shape (n_features_in_,)
+        As of the one-machine forest.
+    n_rows_ : int
+        Number of training rows.
+    workers_ : list of str
+        The addresses of the workers that were given a share of the trees.
+
+    See Also
+    --------
+    boscage.MondrianForestClassifier : The same on one machine.
+    """
+
+    _one_machine = boscage.mondrian.MondrianForestClassifier
+    _share = ClassifierShare
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, *, ids: Any = None
+    ) -> MondrianForestClassifier:
+        """Add rows to the forest; the first call grows it.
+
+        Each call copies the shares, so that many rows at once cost less than a few at a time.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            New rows.
+        y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
+            Labels; new classes may appear at any call.
+        classes : array-like, default=None
+            Labels known in advance, at the first call.
+        ids : the same as `y`, default=None
+            Names of rows. None continues after the greatest number so far.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError, RuntimeError
+            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
+            forest is then as it was.
+        """
+        self._partial_fit(X, y, ids, classes)
+        return self
+
+    def _know(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+        if is_new and fitted.facts["selects_discount"]:
+            fitted = self._with_discount(fitted)
+        ids = self._submit(fitted, 0, ClassifierShare.calibrating, fitted.shares[0])
+        votes = self._chained(fitted, ClassifierShare.add_left_out, ids, None)
+        known = self._submit(fitted, -1, ClassifierShare.link, fitted.shares[-1], votes)
+        return replace(fitted, known=known)
+
+    def _with_discount(self, fitted: Fitted) -> Fitted:
+        """The forest with the discount that its left-out predictions choose."""
+        votes = []
+        for task in (ClassifierShare.calibrating, ClassifierShare.judging):
+            ids = self._submit(fitted, 0, task, fitted.shares[0])
+            votes.append(self._chained(fitted, ClassifierShare.add_left_out, ids, list(DISCOUNTS)))
+        chosen = self._submit(
+            fitted, -1, ClassifierShare.choose_discount, fitted.shares[-1], *votes
+        )
+        shares = [
+            self._submit(fitted, number, ClassifierShare.with_discount, share, chosen)
+            for number, share in enumerate(fitted.shares)
+        ]
+        return replace(fitted, shares=tuple(shares))
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> da.Array:
+        """Predict the probability of each class, lazily.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``; one chunk for each partition. It is of the
+            forest as it is now, whatever is learned before it is computed.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the forest is not fitted, or has no rows.
+        TypeError
+            If `X` is not a Dask collection.
+        ValueError
+            When it is computed, if a partition is refused; the message names partition and row.
+        """
+        return self._by_partition(X, len(self.classes_))
+
+    def predict(self, X: Any) -> da.Array:
+        """Predict the most probable class, lazily; the first if several are equally probable.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        dask.array.Array of shape (n_samples,)
+            Labels.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As `predict_proba`.
+        """
+        classes = self.classes_
+        return self.predict_proba(X).map_blocks(
+            _most_probable, classes, drop_axis=1, dtype=classes.dtype, meta=classes[:0]
+        )
+
+    # -- what was learned -------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The class labels, declared or present in the training rows, sorted."""
+        classes: AnyArray = self._require_fitted().facts["classes"]
+        return classes
+
+    @property
+    def n_classes_(self) -> int:
+        """The number of classes."""
+        return len(self.classes_)
+
+    @property
+    def discount_(self) -> float:
+        """The discount in use."""
+        return float(self._ask_share(ClassifierShare.ask, "discount_"))
+
+
+def _most_probable(proba: AnyArray, classes: AnyArray) -> AnyArray:
+    labels: AnyArray = classes[np.argmax(proba, axis=1)]
+    return labels

@@ -1,0 +1,280 @@
+//! Predictions by a forest whose trees are shared out: sums over trees that go on from one share to the next.
+//!
+//! The trees of a share ([`MondrianSettings::share`](crate::MondrianSettings)) add their votes to those of the trees before
+//! them, row by row in the order of the trees. So the sums, and all that follows from them, are those of the whole forest to
+//! the last bit. What the whole forest fits to its sums, which is the calibration and may be the discount, is fitted to the
+//! sums of rows that are left out.
+//!
+//! Votes are numbers: for every row and discount those for each class that is live, and the weight of the base measure.
+
+use crate::control::Run;
+use crate::data::{Rows, Scalar};
+use crate::error::{Error, Result};
+use crate::mondrian::classification::calibration::{self, CalibrationLink};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
+use crate::mondrian::classification::predictive::{Gather, Gathered};
+use crate::mondrian::classification::settings::{
+    Calibration, ClassPosterior, ClassificationSettings, check_discount,
+};
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::prediction::walk;
+use crate::mondrian::tree::Tree;
+
+/// Rows that are taken through all trees of a share at a time.
+const CHUNK: usize = 1024;
+
+impl ClassificationSettings {
+    /// Of so many trees, the number of those, the first ones, that must be together.
+    #[must_use]
+    pub fn n_trees_to_choose(&self, n_estimators: usize) -> usize {
+        match self.posterior {
+            ClassPosterior::KneserNey => 1,
+            ClassPosterior::Joint => n_estimators,
+        }
+    }
+}
+
+impl MondrianClassifier {
+    /// Adds the votes of these trees for the classes of rows to those of the trees before, if there are any.
+    ///
+    /// # Errors
+    /// The joint posterior, which is no sum of votes; votes for other rows; a number of features other than in `fit`; an
+    /// interrupt.
+    pub fn add_votes(&self, rows: Rows<'_>, before: Option<&[f64]>, run: &Run<'_>) -> Result<Vec<f64>> {
+        let gather = self.gather(&[self.discount()]);
+        let columns = self.columns();
+        let n = rows.n_rows();
+        let before = self.checked(before, n, 1)?;
+        self.forest.flushed(run)?;
+        let alone = Run { n_threads: 1, control: run.control };
+        let parts = run.map(n.div_ceil(CHUNK), |i| {
+            let range = i * CHUNK..n.min((i + 1) * CHUNK);
+            let continued = Continued::new(&gather, &columns, before, range.clone(), 1);
+            let chunks = walk::predict(&self.forest, rows.slice(range.start, range.end), &alone, &continued)?;
+            Ok(continued.votes(&chunks))
+        })?;
+        Ok(parts.concat())
+    }
+
+    /// The probabilities of the classes, `n_rows x n_classes`, given the votes of all trees and what calibrates them.
+    ///
+    /// # Errors
+    /// A number of votes that is none of rows.
+    pub fn proba_of_votes(&self, votes: &[f64], link: CalibrationLink) -> Result<Vec<f64>> {
+        let width = self.columns().len() + 1;
+        let n = votes.len() / width;
+        let mut out = self.finished(votes, n, 1, 0, None)?;
+        for proba in out.chunks_exact_mut(width - 1) {
+            link.apply(proba, None, None);
+        }
+        Ok(out)
+    }
+
+    /// The ids of the rows that calibrate, each predicted without itself.
+    #[must_use]
+    pub fn calibrating_ids(&self) -> Vec<u64> {
+        if self.calibration() == Calibration::None {
+            return Vec::new();
+        }
+        let (rows, _) = calibration::choose(&self.forest, &self.posterior.classes);
+        rows.into_iter().map(|row| self.forest.row_index.id(row)).collect()
+    }
+
+    /// As [`add_votes`](Self::add_votes), for rows of the forest, each left out of every tree, and for several discounts.
+    ///
+    /// # Errors
+    /// As there; [`Error::UnknownId`].
+    pub fn add_left_out_votes(
+        &self,
+        ids: &[u64],
+        discounts: &[f64],
+        before: Option<&[f64]>,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
+        discounts.iter().try_for_each(|&discount| check_discount(discount))?;
+        let rows = self.forest.row_index.find(ids)?;
+        let gather = self.gather(discounts);
+        let columns = self.columns();
+        let before = self.checked(before, rows.len(), discounts.len())?;
+        self.forest.flushed(run)?;
+        let alone = Run { n_threads: 1, control: run.control };
+        let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+        let parts = run.map(rows.len().div_ceil(chunk), |i| {
+            let range = i * chunk..rows.len().min((i + 1) * chunk);
+            let continued = Continued::new(&gather, &columns, before, range.clone(), discounts.len());
+            Ok(continued.votes(&left_out::predict(&self.forest, &rows[range], &alone, &continued)?))
+        })?;
+        Ok(parts.concat())
+    }
+
+    /// What calibrates, by discount, given the votes of all trees for the rows of [`calibrating_ids`](Self::calibrating_ids).
+    ///
+    /// # Errors
+    /// A number of votes that is none of these rows.
+    pub fn links_of_votes(&self, discounts: &[f64], votes: &[f64]) -> Result<Vec<CalibrationLink>> {
+        if self.calibration() == Calibration::None {
+            return Ok(vec![CalibrationLink::NONE; discounts.len()]);
+        }
+        let classes = &self.posterior.classes;
+        let chosen = calibration::choose(&self.forest, classes);
+        let (n, k) = (chosen.0.len(), discounts.len());
+        let proba: Result<Vec<Vec<f64>>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
+        Ok(calibration::links(&self.forest, classes, &chosen, proba?, None))
+    }
+
+    /// The probabilities of the classes of rows that are left out, `n_discounts x n_rows x n_classes`, given the votes of all
+    /// trees and what calibrates each discount.
+    ///
+    /// # Errors
+    /// As [`add_left_out_votes`](Self::add_left_out_votes).
+    pub fn proba_of_left_out_votes(
+        &self,
+        ids: &[u64],
+        votes: &[f64],
+        links: &[CalibrationLink],
+    ) -> Result<Vec<f64>> {
+        let rows = self.forest.row_index.find(ids)?;
+        let classes = &self.posterior.classes;
+        let live = classes.live();
+        let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let mut out = Vec::new();
+        for (i, link) in links.iter().enumerate() {
+            let mut all = self.finished(votes, rows.len(), links.len(), i, Some(&targets))?;
+            for (proba, &class) in all.chunks_exact_mut(live.len()).zip(&targets) {
+                let unknown = live.iter().position(|&own| own == class);
+                link.apply(proba, None, unknown.filter(|_| classes.goes_with_its_row(class)));
+            }
+            out.append(&mut all);
+        }
+        Ok(out)
+    }
+
+    /// The numbers of the live classes.
+    fn columns(&self) -> Vec<usize> {
+        self.posterior.classes.live().into_iter().map(|class| class as usize).collect()
+    }
+
+    fn checked<'a>(
+        &self,
+        before: Option<&'a [f64]>,
+        n_rows: usize,
+        n_discounts: usize,
+    ) -> Result<Option<&'a [f64]>> {
+        if self.posterior() == ClassPosterior::Joint {
+            self.forest.settings.check_whole()?;
+        }
+        if let Some(votes) = before {
+            check_votes(votes, n_rows * n_discounts * (self.columns().len() + 1))?;
+        }
+        Ok(before)
+    }
+
+    /// Average probabilities for one of several discounts.
+    fn finished(
+        &self,
+        votes: &[f64],
+        n_rows: usize,
+        n_discounts: usize,
+        discount: usize,
+        left_out: Option<&[Class]>,
+    ) -> Result<Vec<f64>> {
+        let columns = self.columns();
+        check_votes(votes, n_rows * n_discounts * (columns.len() + 1))?;
+        // Their values play no part here.
+        let gather = self.gather(&vec![self.discount(); n_discounts]);
+        let continued = Continued::new(&gather, &columns, Some(votes), 0..n_rows, n_discounts);
+        let mut out = Vec::new();
+        gather.finish(&continued.gathered(n_rows), discount, left_out, &mut out);
+        Ok(out)
+    }
+}
+
+fn check_votes(votes: &[f64], expected: usize) -> Result<()> {
+    if votes.len() == expected {
+        return Ok(());
+    }
+    let why = "one for each row, discount and class, and one for the base measure";
+    Err(Error::Length { what: "votes", found: votes.len(), expected, why })
+}
+
+/// Gathers votes, beginning with those of the trees before.
+struct Continued<'a> {
+    gather: &'a Gather<'a>,
+    columns: &'a [usize],
+    before: Option<&'a [f64]>,
+    n_discounts: usize,
+}
+
+impl<'a> Continued<'a> {
+    /// For a range of the rows that `before` is about.
+    fn new(
+        gather: &'a Gather<'a>,
+        columns: &'a [usize],
+        before: Option<&'a [f64]>,
+        rows: std::ops::Range<usize>,
+        n_discounts: usize,
+    ) -> Self {
+        let width = n_discounts * (columns.len() + 1);
+        let before = before.map(|votes| &votes[rows.start * width..rows.end * width]);
+        Self { gather, columns, before, n_discounts }
+    }
+
+    fn gathered(&self, n_rows: usize) -> Gathered {
+        let mut gathered = Visitor::start(self.gather, n_rows);
+        for (i, votes) in self.before.unwrap_or_default().chunks_exact(self.columns.len() + 1).enumerate() {
+            let (row, discount) = (i / self.n_discounts, i % self.n_discounts);
+            let (proba, base) = gathered.of_mut(row, discount);
+            for (&column, vote) in self.columns.iter().zip(votes) {
+                proba[column] = *vote;
+            }
+            *base = votes[self.columns.len()];
+        }
+        gathered
+    }
+
+    fn votes(&self, chunks: &[Gathered]) -> Vec<f64> {
+        let mut votes = Vec::new();
+        for chunk in chunks {
+            for i in 0..chunk.n_rows * self.n_discounts {
+                let (proba, base) = chunk.of(i / self.n_discounts, i % self.n_discounts);
+                votes.extend(self.columns.iter().map(|&column| proba[column]));
+                votes.push(base);
+            }
+        }
+        votes
+    }
+}
+
+impl Visitor<ClassCounts> for Continued<'_> {
+    type Chunk = Gathered;
+
+    fn start(&self, n_rows: usize) -> Gathered {
+        self.gathered(n_rows)
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        number: usize,
+        tree: &Tree<S, ClassCounts>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Gathered,
+    ) {
+        Visitor::visit(self.gather, number, tree, row, stops, chunk);
+    }
+}
+
+impl LeftOutVisitor for Continued<'_> {
+    type Chunk = Gathered;
+
+    fn start(&self, n_rows: usize) -> Gathered {
+        self.gathered(n_rows)
+    }
+
+    fn visit<S: Scalar>(&self, number: usize, without: WithoutRow<'_, S>, row: usize, chunk: &mut Gathered) {
+        LeftOutVisitor::visit(self.gather, number, without, row, chunk);
+    }
+}
