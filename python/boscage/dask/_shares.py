@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import distributed
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _core
-from boscage._types import FloatArray, Ids
+from boscage._types import AnyArray, FloatArray, Ids
 from boscage.dask._partitions import Part, named
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._growth import GrowthPlan, NewRows
@@ -69,9 +70,19 @@ def new_forest(template: MondrianForest) -> MondrianForest:
 def plan(template: MondrianForest, table: Part, classes: Any, seed: int) -> GrowthPlan:
     """Learn what the one-machine forest learns before the first cut."""
     forest = new_forest(template)
-    new, _ = forest._new_rows(*table, classes)
+    new, _ = forest._new_rows(*_received(table), classes)
     settings = forest._settings()
     return forest._plan(new, settings=settings, seed=seed, n_threads=forest._n_threads())
+
+
+def _aligned(array: AnyArray) -> AnyArray:
+    """An array that may have come from elsewhere, at any place of a message."""
+    return np.require(array, requirements="A")
+
+
+def _received(table: Part) -> Part:
+    X, y, ids = table
+    return X, _aligned(y), None if ids is None else _aligned(ids)
 
 
 class Share:
@@ -123,7 +134,7 @@ class Share:
         """Draw some trees of a new forest."""
         check_version(version)
         forest = new_forest(template)
-        new, n_rows = forest._new_rows(*table, classes)
+        new, n_rows = forest._new_rows(*_received(table), classes)
         share = cls(forest, template.n_jobs)
         share._draw(growth, new, trees)
         forest._warming = forest._new_warm_up(n_rows, forest._warm_up()) if warms_up else None
@@ -145,13 +156,13 @@ class Share:
         share._forest.set_params(**params)
         forest = share._at_work()
         forest._warm_up()  # checks it
-        forest._update(*table, classes)
+        forest._update(*_received(table), classes)
         return share
 
-    def without(self: Self, ids: Any) -> Self:
+    def without(self: Self, ids: ArrayLike) -> Self:
         """A share without some rows."""
         share = self._copy()
-        share._forest.forget(ids)
+        share._forest.forget(_aligned(ids) if isinstance(ids, np.ndarray) else ids)
         return share
 
     def plan_again(self) -> GrowthPlan:
@@ -230,11 +241,6 @@ class Share:
         )
 
 
-def _aligned(sums: FloatArray) -> FloatArray:
-    """Sums that may have come from another worker, at any place of its message."""
-    return np.require(sums, requirements="A")
-
-
 def _continued(before: FloatArray | None) -> FloatArray | None:
     return None if before is None else _aligned(before)
 
@@ -287,7 +293,7 @@ class ClassifierShare(Share):
         model = forest._model
         forest._flush(model)
         votes: FloatArray = model.add_left_out_votes(
-            np.require(ids, requirements="A"),
+            _aligned(ids),
             discounts or [model.discount],
             _continued(before),
             n_threads=forest._n_threads(),
