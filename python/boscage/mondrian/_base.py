@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._ids import check_ids, unknown
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
+from boscage.mondrian._explain import ForestExplanations
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -31,7 +32,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(WarmingForest):
+class MondrianForest(ForestExplanations, WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
     _takes_missing: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage.explain._link import close_gap, through_link
+from boscage.explain.contributions import Contributions
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
@@ -382,6 +385,18 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         model, rows, n_threads = self._query(X)
         proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
         return proba
+
+    def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
+        names = self.classes_
+        link = model.calibration_link(n_threads=self._n_threads())
+        proba = model.predict_proba(found.data, n_threads=self._n_threads())
+        base, values = found.base_values, found.values
+        if values.shape[2] > len(names) or link != (1.0, 0.0, 0.0):
+            base, values = through_link(base, values, link, proba)
+        values = close_gap(base, values, proba)
+        return replace(
+            found, values=values, base_values=base, output_names=[str(name) for name in names]
+        )
 
     def loo_predict_proba(
         self,

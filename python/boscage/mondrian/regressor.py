@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
+from boscage.explain.contributions import Contributions
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -413,6 +415,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
     # -- prediction -------------------------------------------------------------------------------
+
+    def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
+        return replace(found, values=found.values[:, :, 0], base_values=found.base_values[:, 0])
 
     def _predict_mean(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)

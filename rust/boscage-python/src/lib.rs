@@ -10,6 +10,7 @@ mod bayes_regressor;
 mod bayes_settings;
 mod classifier;
 mod errors;
+mod explain;
 mod extra_trees;
 mod feature_rates;
 mod gate;

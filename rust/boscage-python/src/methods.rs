@@ -77,7 +77,47 @@ macro_rules! file_methods {
 macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
+        #[allow(non_snake_case)]
         impl $class {
+            /// Shapley values of predictions: bases, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1, progress=None))]
+            fn shapley<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
+                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+            }
+
+            /// Contributions of the splits on the paths of rows: bases by row, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn path_contributions<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
+                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, None, work)?))
+            }
+
+            /// The trees, whose leaves hold what they add to predictions.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn leaf_trees<'py>(
+                &self,
+                py: Python<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.leaf_trees(run);
+                crate::explain::leaf_trees(py, crate::gate::run(py, n_threads, None, work)?)
+            }
+
             fn forget(&mut self, py: Python<'_>, ids: numpy::PyReadonlyArray1<'_, u64>) -> PyResult<()> {
                 let ids = crate::arrays::slice("ids", &ids)?;
                 let model = self.model_mut()?;
@@ -249,6 +289,19 @@ macro_rules! bayes_methods {
                 crate::arrays::matrix(py, leaves, rows.n_rows(), self.0.weights().len())
             }
 
+            /// Shapley values of the posterior mean: bases, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn shapley<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let rows = X.rows()?;
+                let found = crate::gate::run(py, n_threads, None, |run| self.0.shapley(rows, run))?;
+                Ok(crate::explain::found(py, found))
+            }
+
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
                 let trees = self.0.trees().into_iter().map(|tree| crate::bayes_settings::tree(py, tree));
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
@@ -321,6 +374,22 @@ macro_rules! bart_methods {
                 let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
                 let n_numbers = draws.len() / self.0.n_draws();
                 crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
+            }
+
+            /// Shapley values of the sums of trees in every draw: bases, and contributions.
+            #[pyo3(signature = (X, background, *, n_threads=1, progress=None))]
+            fn shapley_draws<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                background: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Vec<crate::explain::Found<'py>>> {
+                let (rows, background) = (X.rows()?, background.rows()?);
+                let work = |run: &boscage::Run<'_>| self.0.shapley_draws(rows, background, run);
+                let draws = crate::gate::run(py, n_threads, progress.as_ref(), work)?;
+                Ok(draws.into_iter().map(|draw| crate::explain::found(py, draw)).collect())
             }
 
             /// Number of cuts of each draw along each feature.

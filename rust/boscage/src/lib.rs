@@ -12,6 +12,7 @@ mod bayes;
 mod control;
 mod data;
 mod error;
+mod explain;
 mod math;
 mod model_file;
 mod mondrian;
@@ -30,6 +31,7 @@ pub use bayes::{
 pub use control::{Control, Run};
 pub use data::{Label, Rows, Scalar};
 pub use error::{Error, Result};
+pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, ClassPosterior, ClassificationSettings, CoarsePrior,

@@ -7,6 +7,7 @@
 //! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
+pub(crate) mod explain;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
 pub(crate) mod joint;

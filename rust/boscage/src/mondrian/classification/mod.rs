@@ -20,3 +20,4 @@ pub(crate) mod kneser_ney;
 mod left_out;
 mod predictive;
 pub(crate) mod settings;
+mod shares;

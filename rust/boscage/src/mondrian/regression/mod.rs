@@ -21,5 +21,6 @@ pub(crate) mod noise;
 mod predictive;
 pub(crate) mod regressor;
 pub(crate) mod settings;
+mod shares;
 mod state;
 pub(crate) mod trend;

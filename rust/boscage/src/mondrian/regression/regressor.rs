@@ -288,7 +288,7 @@ impl MondrianRegressor {
         self.forest.targets_by_arrival()
     }
 
-    fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
+    pub(super) fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
         let state = self.posterior.state(&self.forest, run)?;
         Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
     }
