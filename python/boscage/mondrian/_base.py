@@ -14,6 +14,7 @@ from boscage import _validation
 from boscage._ids import check_ids, unknown
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
+from boscage.mondrian._uncertainty import ScoringForest
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
@@ -31,7 +32,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(WarmingForest):
+class MondrianForest(ScoringForest, WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
     _takes_missing: ClassVar[bool] = True
