@@ -10,7 +10,8 @@ import pytest
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor, Uncertainty
 from reference import class_process, ikn
-from reference.arrays import Array, as_dict
+from reference.arrays import Array, Tree, as_dict, is_leaf, parent_time, path
+from reference.mondrian_boxes import branch_rate
 from small_forests import KINDS, make
 
 N_CLASSES = 3
@@ -21,6 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "weak discount": {"calibration": None, "discount": 0.1},
     "calibrated": {},
     "joint": {"posterior": "joint"},
+    "single leaves": {"lifetime": 0.3},
 }
 
 
@@ -46,38 +48,53 @@ def trees_of(model: Any) -> list[Any]:
     return [as_dict(tree) for tree in model.trees_]
 
 
-def by_tree(model: Any, x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Return every tree's probabilities without the base measure, and the weight of that.
+def about_row(tree: Tree, c: Array, x: Array, gamma: float) -> Array:
+    """Return a tree's prediction without the root, or without branches above a root leaf."""
+    nothing = np.zeros(c.shape[1])
+    above, found, stays = nothing, nothing, 1.0
+    for j in path(tree, x):
+        tables, width = np.minimum(c[j], 1), float(tree["time"][j]) - parent_time(tree, j)
+        rate = branch_rate(tree, j, x, RATES)
+        remains = np.exp(-rate * width) if rate > 0.0 else 1.0
+        if tree["parent"][j] >= 0 and rate > 0.0:
+            d = ikn.expected_discount(gamma, rate, width)
+            found = found + stays * (1.0 - remains) * ikn.smooth(tables, tables, d, above)
+        stays *= remains
+        above = ikn.smooth(c[j], tables, ikn.discount(tree, j, gamma), above)
+        if tree["parent"][j] < 0 and not is_leaf(tree, j):
+            above = nothing
+    return np.asarray(found + stays * above)
 
-    A further class without rows has no probability but that of the base measure.
-    """
+
+def by_tree(model: Any, x: Array, y: Array, at: Array) -> tuple[Array, Array]:
+    """Return every tree's probabilities, and the parts of them that are about the row."""
     gamma = model.discount_ * RATES.sum()
-    shares = np.empty((model.n_estimators, len(at), N_CLASSES))
-    base = np.empty((model.n_estimators, len(at)))
+    whole = np.empty((model.n_estimators, len(at), N_CLASSES))
+    own = np.empty_like(whole)
     for m, tree in enumerate(trees_of(model)):
-        counts = ikn.initialize_posterior_counts(tree, x, y, N_CLASSES + 1)
+        counts = ikn.initialize_posterior_counts(tree, x, y, N_CLASSES)
         means = ikn.posterior_means(tree, counts, gamma)
         for i, row in enumerate(at):
-            p = ikn.predict(tree, counts, row, gamma, RATES, means)
-            shares[m, i] = p[:-1] - p[-1]
-            base[m, i] = p[-1] * (N_CLASSES + 1)
-    return shares, base
+            whole[m, i] = ikn.predict(tree, counts, row, gamma, RATES, means)
+            own[m, i] = about_row(tree, counts, row, gamma)
+    return whole, own
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_epistemic_part_is_a_mutual_information(name: str) -> None:
-    """Of the label and every state: a tree's own part, or what the prior draws in that tree."""
+    """Of the label and the state: a tree that speaks of the row, or a label drawn from its root."""
     x, y = data()
     model = make(MondrianForestClassifier, n_estimators=6, **SETTINGS[name]).fit(x, y)
     at = queries(x)
-    shares, base = by_tree(model, x, y, at)
+    whole, own = by_tree(model, x, y, at)
     proba, noise = model.predict_proba(at), model.calibration_noise_
-    average = (shares + base[..., None] / N_CLASSES).mean(axis=0)
+    average = whole.mean(axis=0)
     without_noise = np.maximum((proba - noise / N_CLASSES) / (1.0 - noise), 0.0)
     ratio = without_noise / np.where(average > 1e-15, average, inf)
     # Joint probabilities of state and label without noise: (tree, row, state, label).
-    drawn = base[..., None, None] * np.eye(N_CLASSES) / N_CLASSES
-    joint = np.concatenate([shares[:, :, None, :], drawn], axis=2) * ratio[:, None, :]
+    drawn = (whole - own)[..., None] * np.eye(N_CLASSES)
+    joint = np.concatenate([own[:, :, None, :], drawn], axis=2) * ratio[:, None, :]
+    assert joint.min() > -1e-9
     states = joint.sum(axis=-1) / model.n_estimators
     # A power below one enlarges the rounding of probabilities that are next to nothing.
     np.testing.assert_allclose(states.sum(axis=(0, 2)), 1.0, rtol=1e-6)

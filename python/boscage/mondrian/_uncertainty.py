@@ -119,9 +119,10 @@ class ScoringForest:
         """Divide the uncertainty of predictions by its source.
 
         For classes the total is the entropy of `predict_proba`. Its epistemic part is the mutual
-        information between the label and the tree, together with what the prior would draw where a
-        tree falls back to it; so far away from all rows, where all trees predict the prior, nearly
-        all uncertainty is epistemic. The aleatoric part is the entropy that remains. Calibration
+        information between the label and the tree, together with the label that would be drawn
+        where a tree falls back to what it says of all its rows, or to the prior; so the farther a
+        row is from all others, the more of the uncertainty is epistemic, although all trees agree
+        there. The aleatoric part is the entropy that remains. Calibration
         and ``posterior="joint"`` change the probabilities of the labels, but not what a label says
         of the trees (Jeffrey's rule), and ``calibration_noise_`` is aleatoric.
 

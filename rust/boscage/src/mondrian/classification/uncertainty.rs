@@ -2,18 +2,19 @@
 //!
 //! The *total* is the entropy `H(q)` of the predicted probabilities. Its *aleatoric* part is the entropy that is expected to
 //! remain if `z` were known, and the *epistemic* part the mutual information between `z` and the label. Here `z` is the tree,
-//! and, where the tree falls back to its prior, also what the prior would draw there:
+//! and, where it falls back to what it says of all its rows, also the label that is drawn there:
 //!
-//! - Tree `m` predicts `p_mk = D_mk + h_m / K`: shares of tables and customers along the path, and the weight `h_m` of the base
-//!   measure `H` (`kneser_ney`). A label that comes from `H` is that of a new table, and it stays the label of that table: if
-//!   rows were there, they would show it. So nothing of `h_m` is aleatoric, and far away from all rows, where `h_m` is 1 and all
-//!   trees predict the same, all uncertainty is epistemic.
+//! - Tree `m` predicts `p_mk = D_mk + R_mk`. Here `R_mk` is what the tree says of all its rows, whatever their features: what
+//!   comes from the root's tables and customers, from a node that branches off above the root, and from the base measure `H`
+//!   (`kneser_ney`). A label from there is that of a new table at `x`, and stays the label of that table: if rows were there,
+//!   they would show it. So nothing of `R` is aleatoric, and far away from all rows, where `D` is 0 and all trees predict the
+//!   same, all uncertainty is epistemic. (Where the root is a leaf, its own rows are about `x` while `x` stays in it.)
 //! - Calibration replaces the average `p_k` over trees by `q_k = (1 - e) s_k + e / K`. What a label says of trees stays the
 //!   same (Jeffrey's rule): tree and label have the probability `p_mk s_k / (M p_k)`, whatever power and joint function lead to
 //!   `s`. The share `e` of labels that are drawn at random is noise: it is there under every `z`, and aleatoric.
 //!
-//! With `u_mk = D_mk s_k / p_k`, `U_m = sum_k u_mk`, `V_m = h_m / K sum_k s_k / p_k`, `1` the unit vector of any class and `E(v)`
-//! the entropy of `(1 - e) v + e / K`, the aleatoric part is
+//! With `u_mk = D_mk s_k / p_k`, `U_m = sum_k u_mk`, `V_m = sum_k R_mk s_k / p_k`, `1` the unit vector of any class and `E(v)` the
+//! entropy of `(1 - e) v + e / K`, the aleatoric part is
 //!
 //! `1/M sum_m (U_m E(u_m / U_m) + V_m E(1))`.
 //!
@@ -74,9 +75,10 @@ struct ByTree {
 }
 
 impl ByTree {
-    /// Numbers for every row: by tree the shares of the classes, and the weight of the base measure.
+    /// Numbers for every row: by tree the probabilities of the classes but for the base measure, the weight of the base
+    /// measure, and the part of the probabilities that is about the row.
     fn width(&self) -> usize {
-        self.n_trees * (self.n_codes + 1)
+        self.n_trees * (2 * self.n_codes + 1)
     }
 }
 
@@ -101,9 +103,13 @@ impl Visitor<ClassCounts> for ByTree {
         chunk: &mut Predictions,
     ) {
         let predictor = Predictor { number, counts: InTree { tree, stops }, gamma: self.gamma };
-        let at = row * self.width() + number * (self.n_codes + 1);
-        let (shares, base) = chunk.predictions[at..=at + self.n_codes].split_at_mut(self.n_codes);
+        let of_tree = 2 * self.n_codes + 1;
+        let at = row * self.width() + number * of_tree;
+        let (whole, own) = chunk.predictions[at..at + of_tree].split_at_mut(self.n_codes + 1);
+        let (shares, base) = whole.split_at_mut(self.n_codes);
         base[0] = predictor.predict(stops, &mut chunk.buffers, shares);
+        own.copy_from_slice(shares);
+        predictor.take_root_away(stops, &chunk.buffers, own);
     }
 }
 
@@ -115,42 +121,44 @@ struct Trees<'a> {
 }
 
 impl Trees<'_> {
-    /// Every tree's shares of the classes, and its weight of the base measure.
-    fn iter(&self) -> impl ExactSizeIterator<Item = (impl Iterator<Item = f64>, f64)> {
-        self.predictions.chunks_exact(self.n_codes + 1).map(|tree| {
-            let shares = self.live.iter().map(|&class| tree[class as usize]);
-            (shares, tree[self.n_codes])
-        })
+    /// Every tree's predictions.
+    fn iter(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        self.predictions.chunks_exact(2 * self.n_codes + 1)
+    }
+
+    /// A tree's probability of a live class, and the part of it that is about the row.
+    fn of_class(&self, tree: &[f64], class: Class) -> (f64, f64) {
+        let whole = tree[class as usize] + tree[self.n_codes] / self.live.len() as f64;
+        // What is left may be less than nothing, by rounding.
+        (whole, tree[self.n_codes + 1 + class as usize].clamp(0.0, whole))
     }
 
     /// The aleatoric part of the entropy of `q`, in which a share of noise is.
     fn aleatoric(&self, q: &[f64], noise: f64) -> f64 {
-        let (n_trees, n_classes) = (self.iter().len() as f64, q.len() as f64);
-        let each = noise / n_classes;
+        let n_trees = self.iter().len() as f64;
+        let each = noise / q.len() as f64;
         let with_noise = |share: f64| (1.0 - noise) * share + each;
-        let base: f64 = self.iter().map(|(_, base)| base).sum();
-        let mut average = vec![base / n_classes; q.len()];
-        for (shares, _) in self.iter() {
-            average.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
-        }
-        let ratio = |(&q, &sum): (&f64, &f64)| {
+        let ratio = |(&class, &q): (&Class, &f64)| {
+            let sum: f64 = self.iter().map(|tree| self.of_class(tree, class).0).sum();
             let without_noise = ((q - each) / (1.0 - noise)).max(0.0);
             if sum > 0.0 { without_noise * n_trees / sum } else { 0.0 }
         };
-        let ratios: Vec<f64> = q.iter().zip(&average).map(ratio).collect();
-        let certain = (0..q.len()).map(|k| with_noise(f64::from(u8::from(k == 0))));
-        let mut sum = base / n_classes * ratios.iter().sum::<f64>() * entropy(certain);
+        let ratios: Vec<f64> = self.live.iter().zip(q).map(ratio).collect();
+        let (mut sum, mut drawn) = (0.0, 0.0);
         let mut own = vec![0.0; q.len()];
-        for (shares, _) in self.iter() {
-            for ((own, share), ratio) in own.iter_mut().zip(shares).zip(&ratios) {
-                *own = share * ratio;
+        for tree in self.iter() {
+            for ((own, &class), ratio) in own.iter_mut().zip(self.live).zip(&ratios) {
+                let (whole, about_row) = self.of_class(tree, class);
+                *own = about_row * ratio;
+                drawn += (whole - about_row) * ratio;
             }
             let weight: f64 = own.iter().sum();
             if weight > 0.0 {
                 sum += weight * entropy(own.iter().map(|own| with_noise(own / weight)));
             }
         }
-        sum / n_trees
+        let certain = (0..q.len()).map(|k| with_noise(f64::from(u8::from(k == 0))));
+        (sum + drawn * entropy(certain)) / n_trees
     }
 }
 
