@@ -52,9 +52,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
         probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
         (see the notes), and the first read after rows came or left costs hundreds of passes over
-        all trees and rows: about ten times as much as a random forest's fit. It needs ``calibration="loo"``, which fits
-        ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that of a forest without a tenth of
-        the rows at most.
+        all trees and rows: about ten times as much as a random forest's fit. It needs
+        ``calibration="loo"``, which fits ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that
+        of a forest without a tenth of the rows at most.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
         with a share of noise, which gives all classes the same probability. Power and noise are
