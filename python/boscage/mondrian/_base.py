@@ -15,6 +15,7 @@ from boscage._ids import check_ids, unknown
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._explain import ForestExplanations
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
+from boscage.mondrian._uncertainty import ScoringForest
 from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
@@ -32,7 +33,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(ForestExplanations, WarmingForest):
+class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
     _takes_missing: ClassVar[bool] = True

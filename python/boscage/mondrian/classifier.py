@@ -53,11 +53,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         "kneser-ney" lets every tree predict alone, by interpolated Kneser-Ney (section 5.4), and
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
-        probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better,
-        and the first read after rows came or left costs hundreds of passes over all trees and rows:
-        about ten times as much as a random forest's fit. It needs ``calibration="loo"``, which fits
-        ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that of a forest without a tenth of
-        the rows at most.
+        probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
+        (see the notes), and the first read after rows came or left costs hundreds of passes over
+        all trees and rows: about ten times as much as a random forest's fit. It needs
+        ``calibration="loo"``, which fits ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that
+        of a forest without a tenth of the rows at most.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
         with a share of noise, which gives all classes the same probability. Power and noise are
@@ -153,8 +153,12 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     Notes
     -----
-    The defaults are those that predict best. The settings of the papers are ``calibration=None,
-    feature_weights=None``.
+    The settings of the papers are ``calibration=None, feature_weights=None``. The defaults predict
+    much better, and keep updates cheap. The best predictions from a batch come from
+    ``posterior="joint"``, with the other defaults: on nine sets of up to 2,000 rows its log loss
+    was on average 6 % below that of the defaults and its error 9 %, for 1.3 to 3.4 times the
+    processor time of a fit. The time grows with the number of classes. With it
+    ``min_samples_split=5`` predicted about as well, and equal weights worse.
 
     See Also
     --------

@@ -143,6 +143,55 @@ macro_rules! forest_methods {
                 crate::gate::run_sized(py, Self::size(model, 0), n_threads, progress.as_ref(), work)
             }
 
+            /// How usual rows are.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            #[allow(non_snake_case)]
+            fn score_samples<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let rows = X.rows_with_missing()?;
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.score_samples(rows, run);
+                let size = Self::size(model, rows.n_rows());
+                Ok(crate::arrays::vector(py, crate::gate::run_sized(py, size, n_threads, None, work)?))
+            }
+
+            /// The same for rows of the forest, each without itself.
+            #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
+            fn loo_score_samples<'py>(
+                &self,
+                py: Python<'py>,
+                ids: Option<numpy::PyReadonlyArray1<'py, u64>>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let model = self.model()?;
+                let ids = crate::arrays::optional("ids", ids.as_ref())?
+                    .map_or_else(|| model.ids(), <[u64]>::to_vec);
+                let work = |run: &boscage::Run<'_>| model.loo_score_samples(&ids, run);
+                Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+            }
+
+            /// The uncertainty of predictions, and its aleatoric part.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            #[allow(non_snake_case)]
+            fn predict_uncertainty<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<[Bound<'py, numpy::PyArray1<f64>>; 2]> {
+                let rows = X.rows_with_missing()?;
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.predict_uncertainty(rows, run);
+                let size = Self::size(model, rows.n_rows());
+                let (total, aleatoric) = crate::gate::run_sized(py, size, n_threads, None, work)?;
+                Ok([total, aleatoric].map(|part| crate::arrays::vector(py, part)))
+            }
+
             #[getter]
             fn is_flushed(&self) -> PyResult<bool> {
                 Ok(self.model()?.is_flushed())

@@ -8,8 +8,8 @@
 //! `kneser_ney`), and the forest's averages over trees (`predictive`).
 //!
 //! Beyond the thesis, `joint` has what all trees explain together, and `calibration` raises the average over trees to a power,
-//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `class_table` names
-//! the classes.
+//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `uncertainty`
+//! divides the entropy of a prediction by its source. `class_table` names the classes.
 
 pub(crate) mod calibration;
 pub(crate) mod class_counts;
@@ -21,3 +21,4 @@ mod left_out;
 mod predictive;
 pub(crate) mod settings;
 mod shares;
+mod uncertainty;

@@ -12,6 +12,7 @@
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together.
 //! - `trend` gives it a linear mean.
+//! - `uncertainty` divides a predictive variance by its source.
 
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
@@ -24,3 +25,4 @@ pub(crate) mod settings;
 mod shares;
 mod state;
 pub(crate) mod trend;
+mod uncertainty;
