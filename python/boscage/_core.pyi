@@ -34,6 +34,7 @@ _Label = bool | int | float | str
 _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
+_Categories = list[tuple[int, list[_Label], list[float], float]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -90,6 +91,9 @@ class _MondrianForest(_Model):
     def set_substitutes(self, substitutes: _Substitutes | None) -> None: ...
     @property
     def substitutes(self) -> _Substitutes | None: ...
+    def set_categories(self, categories: _Categories) -> None: ...
+    @property
+    def categories(self) -> _Categories: ...
     def set_annotation(self, text: str) -> None: ...
     def rows(self) -> NDArray[np.float64]: ...
     def copy(self) -> Self: ...
@@ -284,6 +288,7 @@ class MondrianClassifier(_MondrianForest):
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
         substitutes: _Substitutes | None = None,
+        categories: _Categories | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -355,6 +360,7 @@ class MondrianRegressor(_MondrianForest):
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
         substitutes: _Substitutes | None = None,
+        categories: _Categories | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
