@@ -37,20 +37,17 @@ impl Categories {
             return Err(Error::Length { what, found, expected, why: "one place a category" });
         }
         let wrong = |expected, found| Err(Error::InvalidSetting { name: "categories", expected, found });
-        if let Some(pair) = labels.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return wrong("sorted labels, none of them twice", format!("{:?} before {:?}", pair[0], pair[1]));
+        if let Some([first, second]) = labels.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return wrong("sorted labels, none of them twice", format!("{first:?} before {second:?}"));
         }
         let mut sorted: Vec<f64> = places.iter().copied().chain([missing]).map(|place| place + 0.0).collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        // NaN fails every comparison.
-        if let Some(place) = sorted.iter().find(|place| !(place.abs() <= LARGEST)) {
+        let is_possible = |place: &&f64| place.abs() <= LARGEST;
+        if let Some(place) = sorted.iter().find(|place| !is_possible(place)) {
             return wrong("places within +-4e307", format!("{place}"));
         }
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return wrong(
-                "another place for each category and for missing values",
-                format!("{} twice", pair[0]),
-            );
+        if let Some([place, ..]) = sorted.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return wrong("another place for each category and for missing values", format!("{place} twice"));
         }
         Ok(Self { labels, places, missing })
     }
