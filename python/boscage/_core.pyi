@@ -35,6 +35,7 @@ _Contributions = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
+_Categories = list[tuple[int, list[_Label], list[float], float]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -114,6 +115,9 @@ class _MondrianForest(_Model):
     def set_substitutes(self, substitutes: _Substitutes | None) -> None: ...
     @property
     def substitutes(self) -> _Substitutes | None: ...
+    def set_categories(self, categories: _Categories) -> None: ...
+    @property
+    def categories(self) -> _Categories: ...
     def set_annotation(self, text: str) -> None: ...
     def rows(self) -> NDArray[np.float64]: ...
     def copy(self) -> Self: ...
@@ -308,6 +312,7 @@ class MondrianClassifier(_MondrianForest):
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
         substitutes: _Substitutes | None = None,
+        categories: _Categories | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
@@ -379,6 +384,7 @@ class MondrianRegressor(_MondrianForest):
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
         substitutes: _Substitutes | None = None,
+        categories: _Categories | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...

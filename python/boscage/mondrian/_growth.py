@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from boscage import _validation
+from boscage._columns import Column, as_table, categorical_features, n_columns, take
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, Ids, Progress, Rows
+from boscage.mondrian._categories import Tables, check_tables, learn_table, put, to_core
 from boscage.mondrian._missing import (
     check_substitutes,
     fill,
@@ -24,10 +28,16 @@ from boscage.mondrian.feature_rates._shared import LearnedRates
 class GrowingForest(Estimator):
     """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
 
+    _takes_categories: ClassVar[bool] = True
+
     _learned: LearnedRates | None
+    # The categories of features, as the model has them.
+    _tables: Tables
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
 
+    categorical_features: Any
+    categories: Sequence[Any] | None
     feature_range: Any
     feature_weights: Any
     feature_maps: Any
@@ -66,6 +76,37 @@ class GrowingForest(Estimator):
     def _select_discount(self, model: Any, encoded: tuple[Any, ...], n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
 
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
+        """Checked rows, and their categories, whose places `put` puts into the rows."""
+        columns: dict[int, Column] = {}
+        if reset or self._tables:
+            X = as_table(X)
+            if not hasattr(X, "shape") and not (
+                reset and isinstance(self.categorical_features, str)
+            ):
+                X = _as_matrix(X)
+            features = self._categorical(X) if reset else sorted(self._tables)
+            # Other shapes are refused below.
+            if features and (reset or n_columns(X) == self.n_features_in_):
+                columns, X = take(X, features)
+        return _validation.check_rows(self, X, reset=reset), columns
+
+    def _categorical(self, X: Any) -> list[int]:
+        """The features of a new forest that are categories."""
+        found = categorical_features(self.categorical_features, X)
+        given = check_tables(self.categories, n_columns(X))
+        if given is None:
+            return found
+        if others := sorted({*found} - {*given}):
+            raise ValueError(f"categories must hold those of feature {others[0]}, found None")
+        return sorted(given)
+
+    def _check_rows(self, X: Any) -> Rows:
+        rows, columns = self._read(X, reset=False)
+        return put(rows, columns, self._tables)
+
     # -- growing ----------------------------------------------------------------------------------
 
     def _learns_rates(self) -> bool:
@@ -78,6 +119,7 @@ class GrowingForest(Estimator):
         extra: dict[str, Any],
         numbers: Ids | None,
         *,
+        columns: dict[int, Column],
         settings: dict[str, Any],
         seed: int,
         n_threads: int,
@@ -85,11 +127,19 @@ class GrowingForest(Estimator):
         """Learn what is to be learned from checked rows, and draw their trees.
 
         `encoded` and `extra` are the targets as positional and keyword arguments of the compiled
-        ``fit``.
+        ``fit``; `columns` are the rows' categories.
         """
+        tables = check_tables(self.categories, rows.shape[1])
+        if tables is None:
+            tables = {feature: learn_table(each, encoded[0]) for feature, each in columns.items()}
+        rows = put(rows, columns, tables)
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         if low is None or high is None:
             low, high = reference_range(rows)
+        if tables:
+            extra = extra | {"categories": to_core(tables)}
+            low, high = np.array(low), np.array(high)
+            low[list(tables)], high[list(tables)] = 0.0, 1.0
         complete: Rows = rows
         substitutes = check_substitutes(self.substitutes, rows.shape[1])
         if has_missing(rows):
@@ -131,6 +181,7 @@ class GrowingForest(Estimator):
             )
         self._select_discount(model, encoded, n_threads)
         self._model = model
+        self._tables = tables
         self._learned = learned
         self._grown_with = self.get_params(deep=False)
 
@@ -150,3 +201,12 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
+
+
+def _as_matrix(X: Any) -> Any:
+    """A list of rows as a matrix of objects, so that columns can be taken out of it."""
+    try:
+        matrix = np.array(X, dtype=object)
+    except ValueError:  # rows of different lengths, which checks refuse
+        return X
+    return matrix if matrix.ndim == 2 else X

@@ -8,6 +8,7 @@ mod bart_settings;
 mod bayes_classifier;
 mod bayes_regressor;
 mod bayes_settings;
+mod categories;
 mod classifier;
 mod errors;
 mod explain;

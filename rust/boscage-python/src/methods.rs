@@ -278,6 +278,24 @@ macro_rules! forest_methods {
                 Ok(crate::missing::of_domain(self.model()?.domain()))
             }
 
+            /// Sets the categories of features for rows to come.
+            fn set_categories(
+                &mut self,
+                categories: crate::categories::FeatureCategories<'_>,
+            ) -> PyResult<()> {
+                let categories = crate::categories::read(categories)?;
+                self.model_mut()?.set_categories(categories).map_err(crate::errors::to_python)
+            }
+
+            /// The features that are categories.
+            #[getter]
+            fn categories<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<crate::categories::FeatureCategories<'py>> {
+                crate::categories::of_domain(py, self.model()?.domain())
+            }
+
             /// Sets the annotation that the model's files have.
             fn set_annotation(&mut self, text: &str) -> PyResult<()> {
                 self.model_mut()?.set_annotation(text);

@@ -27,6 +27,7 @@ pub use forest::export::ExportedTree;
 pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use model::MondrianForest;
+pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
 pub use process::substitute::{Substitute, SubstituteTerm};

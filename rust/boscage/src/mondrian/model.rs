@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::prediction::novelty;
+use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::statistics::Statistics;
@@ -172,6 +173,15 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// As [`Domain::with_substitutes`]; a forest with a row that lacks a value.
     pub fn set_substitutes(&mut self, substitutes: Option<Vec<Substitute>>) -> Result<()> {
         self.forest.set_substitutes(substitutes)
+    }
+
+    /// Sets which features are categories, and where these lie, for rows to come. Rows of the forest stay where they
+    /// are: a category that they have must keep its place.
+    ///
+    /// # Errors
+    /// As [`Domain::with_categories`].
+    pub fn set_categories(&mut self, categories: Vec<(u32, Categories)>) -> Result<()> {
+        self.forest.set_categories(categories)
     }
 
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
