@@ -77,3 +77,15 @@ for k, colour in enumerate(colours):
 axes.set(xlabel="first feature", ylabel="second feature")
 axes.legend(loc="upper left", frameon=True, framealpha=0.9)
 figure.colorbar(mesh, ax=axes, label="probability of the likeliest class")
+
+# %%
+# What more rows would help
+# -------------------------
+# The uncertainty has two parts. Where classes overlap it is aleatoric: more rows would not help. In
+# the gap of the numbers above and beyond their ends it is epistemic. The score is 1 among the rows.
+
+from boscage.plots import plot_uncertainty
+
+figure, axes = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
+plot_uncertainty(forest, margin=0.6, ax=axes[0])
+plot_uncertainty(classifier, at=[0.0, 2.0], margin=2.0, ax=axes[1])

@@ -11,7 +11,7 @@ from boscage._ids import row_numbers
 from boscage.bart import BARTClassifier, BARTRegressor, Kernels
 from boscage.bayes import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, evidence
 from boscage.distributions import GaussianMixture, PredictiveDistribution, StudentMixture
-from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
+from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor, Uncertainty
 from boscage.persistence import load
 from boscage.trees import DrawnTree, MondrianTree, PosteriorTree
 
@@ -31,6 +31,7 @@ __all__ = [
     "PosteriorTree",
     "PredictiveDistribution",
     "StudentMixture",
+    "Uncertainty",
     "__version__",
     "diagnostics",
     "evidence",

@@ -31,6 +31,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # Whether values of features may be missing.
     _takes_missing: ClassVar[bool] = False
 
+    # Whether features may be categories, by `categorical_features`.
+    _takes_categories: ClassVar[bool] = False
+
     # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
 
@@ -66,8 +69,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         """The fitted model, the checked rows to predict, and the number of threads."""
         model = self._require_model()
-        rows = _validation.check_rows(self, X, reset=False)
-        return model, rows, self._n_threads()
+        return model, self._check_rows(X), self._n_threads()
+
+    def _check_rows(self, X: Any) -> Rows:
+        """Rows to predict, checked against those of the fit."""
+        return _validation.check_rows(self, X, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

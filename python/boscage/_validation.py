@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from boscage._columns import as_table, column_names, refuse_categories
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
@@ -34,7 +34,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not reset and _is_checked(estimator, X):
         _require_finite(X, "X", missing=missing)
         return X  # type: ignore[no-any-return]
-    X = _as_table(X)
+    X = as_table(X)
+    if not estimator._takes_categories:
+        refuse_categories(X, type(estimator).__name__)
     try:
         # Finiteness is checked below, where the message can name row and column.
         rows: Rows = validate_data(
@@ -47,7 +49,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
         )
     except ValueError as error:
         if "could not convert string" in str(error):
-            _name_text(X, error)
+            _name_text(estimator, X, error)
         raise
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
@@ -73,52 +75,15 @@ def _is_checked(estimator: Any, X: Any) -> bool:
     )
 
 
-def _as_table(X: Any) -> Any:
-    """Turn a record batch into a table, masked entries into NaN, and refuse dates."""
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
-        raise TypeError(f"X has dtype {X.dtype}; expected numbers")
-    if type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == "RecordBatch":
-        import pyarrow
-
-        X = pyarrow.Table.from_batches([X])
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
-    for name, kind in _column_types(X):
-        if _TEMPORAL.match(kind):
-            raise TypeError(
-                f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
-                "matters of them, such as the day of the week, or the days since some date"
-            )
-    return X
-
-
-# The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
-# would become numbers in units that nobody has chosen.
-_TEMPORAL = re.compile("date|time|duration|period|interval|month_|day_time", re.IGNORECASE)
-
-
-def _column_types(X: Any) -> Iterator[tuple[Any, str]]:
-    """The name and the type's name of each column of a table; nothing for other inputs."""
-    if hasattr(X, "schema") and type(X).__module__.partition(".")[0] == "pyarrow":
-        yield from ((field.name, str(field.type)) for field in X.schema)
-    elif hasattr(X, "dtypes") and hasattr(X, "columns"):
-        for column, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-            if str(kind) == "object" and hasattr(X, "iloc"):
-                import pandas
-
-                kind = pandas.api.types.infer_dtype(X.iloc[:, column], skipna=True)
-            yield name, str(kind)
-
-
-def column_names(X: Any) -> Sequence[Any] | None:
-    """The names of a table's columns; None for a matrix."""
-    names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
-    return names
-
-
-def _name_text(X: Any, error: ValueError) -> None:
+def _name_text(estimator: Any, X: Any, error: ValueError) -> None:
     """Raise an error that names the first entry that is text."""
     names = column_names(X)
+    advice = (
+        "; name columns of categories by categorical_features"
+        if estimator._takes_categories
+        else "; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
+        "Mondrian forest, which takes columns of tables that are text"
+    )
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2:
         return
@@ -131,7 +96,7 @@ def _name_text(X: Any, error: ValueError) -> None:
                     name = column if names is None else repr(names[column])
                     raise ValueError(
                         f"X holds the text {value!r} in row {row}, column {name}; "
-                        "expected numbers (could not convert string to float)"
+                        f"expected numbers{advice} (could not convert string to float)"
                     ) from error
 
 

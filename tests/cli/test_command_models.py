@@ -226,10 +226,11 @@ def test_each_option_has_a_default(name: str, option: Option) -> None:
         assert option.read(default) == default, "the default can be typed"
 
 
-# Settings of Python alone: arrays and mappings, priors in the target's units, and schemes of the
-# samplers that hardly matter. A new parameter is an option, or is named here.
+# Settings of Python alone: arrays and mappings (the command finds categories in the table), priors
+# in the target's units, and schemes of the samplers that hardly matter. A new parameter is an
+# option, or is named here.
 ONLY_IN_PYTHON = {
-    "mondrian": {"feature_maps", "substitutes"},
+    "mondrian": {"categorical_features", "categories", "feature_maps", "substitutes"},
     "bayes-tree": {
         *("expansion", "candidate_order", "resampling", "ess_threshold", "island_weights"),
         *("moves", "prior_mean", "scale"),

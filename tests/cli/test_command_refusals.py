@@ -269,7 +269,7 @@ def test_a_value_that_cannot_be_read_is_named_below_one_line_of_usage(
         main(["fit", "t.csv", "-t", "y", "-o", "m", *option])
     assert exit_.value.code == 2
     usage, error = capsys.readouterr().err.splitlines()
-    assert usage.startswith("usage: boscage fit TABLE -t COLUMN -o MODEL")
+    assert usage.startswith("usage: boscage fit TABLE -t COLUMN [-o MODEL]")
     name, value = option
     assert error == f"boscage fit: error: argument {name}: found {value!r}, expected {expected}"
 

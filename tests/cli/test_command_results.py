@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.csv as pacsv
@@ -18,7 +19,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli.arguments import parser
-from command_line import FEW, digest, flowers, patients, read, run
+from command_line import FEW, digest, fails, flowers, patients, read, run
 
 # Nothing is learned from the first chunk alone.
 EQUAL = ["--feature-weights", "none"]
@@ -134,10 +135,13 @@ def test_settings_reach_the_estimator(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("low", ["-1e3", "-1E3", "-1.e+3", "-1000", "-.1e4"])
-def test_a_range_may_begin_with_any_negative_number(folder: Path, low: str) -> None:
-    how = ["-t", "progression", "--feature-range", low, "-1e-2", *FEW]
-    assert parser().parse_args(["fit", "t.csv", "-o", "m", *how]).feature_range == [-1000.0, -0.01]
-    how[how.index("-1e-2")] = "5"
+def test_a_range_may_begin_with_any_negative_number(low: str) -> None:
+    how = ["fit", "t.csv", "-t", "y", "-o", "m", "--feature-range", low, "-1e-2"]
+    assert parser().parse_args(how).feature_range == [-1000.0, -0.01]
+
+
+def test_a_range_that_is_given_is_used(folder: Path) -> None:
+    how = ["-t", "progression", "--feature-range", "-1e3", "5", *FEW]
     run("fit", "diabetes_train.csv", "-o", "m", *how)
     assert [set(ends) for ends in boscage.load("m").feature_range] == [{-1000.0}, {5.0}]
 
@@ -337,3 +341,49 @@ def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
     run("predict", "m", "holes.csv", "-o", "p.csv")
     predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])
     np.testing.assert_allclose(predicted, expected.predict_proba(X)[:, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", ["40", "1000"])
+def test_columns_of_text_are_categories(
+    folder: Path, capsys: pytest.CaptureFixture[str], chunk: str
+) -> None:
+    """A table as it comes: a quoted header, text, cells without a value, codes of a category."""
+    rng = np.random.default_rng(0)
+    jobs = rng.choice(["state, gov", "self", "private", "?"], 200)
+    codes, age = rng.integers(1, 4, 200), rng.integers(18, 80, 200)
+    income = np.where((jobs == "private") ^ (codes == 2), ">50K", "<=50K")
+    lines = ['"age","work class",code,income']
+    for i in range(200):
+        lines.append(f'{age[i] if i % 9 else ""},"{jobs[i]}",{codes[i]},{income[i]}')
+    Path("people.csv").write_text("\n".join(lines) + "\n")
+    how = ["--target", "income", "--categorical", "code", "--chunk-rows", chunk, *FEW]
+    run("fit", "people.csv", *how)
+    model: Any = boscage.load("people.boscage")
+    assert [table and {*table} for table in model.categories_] == [
+        None,
+        {"state, gov", "self", "private", None},
+        {"1", "2", "3", None},
+    ]
+    # Whatever the chunks, places are learned from all rows.
+    whole: Any = MondrianForestClassifier(5, random_state=0)
+    pd = pytest.importorskip("pandas")
+    words = [None if job == "?" else job for job in jobs]
+    ages = np.where(np.arange(200) % 9 == 0, np.nan, age)
+    frame = pd.DataFrame({"age": ages, "work class": words, "code": codes.astype(str)})
+    whole.fit(frame, income)
+    assert model.categories_ == whole.categories_
+    capsys.readouterr()
+    run("info", "people.boscage", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["categories"] == {
+        "work class": ["private", "self", "state, gov"],
+        "code": ["1", "2", "3"],
+    }
+    # Unknown categories are missing values.
+    for name, job in (("unknown", "prince"), ("missing", "NA")):
+        Path(f"{name}.csv").write_text(f"age,work class,code\n30,{job},2\n")
+        run("predict", "people.boscage", f"{name}.csv", "-o", f"{name}.out")
+    assert read("unknown.out") == read("missing.out")
+    said = fails(capsys, "fit", "people.csv", "--target", "income", "--model", "bart")
+    assert "most of column 'work class' is text" in said
+    assert "--drop work class" in said

@@ -36,6 +36,7 @@ class Data:
     named: bool = False
     seed: int = 11
     missing: bool = False
+    categories: bool = False
 
     @property
     def x(self) -> Any:
@@ -64,11 +65,16 @@ class Data:
         return x
 
     def _table(self, x: Array) -> Any:
-        if not self.named:
+        if not (self.named or self.categories):
             return x
         import pandas as pd
 
-        return pd.DataFrame(x, columns=["a", "größe", "c"])
+        table = pd.DataFrame(x, columns=["a", "größe", "c"])
+        if self.categories:
+            # Those of later rows that lie far away are unknown.
+            names = [None if np.isnan(value) else f"né {value // 0.25:.0f}" for value in x[:, 1]]
+            table["größe"] = pd.Series(names, dtype=object)
+        return table
 
     def _targets(self, n: int, seed: int) -> Array:
         _, y = rows_and_numbers(n, N_FEATURES, seed, self.dtype)

@@ -17,6 +17,7 @@ from boscage import (
     MondrianForestClassifier,
     MondrianForestRegressor,
     _validation,
+    evidence,
 )
 
 KINDS = [MondrianForestClassifier, MondrianForestRegressor]
@@ -308,8 +309,32 @@ def test_text_in_a_table_is_refused_with_its_column() -> None:
     pa = pytest.importorskip("pyarrow")
     columns = {"a": [1, 2], "town": ["1", "Oslo"]}
     for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
-        with pytest.raises(ValueError, match="text 'Oslo' in row 1, column 'town'"):
-            make(KINDS[0]).fit(table, [0, 1])
+        for model, advice in (
+            (BARTRegressor(), "or use a Mondrian forest"),
+            (BayesianTreeClassifier(), "or use a Mondrian forest"),
+            (MondrianForestClassifier(categorical_features=None), "by categorical_features"),
+        ):
+            with pytest.raises(ValueError, match=f"text 'Oslo' in row 1, column 'town'.*{advice}"):
+                model.fit(table, [0, 1])
+
+
+def test_trees_that_take_numbers_refuse_categories_with_their_column() -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    sizes = [1, 2, 1]
+    tables = [
+        pd.DataFrame({"a": [1, 2, 3], "size": pd.Categorical(sizes)}),
+        pl.DataFrame({"size": pl.Series(["1", "2", "1"], dtype=pl.Enum(["1", "2"]))}),
+        pa.table({"size": pa.array(sizes).dictionary_encode()}),
+    ]
+    for table in tables:
+        for kind in (BARTRegressor, BayesianTreeClassifier):
+            with pytest.raises(TypeError, match=f"categories in column 'size'.*{kind.__name__}"):
+                kind().fit(table, [0, 1, 0])
+    with pytest.raises(TypeError, match="categories in column 'size'"):
+        evidence.compare_features(
+            BayesianTreeClassifier(), tables[0], [0, 1, 0], {"all": ["a", "size"]}
+        )
 
 
 def test_optional_libraries_are_not_imported() -> None:

@@ -26,6 +26,7 @@ from boscage.plots import (
     plot_posterior_tree,
     plot_reliability,
     plot_tree,
+    plot_uncertainty,
 )
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -244,3 +245,29 @@ def test_plots_say_which_models_they_are_for() -> None:
     classes = BARTClassifier(2, n_chains=1, n_burn=1, n_draws=2).fit(X, Y)
     with pytest.raises(ValueError, match=r"target must be one of \[.*\], found 'other'"):
         plot_effect(classes, X, 0, target="other")
+
+
+@pytest.mark.parametrize("model", [LABELS, NUMBERS])
+def test_uncertainty_has_both_parts_and_the_score(model: Any) -> None:
+    ax = drawn(plot_uncertainty(model, feature=1, at=[0.2, 0.5], margin=2.0, resolution=41))
+    assert ax.get_xlim() == pytest.approx(
+        [0.5 - 2.5 * np.ptp(X[:, 1]), 0.5 + 2.5 * np.ptp(X[:, 1])], abs=0.1
+    )
+    rows = np.column_stack([np.full(41, 0.2), np.linspace(*ax.get_xlim(), 41)])
+    total, aleatoric, _ = model.predict_uncertainty(rows)
+    lower, upper = (area.get_paths()[0].vertices[:, 1] for area in ax.collections)
+    assert lower.max() == pytest.approx(aleatoric.max())
+    assert upper.max() == pytest.approx(total.max())
+    (beside,) = (other for other in ax.figure.axes if other is not ax)
+    (line,) = beside.lines
+    np.testing.assert_allclose(line.get_ydata(), model.score_samples(rows))
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["aleatoric", "epistemic", "score"]
+    alone = plot_uncertainty(model, novelty=False)
+    assert [other for other in alone.figure.axes if other is not alone] == []
+    with pytest.raises(ValueError, match="feature must be a number below 2, found 2"):
+        plot_uncertainty(model, feature=2)
+    with pytest.raises(ValueError, match="at has shape"):
+        plot_uncertainty(model, at=[0.0])
+    with pytest.raises(TypeError, match="plot_uncertainty draws"):
+        plot_uncertainty(BARTRegressor())

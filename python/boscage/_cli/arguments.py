@@ -57,14 +57,20 @@ def _fit(commands: Any) -> None:
     fit = commands.add_parser(
         "fit",
         help="train a model on a table",
-        usage="boscage fit TABLE -t COLUMN -o MODEL [--model NAME] [options]",
+        usage="boscage fit TABLE -t COLUMN [-o MODEL] [--model NAME] [options]",
         description="Train a model on a table and write it to a file.",
     )
     _table(fit, "the rows to learn from")
     fit.add_argument(
         "-t", "--target", required=True, metavar="COLUMN", help="the column to predict"
     )
-    fit.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file")
+    fit.add_argument(
+        "-o",
+        "--output",
+        metavar="MODEL",
+        help="the model file (default: the table's name with the ending .boscage, in the current"
+        " folder)",
+    )
     fit.add_argument(
         "--model",
         choices=list(MODELS),
@@ -93,6 +99,14 @@ def _fit(commands: Any) -> None:
     )
     columns.add_argument(
         "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
+    )
+    fit.add_argument(
+        "--categorical",
+        type=readers.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns that are categories though they look like numbers (columns of text are found"
+        " by themselves); for --model mondrian",
     )
     fit.add_argument(
         "--random-state",

@@ -89,8 +89,20 @@ def learn(
 
 def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
     """Read a chunk's features as the model takes them: with names if it knows names."""
-    table = chunk.features(columns, missing=takes_missing(model))
+    table = chunk.features(
+        columns, missing=takes_missing(model), categorical=_categorical(model, columns)
+    )
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         return table.rename_columns([str(name) for name in names])
     return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+def _categorical(model: Model, columns: list[str]) -> list[str]:
+    """The columns that are categories of text; categories that are numbers are read as such."""
+    tables = getattr(model, "categories_", None) or [None] * len(columns)
+    return [
+        name
+        for name, table in zip(columns, tables, strict=True)
+        if table is not None and any(isinstance(label, str) for label in table)
+    ]

@@ -111,6 +111,13 @@ class Model:
     nested: Nested | None = None
 
     @property
+    def takes_categories(self) -> bool:
+        """Whether features may be categories."""
+        return all(
+            "categorical_features" in kind().get_params() for kind in self.estimators.values()
+        )
+
+    @property
     def takes_missing(self) -> bool:
         """Whether features' values may be missing."""
         return all(takes_missing(kind()) for kind in self.estimators.values())

@@ -1,18 +1,19 @@
 """``boscage fit``: train a model on a table.
 
 A table that fits into one chunk is one `fit`. For a Mondrian forest a larger one is read twice:
-first for the features' ranges and the kind of labels, so that the model is the one that a single
-`fit` on all rows gives and a bad value is found before any training; then chunk by chunk into the
-model. A stream, such as standard input, can be read only once, so its first chunk sets the
-ranges and the kind of labels. The other models need all rows at once.
+first for the features' ranges, their categories and the kind of labels, so that the model is the
+one that a single `fit` on all rows gives and a bad value is found before any training; then chunk
+by chunk into the model. A stream, such as standard input, can be read only once, so its first chunk
+sets the ranges, the categories and the kind of labels. The other models need all rows at once.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ from numpy.typing import NDArray
 
 from boscage._cli import columns, estimators, labels, models
 from boscage._cli.arguments import MAX_CLASSES
+from boscage._cli.categories import Categories, check_named, text_columns
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION
 from boscage._cli.notes import Kind, Notes
 from boscage._cli.outputs import require_writable
-from boscage._cli.sources import Source
+from boscage._cli.sources import STDIN, Source
 from boscage._cli.tables import Chunk
 from boscage._cli.terminal import progress, remark
 
@@ -38,15 +40,19 @@ class Survey:
     features: list[str]
     target: str
     takes_missing: bool
+    categories: Categories
     n_rows: int = 0
     kind: Kind = Kind.BOOLEAN
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     values: set[Any] = field(default_factory=set)
+    targets: list[Chunk] = field(default_factory=list)
 
     def add(self, chunk: Chunk) -> None:
         """Take account of a chunk."""
-        ranges = [pc.min_max(column) for column in self.table(chunk).columns]
+        numbers = [name for name in self.features if name not in self.categories.columns]
+        table = chunk.features(numbers, missing=self.takes_missing)
+        ranges = [pc.min_max(column) for column in table.columns]
         # Of a column without values both are None, which becomes NaN.
         low = np.array([each["min"].as_py() for each in ranges], dtype=np.float64)
         high = np.array([each["max"].as_py() for each in ranges], dtype=np.float64)
@@ -55,11 +61,22 @@ class Survey:
         self.kind = max(self.kind, labels.kind_of(chunk, self.target))
         if len(self.values) <= MAX_CLASSES:
             self.values.update(pc.unique(chunk.column(self.target)).to_pylist())
+        if self.categories.columns:
+            self.categories.add(chunk)
+            self.targets.append(replace(chunk, table=chunk.table.select([self.target])))
         self.n_rows += len(chunk)
 
     def table(self, chunk: Chunk) -> pa.Table:
         """A chunk's features."""
-        return chunk.features(self.features, missing=self.takes_missing)
+        categorical = self.categories.columns
+        return chunk.features(self.features, missing=self.takes_missing, categorical=categorical)
+
+    def ranges(self) -> NDArray[np.float64]:
+        """The features' ranges; any for categories, whose places have their own."""
+        is_number = ~np.isin(self.features, self.categories.columns)
+        found = np.zeros((2, len(self.features)))
+        found[:, is_number] = np.nan_to_num([self.low, self.high])
+        return found
 
     def task(self) -> str:
         """Which task the target suggests."""
@@ -104,7 +121,8 @@ class Plan:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    require_writable(args.output, table=args.table)
+    output = args.output or _output(args.table)
+    require_writable(output, table=args.table)
     given = estimators.given(args)
     is_online = MODELS[args.model].learns_online
     if args.id_column is not None and not is_online:
@@ -115,16 +133,44 @@ def run(args: argparse.Namespace) -> None:
     source = Source(args.table, args.delimiter)
     others = columns.target_and_ids(source, args.target, args.id_column)
     features = _features(source, args, others)
-    survey = Survey(features, args.target, MODELS[args.model].takes_missing)
+    check_named(source, args.categorical, features)
     chunks = source.chunks([*features, *others], args.chunk_rows)
     if (first := next(chunks, None)) is None:
         raise UserError(f"{source.name}: the table has no rows")
+    categories = Categories([*text_columns(first, features), *args.categorical])
+    _check_categories(args, source, categories)
+    survey = Survey(features, args.target, MODELS[args.model].takes_missing, categories)
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
     model, plan = learn(args, given, source, survey, chain([first], chunks))
     notes = Notes(args.target, plan.kind.name.lower(), args.id_column)
-    models.save(model, args.output, notes)
-    remark(f"{args.output}: {plan.task}, {survey.n_rows} rows, {len(features)} features")
+    models.save(model, output, notes)
+    if categories.columns:
+        sizes = ", ".join(f"{name} ({size})" for name, size in categories.sizes().items())
+        remark(f"categories: {sizes}; all other features are numbers (--categorical adds some)")
+    remark(f"{output}: {plan.task}, {survey.n_rows} rows, {len(features)} features")
+
+
+def _output(table: str) -> str:
+    """The model file, if none is named."""
+    if table == STDIN:
+        raise UserError("give --output MODEL: a table on standard input has no name")
+    return Path(table).name.partition(".")[0] + ".boscage"
+
+
+def _check_categories(args: argparse.Namespace, source: Source, categories: Categories) -> None:
+    """Refuse columns of categories for a model that takes none."""
+    if MODELS[args.model].takes_categories:
+        categories.columns = list(dict.fromkeys(categories.columns))
+    elif args.categorical:
+        raise UserError(f"--categorical: --model {args.model} takes numbers only")
+    elif categories.columns:
+        names = ",".join(categories.columns)
+        raise UserError(
+            f"{source.name}: --model {args.model} takes numbers, but most of column"
+            f" {categories.columns[0]!r} is text: use --model mondrian, which takes categories, or"
+            f" leave them out by --drop {names}"
+        )
 
 
 def _learn_by_chunks(
@@ -153,9 +199,12 @@ def _learn_by_chunks(
     plan = Plan.of(args, given, survey)
     if second is not None and "feature_range" not in plan.settings:
         if source.can_reread:
-            plan.settings["feature_range"] = tuple(np.nan_to_num([survey.low, survey.high]))
+            plan.settings["feature_range"] = tuple(survey.ranges())
         else:
             remark("the first rows fix the features' ranges (or give --feature-range)")
+    if second is not None and source.can_reread and survey.categories.columns:
+        y = np.concatenate([labels.read(plan.kind, each, args.target) for each in survey.targets])
+        plan.settings["categories"] = survey.categories.tables(y, survey.features)
     model = MODELS[args.model].new(plan.task, plan.settings)
     with progress("training", total) as bar:
         for chunk in chain([first], rest):

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
         "classes": _listed(getattr(model, "classes_", None)),
     }
     for name, value in model.get_params(deep=True).items():
-        if name not in {"n_jobs", "verbose"}:
+        if name not in {"n_jobs", "verbose", "categories"}:
             facts[name] = _plain(value)
     facts |= _fitted(model)
     if args.trees:
@@ -55,6 +55,13 @@ def run(args: argparse.Namespace) -> None:
 def _fitted(model: models.Model) -> dict[str, Any]:
     """What the fit has found."""
     facts: dict[str, Any] = {}
+    if (tables := getattr(model, "categories_", None)) is not None:
+        names = getattr(model, "feature_names_in_", range(len(tables)))
+        facts["categories"] = {
+            str(name): [label for label in table if label is not None]
+            for name, table in zip(names, tables, strict=True)
+            if table is not None
+        }
     if hasattr(model, "discount_"):
         facts["discount"] = model.discount_
         facts["calibration_power"] = model.calibration_power_
@@ -122,6 +129,8 @@ def _finite(value: Any) -> Any:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_short(each)}" for name, each in value.items())
     if isinstance(value, list):
         between = "; " if any(isinstance(each, list) for each in value) else ", "
         shown = between.join(_short(each) for each in value[:8])

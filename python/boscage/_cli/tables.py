@@ -7,7 +7,7 @@ a number, in a stream as well as in a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -104,9 +104,22 @@ class Chunk:
             self.refuse(index, name, str(values[index].as_py()), "a finite number")
         return values
 
-    def features(self, names: Sequence[str], *, missing: bool) -> pa.Table:
-        """Columns of finite numbers, in the given order; with `missing` also of nulls."""
-        return pa.table([self.numbers(name, missing=missing) for name in names], names=list(names))
+    def words(self, name: str) -> pa.Array:
+        """A column of categories as text; null where the value is missing."""
+        return _with_nulls(pc.cast(self.column(name), pa.string()))
+
+    def features(
+        self, names: Sequence[str], *, missing: bool, categorical: Collection[str] = ()
+    ) -> pa.Table:
+        """Columns of finite numbers, in the given order; with `missing` also of nulls.
+
+        Those that are `categorical` are text.
+        """
+        columns = [
+            self.words(name) if name in categorical else self.numbers(name, missing=missing)
+            for name in names
+        ]
+        return pa.table(columns, names=list(names))
 
     def ids(self, name: str) -> NDArray[np.uint64]:
         """A column of ids as row numbers."""

@@ -15,6 +15,7 @@ from boscage import _core, _validation
 from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage.bart._explain import BartExplanations
 from boscage.bart.kernels import Kernels, as_kernels
 from boscage.diagnostics import ChainSummary, SummaryRow, effective_size, r_hat
 from boscage.trees.drawn import DrawnSums
@@ -27,7 +28,7 @@ _MIN_DRAWS_TO_WARN = 100
 _MAX_R_HAT = 1.1
 
 
-class Bart(PosteriorSampler):
+class Bart(BartExplanations, PosteriorSampler):
     """Base of BART. Not for direct use."""
 
     _settings_param: ClassVar[str] = "kernels"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _validation
@@ -15,7 +17,9 @@ from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
+from boscage.explain.contributions import Contributions, of_parts
 from boscage.trees import PosteriorTree
+from boscage.trees._together import decision_paths, same_leaf
 
 Self = TypeVar("Self", bound="BayesianTree")
 
@@ -136,6 +140,115 @@ class BayesianTree(PosteriorSampler):
         model, rows, n_threads = self._query(X)
         leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
         return leaves
+
+    def decision_path(self, X: Any) -> tuple[csr_matrix, IntArray]:
+        """Return the nodes that each row passes in each tree.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n_samples, n_nodes of all trees), in CSR format
+            1 where the row passes the node.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The columns from ``n_nodes_ptr[i]`` to ``n_nodes_ptr[i + 1]`` are the nodes of tree i.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused; see `apply`.
+        """
+        _, rows, _ = self._query(X)
+        return decision_paths(self.trees_, rows)
+
+    def kernel(self, X: Any, Y: Any = None) -> FloatArray:
+        """Compute the posterior probability that two rows are in the same leaf.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like or table of shape (n_samples_Y, n_features), default=None
+            Other rows; None takes `X`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples_Y)
+            Sums of the weights of the trees in which the two rows reach the same leaf.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` or `Y` is refused; see `apply`.
+        """
+        leaves = self.apply(X)
+        return same_leaf(leaves, leaves if Y is None else self.apply(Y), self.weights_)
+
+    def contributions(self, X: Any) -> Contributions:
+        """Compute how much each feature adds to each prediction: Shapley values.
+
+        A Shapley value is the mean, over all orders in which features may become known, of what one
+        adds then. Where a tree splits on a feature that is not known, it goes both ways, in
+        proportion to its training rows (the path-dependent game of Lundberg et al. 2020). Values
+        are those of the posterior mean: of the mean of a regressor, or of the probabilities of
+        a classifier.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to explain.
+
+        Returns
+        -------
+        Contributions
+            The base is the same for all rows: the mean over the training rows of every tree.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused; see `apply`.
+        """
+        model, rows, n_threads = self._query(X)
+        found = of_parts(model.shapley(rows, n_threads=n_threads), rows, self._names())
+        classes = getattr(self, "classes_", None)
+        if classes is not None:
+            return replace(found, output_names=[str(name) for name in classes])
+        return replace(found, values=found.values[:, :, 0], base_values=found.base_values[:, 0])
+
+    def explain(self, X: Any) -> Any:
+        """Explain predictions for the plots of the package shap.
+
+        Needs the package ``shap`` (``pip install "boscage[shap]"``).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to explain.
+
+        Returns
+        -------
+        shap.Explanation
+            What `contributions` returns as plain arrays.
+
+        Raises
+        ------
+        ImportError
+            If shap is not installed.
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused; see `apply`.
+        """
+        return self.contributions(X).to_shap()
 
     @property
     def trees_(self) -> list[PosteriorTree]:

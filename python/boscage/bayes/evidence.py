@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from boscage import _validation
+from boscage._columns import column_names, refuse_categories
 from boscage._types import AnyArray, FloatArray
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import SMC, as_sampler
@@ -155,8 +156,9 @@ def compare_features(
         If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
+    refuse_categories(X, type(model).__name__)
     # Look up all columns before the first fit, which may take long.
-    names, rows = _validation.column_names(X), np.asarray(X)
+    names, rows = column_names(X), np.asarray(X)
     parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [
         _fitted(one, part, y) for one, part in zip(_seeded(model, len(parts)), parts, strict=True)

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import dask.array as da
 import numpy as np
 
-from boscage import _validation
 from boscage._ids import row_numbers
 from boscage._types import AnyArray, Ids
 from boscage.mondrian._base import MondrianForest
@@ -117,7 +116,7 @@ def check_part(
             raise ValueError("it is empty; drop it, or repartition")
         # Of a copy, since checks set the names of features.
         checker = forest.copy()
-        rows = _validation.check_rows(checker, X, reset=True)
+        rows, _ = checker._read(X, reset=True)
         target = np.asarray(y)
         if target.ndim == 2 and target.shape[1] == 1:
             target = target.ravel()

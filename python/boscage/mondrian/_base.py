@@ -12,10 +12,21 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._ids import check_ids, unknown
-from boscage._types import AnyArray, FloatArray, Ids, Maps, Rows
+from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
+from boscage.mondrian._categories import (
+    Table,
+    Tables,
+    different,
+    extend,
+    from_core,
+    put,
+    to_core,
+)
+from boscage.mondrian._explain import ForestExplanations
 from boscage.mondrian._growth import NewRows
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
-from boscage.mondrian._warm_up import WarmingForest, same_value, warming_from
+from boscage.mondrian._uncertainty import ScoringForest
+from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
 
@@ -24,6 +35,8 @@ Self = TypeVar("Self", bound="MondrianForest")
 # Values of parameters that leave a choice to the forest. Files keep them.
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "discount": ("loo",),
+    "categorical_features": (None, "from_dtype"),
+    "categories": (None,),
     "feature_range": (None,),
     "feature_weights": (None, "learned"),
     "substitutes": (None,),
@@ -32,7 +45,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class MondrianForest(WarmingForest):
+class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
     _takes_missing: ClassVar[bool] = True
@@ -89,8 +102,9 @@ class MondrianForest(WarmingForest):
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
-            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
-            arrays are not copied.
+            Training rows; finite numbers, or NaN for missing values; categories in columns that
+            ``categorical_features`` means. Row-major float32 and float64 arrays of numbers are not
+            copied.
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
@@ -169,8 +183,8 @@ class MondrianForest(WarmingForest):
 
         The result is, bit for bit, the forest fitted to both sets of rows, so training can be
         distributed over machines. Both forests need the same ``random_state`` (an integer),
-        parameters, reference ranges (``feature_range``), feature weights, feature maps and, where
-        values are missing, ``substitutes``. If
+        parameters, reference ranges (``feature_range``), feature weights, feature maps,
+        ``categories`` and, where values are missing, ``substitutes``. If
         weights or maps are to be learned, start all shards from copies of one fitted forest that
         has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
         all shards. A forest in its warm-up (``warm_up_left_``) takes over what the other has
@@ -208,6 +222,7 @@ class MondrianForest(WarmingForest):
             raise ValueError(
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"
             )
+        self._check_same_categories(other)
         window = self._window()
         if self._warming is None and other._warming is None:
             try:
@@ -259,7 +274,7 @@ class MondrianForest(WarmingForest):
     def _new_rows(self, X: Any, y: Any, ids: Any, classes: Any) -> tuple[NewRows, int]:
         """The rows of a new forest, checked, and the number of rows that came."""
         window = self._window()
-        rows = _validation.check_rows(self, X, reset=True)
+        rows, columns = self._read(X, reset=True)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         n_rows = len(rows)
@@ -268,7 +283,8 @@ class MondrianForest(WarmingForest):
             if numbers is None:
                 numbers = np.arange(n_rows, dtype=np.uint64)
             rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
-        return NewRows(rows, *self._encode(target, classes, None), numbers), n_rows
+            columns = {feature: column.last(window) for feature, column in columns.items()}
+        return NewRows(rows, columns, *self._encode(target, classes, None), numbers), n_rows
 
     def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
         """Add rows to the existing forest."""
@@ -278,10 +294,15 @@ class MondrianForest(WarmingForest):
             self._settings()  # checks the changed parameters
         window = self._window()
         self._n_threads()  # checks n_jobs
-        rows = _validation.check_rows(self, X, reset=False)
+        rows, columns = self._read(X, reset=False)
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
+        before = dict(self._tables)
+        if self._warming is not None and self.categories is None:
+            # Until what is learned is final, new categories get places of their own.
+            self._set_tables({k: extend(before[k], each.labels) for k, each in columns.items()})
+        rows = put(rows, columns, self._tables)
         first = model.substitutes is None and has_missing(rows)
         if first:
             every = np.concatenate([model.rows(), rows]), self._with_stored(model, encoded)
@@ -291,6 +312,7 @@ class MondrianForest(WarmingForest):
         except ValueError:
             if first:
                 model.set_substitutes(None)
+            self._set_tables(before)
             raise
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
@@ -299,6 +321,28 @@ class MondrianForest(WarmingForest):
         self._apply_changes(model)
         if changed:
             self._grown_with = self.get_params(deep=False)
+
+    def _set_tables(self, tables: Tables) -> None:
+        """Set places of categories, of which rows of the forest keep theirs."""
+        if any(self._tables[feature] is not table for feature, table in tables.items()):
+            # In place, for the model keeps them after an interrupt.
+            self._tables.update(tables)
+            self._model.set_categories(to_core(self._tables))
+
+    def _check_same_categories(self, other: MondrianForest) -> None:
+        """Refuse to merge forests with different categories."""
+        ours, theirs = self._tables, other._tables
+        if self._warming is not None or other._warming is not None:
+            # These are learned anew, or taken over.
+            nothing: Table = {}
+            ours, theirs = (dict.fromkeys(each, nothing) for each in (ours, theirs))
+        if features := different(ours, theirs):
+            names = self._names()
+            name = features[0] if names is None else repr(names[features[0]])
+            raise ValueError(
+                f"the forests have different categories of feature {name}: give one forest's "
+                "categories_ to both as categories, or start both from copies of one fitted forest"
+            )
 
     def _changed(self) -> bool:
         """Whether parameters changed since the trees were grown.
@@ -412,6 +456,21 @@ class MondrianForest(WarmingForest):
         return substitutes
 
     @property
+    def categories_(self) -> list[Table | None] | None:
+        """The place of each category of each feature; None if no feature is categorical."""
+        self._require_model()
+        if not self._tables:
+            return None
+        tables = (self._tables.get(feature) for feature in range(self.n_features_in_))
+        return [None if table is None else dict(table) for table in tables]
+
+    @property
+    def is_categorical_(self) -> BoolArray | None:
+        """Whether each feature is categorical; None if none is."""
+        tables = self.categories_
+        return None if tables is None else np.array([table is not None for table in tables])
+
+    @property
     def feature_importances_(self) -> FloatArray:
         """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
         self._require_model()
@@ -455,6 +514,7 @@ class MondrianForest(WarmingForest):
         twin.__dict__.update(self.__dict__)
         if hasattr(self, "_model"):
             twin._model = self._model.copy()
+            twin._tables = dict(self._tables)
         return twin
 
     @classmethod
@@ -482,7 +542,10 @@ class MondrianForest(WarmingForest):
     def _from_model(
         cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
     ) -> Self:
+        tables = from_core(model.categories)
         params = cls._params_of(model) | {
+            "categorical_features": sorted(tables) or "from_dtype",
+            "categories": [tables.get(k) for k in range(model.n_features)] if tables else None,
             "n_estimators": model.n_estimators,
             "lifetime": model.lifetime,
             "min_samples_split": model.min_samples_split,
@@ -507,6 +570,7 @@ class MondrianForest(WarmingForest):
         if isinstance(warm_up, int) and warm_up >= 0:
             params["warm_up"] = warm_up
         forest = cls(**params)
+        forest._tables = tables
         forest._warming = warming_from(metadata)
         forest._learned = _learned_from(metadata, model)
         forest._grown_with = forest.get_params(deep=False)

@@ -6,12 +6,16 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from boscage import _validation
+from boscage._columns import Column, as_table, categorical_features, n_columns, take
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
+from boscage.mondrian._categories import Tables, check_tables, learn_table, put, to_core
 from boscage.mondrian._missing import (
     Substitutes,
     check_substitutes,
@@ -28,6 +32,8 @@ class NewRows:
     """Checked rows of a new forest."""
 
     rows: Rows
+    columns: dict[int, Column]
+    """The categories of the rows, whose places `put` puts into them."""
     encoded: tuple[Any, ...]
     """The targets as positional arguments of the compiled ``fit``,"""
     extra: dict[str, Any]
@@ -45,6 +51,7 @@ class GrowthPlan:
     high: FloatArray
     weights: FloatArray | None
     maps: Maps | None
+    tables: Tables
     substitutes: Substitutes | None
     learned: LearnedRates | None
 
@@ -52,10 +59,16 @@ class GrowthPlan:
 class GrowingForest(Estimator):
     """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
 
+    _takes_categories: ClassVar[bool] = True
+
     _learned: LearnedRates | None
+    # The categories of features, as the model has them.
+    _tables: Tables
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
 
+    categorical_features: Any
+    categories: Sequence[Any] | None
     feature_range: Any
     feature_weights: Any
     feature_maps: Any
@@ -94,6 +107,37 @@ class GrowingForest(Estimator):
     def _select_discount(self, model: Any, n_threads: int) -> None:
         """Choose the discount of a new classification forest from its trees."""
 
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
+        """Checked rows, and their categories, whose places `put` puts into the rows."""
+        columns: dict[int, Column] = {}
+        if reset or self._tables:
+            X = as_table(X)
+            if not hasattr(X, "shape") and not (
+                reset and isinstance(self.categorical_features, str)
+            ):
+                X = _as_matrix(X)
+            features = self._categorical(X) if reset else sorted(self._tables)
+            # Other shapes are refused below.
+            if features and (reset or n_columns(X) == self.n_features_in_):
+                columns, X = take(X, features)
+        return _validation.check_rows(self, X, reset=reset), columns
+
+    def _categorical(self, X: Any) -> list[int]:
+        """The features of a new forest that are categories."""
+        found = categorical_features(self.categorical_features, X)
+        given = check_tables(self.categories, n_columns(X))
+        if given is None:
+            return found
+        if others := sorted({*found} - {*given}):
+            raise ValueError(f"categories must hold those of feature {others[0]}, found None")
+        return sorted(given)
+
+    def _check_rows(self, X: Any) -> Rows:
+        rows, columns = self._read(X, reset=False)
+        return put(rows, columns, self._tables)
+
     # -- growing ----------------------------------------------------------------------------------
 
     def _learns_rates(self) -> bool:
@@ -110,10 +154,19 @@ class GrowingForest(Estimator):
         self, new: NewRows, *, settings: dict[str, Any], seed: int, n_threads: int
     ) -> GrowthPlan:
         """Learn what is to be learned from checked rows before the first cut is drawn."""
-        rows, encoded = new.rows, new.encoded
+        encoded = new.encoded
+        tables = check_tables(self.categories, new.rows.shape[1])
+        if tables is None:
+            tables = {
+                feature: learn_table(each, encoded[0]) for feature, each in new.columns.items()
+            }
+        rows = put(new.rows, new.columns, tables)
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         if low is None or high is None:
             low, high = reference_range(rows)
+        if tables:
+            low, high = np.array(low), np.array(high)
+            low[list(tables)], high[list(tables)] = 0.0, 1.0
         complete: Rows = rows
         substitutes = check_substitutes(self.substitutes, rows.shape[1])
         if has_missing(rows):
@@ -137,7 +190,7 @@ class GrowingForest(Estimator):
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
-        return GrowthPlan(settings, seed, low, high, weights, maps, substitutes, learned)
+        return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
 
     def _draw(
         self,
@@ -151,12 +204,14 @@ class GrowingForest(Estimator):
         settings, extra = plan.settings, new.extra
         if share is not None:
             settings = settings | {"share": share}
+        if plan.tables:
+            extra = extra | {"categories": to_core(plan.tables)}
         if plan.substitutes is not None:
             extra = extra | {"substitutes": plan.substitutes}
         model = self._new_model(settings, plan.seed)
         with self._progress("growing") as progress:
             model.fit(
-                new.rows,
+                put(new.rows, new.columns, plan.tables),
                 *new.encoded,
                 **extra,
                 ids=new.ids,
@@ -172,6 +227,7 @@ class GrowingForest(Estimator):
     def _adopt(self, model: Any, plan: GrowthPlan) -> None:
         """Take a new model over."""
         self._model = model
+        self._tables = plan.tables
         self._learned = plan.learned
         self._grown_with = self.get_params(deep=False)
 
@@ -191,3 +247,12 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
+
+
+def _as_matrix(X: Any) -> Any:
+    """A list of rows as a matrix of objects, so that columns can be taken out of it."""
+    try:
+        matrix = np.array(X, dtype=object)
+    except ValueError:  # rows of different lengths, which checks refuse
+        return X
+    return matrix if matrix.ndim == 2 else X

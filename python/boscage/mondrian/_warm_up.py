@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage import _validation
+from boscage.mondrian._categories import Tables, extend, put, read_back, to_core
 from boscage.mondrian._growth import GrowingForest, NewRows
 
 Self = TypeVar("Self", bound="WarmingForest")
@@ -17,6 +18,15 @@ Self = TypeVar("Self", bound="WarmingForest")
 GROWTH = 2
 """During the warm-up, what is learned from the first rows is learned again each time the number of
 rows has grown by this factor."""
+
+_LEARNED = (
+    "feature_range",
+    "feature_weights",
+    "feature_maps",
+    "trend",
+    "substitutes",
+    "categories",
+)
 
 
 @dataclass(frozen=True)
@@ -53,14 +63,15 @@ class WarmingForest(GrowingForest):
 
     def _learns(self) -> bool:
         """Whether anything is learned from the first rows, and then kept."""
-        return self.feature_range is None or self._learns_rates()
+        learns_tables = bool(self._tables) and self.categories is None
+        return self.feature_range is None or self._learns_rates() or learns_tables
 
     def _warm_up(self) -> int:
         return _validation.check_count("warm_up", self.warm_up, 0)
 
     def _merge_warming(self: Self, other: Self, window: int | None) -> None:
         """Merge forests of which one at least is in its warm-up."""
-        for name in ("feature_range", "feature_weights", "feature_maps", "trend", "substitutes"):
+        for name in _LEARNED:
             ours, theirs = (one._grown_with.get(name) for one in (self, other))
             if not same_value(ours, theirs):
                 raise ValueError(
@@ -68,27 +79,38 @@ class WarmingForest(GrowingForest):
                     f"{theirs!r} in the other"
                 )
         final = other if self._warming is not None and other._warming is None else self
-        mine, theirs = (one._as_learned_by(final) for one in (self, other))
+        tables = dict(final._tables)
+        if self._warming is not None and other._warming is not None and self.categories is None:
+            tables = {k: extend(table, list(other._tables[k])) for k, table in tables.items()}
+        mine, theirs = (one._as_learned_by(final, tables) for one in (self, other))
         mine.merge(theirs)
-        self._model, self._learned = mine, final._learned
+        self._model, self._learned, self._tables = mine, final._learned, tables
         self._enforce_window(window)
         if self._warming is None or other._warming is None:
             self._warming = None
         elif mine.n_rows > 0:
             self._learn_again(self._warming.n_rows + other._warming.n_rows, self._warm_up())
 
-    def _as_learned_by(self, other: WarmingForest) -> Any:
-        """A copy of the model with the ranges, rates and discount of another forest."""
+    def _as_learned_by(self, other: WarmingForest, tables: Tables) -> Any:
+        """A copy of the model with the ranges, rates and discount of another forest.
+
+        `tables` are the other's, or hold more categories.
+        """
         own, theirs = self._model, other._model
         if own is theirs:
-            return own.copy()
+            model = own.copy()
+            model.set_categories(to_core(tables))
+            return model
+        rows = own.rows()
+        rows = put(rows, read_back(rows, self._tables), tables)
         encoded, extra = self._stored(own)
+        extra = extra | {"categories": to_core(tables)}
         substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
         if substitutes is not None:
             extra = extra | {"substitutes": substitutes}
         model = self._new_model(self._settings() | self._choices_of(theirs), own.seed)
         model.fit(
-            own.rows(),
+            rows,
             *encoded,
             **extra,
             ids=own.ids,
@@ -117,7 +139,9 @@ class WarmingForest(GrowingForest):
 
     def _stored_rows(self) -> NewRows:
         """The rows of the model, as those of a new one."""
-        return NewRows(self._model.rows(), *self._stored(self._model), self._model.ids)
+        rows = self._model.rows()
+        columns = read_back(rows, self._tables)
+        return NewRows(rows, columns, *self._stored(self._model), self._model.ids)
 
     def _new_warm_up(self, n_rows: int, warm_up: int) -> WarmUp | None:
         """How far the warm-up has come when all is learned from `n_rows`."""

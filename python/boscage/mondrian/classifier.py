@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Ids, IntArray, Maps, Rows
+from boscage.explain._link import close_gap, through_link
+from boscage.explain.contributions import Contributions
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
@@ -50,11 +53,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         "kneser-ney" lets every tree predict alone, by interpolated Kneser-Ney (section 5.4), and
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
-        probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better,
-        and the first read after rows came or left costs hundreds of passes over all trees and rows:
-        about ten times as much as a random forest's fit. It needs ``calibration="loo"``, which fits
-        ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that of a forest without a tenth of
-        the rows at most.
+        probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
+        (see the notes), and the first read after rows came or left costs hundreds of passes over
+        all trees and rows: about ten times as much as a random forest's fit. It needs
+        ``calibration="loo"``, which fits ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that
+        of a forest without a tenth of the rows at most.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
         with a share of noise, which gives all classes the same probability. Power and noise are
@@ -64,6 +67,17 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
         "realised" follows each tree's own cuts and needs much less memory.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
+        of a categorical, enumeration or text type. A list of names or numbers of features, or a
+        mask of shape (n_features,), means these alone, in arrays too. None means none. Categories
+        are text, booleans or numbers. Those of the rows of `fit`, or of the warm-up, are known;
+        others that come later are handled as missing values.
+    categories : list of dict or None, default=None
+        For each feature None, or the place of each category between 0 and 1, and with the key None
+        that of missing values; for example another forest's ``categories_``. None learns them from
+        the targets. Give them if forests with categories are to be merged or deletion must be
+        provable.
     feature_range : (low, high), default=None
         Reference ranges, which set the scale of the features: two numbers, or two arrays with one
         value per feature. None takes the ranges of the rows of `fit`, or of those of the warm-up.
@@ -137,6 +151,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     feature_maps_ : list of (knots, shares) or None
         How the rate of each feature is distributed along its range, if learned or given. None means
         evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
+    categories_ : list of dict or None
+        For each feature None, or the place of each category; None if no feature is categorical.
+    is_categorical_ : ndarray of bool of shape (n_features_in_,) or None
+        Which features are categories; None if none is.
     substitutes_ : list of (float, terms) or None
         What stands for missing values; None before the first ones came.
     n_rows_ : int
@@ -150,8 +168,12 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     Notes
     -----
-    The defaults are those that predict best. The settings of the papers are ``calibration=None,
-    feature_weights=None``.
+    The settings of the papers are ``calibration=None, feature_weights=None``. The defaults predict
+    much better, and keep updates cheap. The best predictions from a batch come from
+    ``posterior="joint"``, with the other defaults: on nine sets of up to 2,000 rows its log loss
+    was on average 6 % below that of the defaults and its error 9 %, for 1.3 to 3.4 times the
+    processor time of a fit. The time grows with the number of classes. With it
+    ``min_samples_split=5`` predicted about as well, and equal weights worse.
 
     See Also
     --------
@@ -189,6 +211,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         posterior: Literal["kneser-ney", "joint"] = "kneser-ney",
         calibration: Literal["loo"] | None = "loo",
         predictive: Literal["averaged", "realised"] = "averaged",
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
+        categories: Sequence[Any] | None = None,
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
         feature_maps: Maps | None = None,
@@ -206,6 +230,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         self.posterior = posterior
         self.calibration = calibration
         self.predictive = predictive
+        self.categorical_features = categorical_features
+        self.categories = categories
         self.feature_range = feature_range
         self.feature_weights = feature_weights
         self.feature_maps = feature_maps
@@ -376,6 +402,18 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         model, rows, n_threads = self._query(X)
         proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
         return proba
+
+    def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
+        names = self.classes_
+        link = model.calibration_link(n_threads=self._n_threads())
+        proba = model.predict_proba(found.data, n_threads=self._n_threads())
+        base, values = found.base_values, found.values
+        if values.shape[2] > len(names) or link != (1.0, 0.0, 0.0):
+            base, values = through_link(base, values, link, proba)
+        values = close_gap(base, values, proba)
+        return replace(
+            found, values=values, base_values=base, output_names=[str(name) for name in names]
+        )
 
     def loo_predict_proba(
         self,

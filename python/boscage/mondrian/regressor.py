@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
+from boscage.explain.contributions import Contributions
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -83,6 +85,17 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
         "realised" follows each tree's own cuts and needs much less memory.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
+        of a categorical, enumeration or text type. A list of names or numbers of features, or a
+        mask of shape (n_features,), means these alone, in arrays too. None means none. Categories
+        are text, booleans or numbers. Those of the rows of `fit`, or of the warm-up, are known;
+        others that come later are handled as missing values.
+    categories : list of dict or None, default=None
+        For each feature None, or the place of each category between 0 and 1, and with the key None
+        that of missing values; for example another forest's ``categories_``. None learns them from
+        the targets. Give them if forests with categories are to be merged or deletion must be
+        provable.
     feature_range : (low, high), default=None
         Reference ranges, which set the scale of the features: two numbers, or two arrays with one
         value per feature. None takes the ranges of the rows of `fit`, or of those of the warm-up.
@@ -146,6 +159,10 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     feature_maps_ : list of (knots, shares) or None
         How the rate of each feature is distributed along its range, if learned or given. None means
         evenly, also if ``feature_weights="learned"`` chose rates without maps, or equal rates.
+    categories_ : list of dict or None
+        For each feature None, or the place of each category; None if no feature is categorical.
+    is_categorical_ : ndarray of bool of shape (n_features_in_,) or None
+        Which features are categories; None if none is.
     substitutes_ : list of (float, terms) or None
         What stands for missing values; None before the first ones came.
     n_rows_ : int
@@ -199,6 +216,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         prior_scale: float | None = 1.0,
         trend: Literal["auto", "linear"] | Sequence[int] | None = None,
         predictive: Literal["averaged", "realised"] = "averaged",
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
+        categories: Sequence[Any] | None = None,
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
         feature_weights: ArrayLike | Literal["learned"] | None = "learned",
         feature_maps: Maps | None = None,
@@ -219,6 +238,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self.prior_scale = prior_scale
         self.trend = trend
         self.predictive = predictive
+        self.categorical_features = categorical_features
+        self.categories = categories
         self.feature_range = feature_range
         self.feature_weights = feature_weights
         self.feature_maps = feature_maps
@@ -413,6 +434,9 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
     # -- prediction -------------------------------------------------------------------------------
+
+    def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
+        return replace(found, values=found.values[:, :, 0], base_values=found.base_values[:, 0])
 
     def _predict_mean(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)

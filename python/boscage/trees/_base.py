@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from boscage._names import Names
 from boscage._types import FloatArray, IntArray
@@ -76,3 +77,33 @@ class ArrayTree:
             at[going] = np.where(left, self.children_left[node], self.children_right[node])
             going = going[~self.is_leaf[at[going]]]
         return at
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Return the nodes that each row passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, with features in the order of the training data.
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, n_nodes), in CSR format
+            1 where the row passes the node.
+
+        Raises
+        ------
+        ValueError
+            If `X` holds NaN.
+        """
+        at = self.apply(X)
+        n_rows = len(at)
+        rows, nodes = np.arange(n_rows), at.astype(np.int32)
+        passed = [(rows, nodes)]
+        while rows.size:
+            above = self.parent[nodes]
+            rows, nodes = rows[above >= 0], above[above >= 0]
+            passed.append((rows, nodes))
+        places = tuple(np.concatenate(part) for part in zip(*passed, strict=True))
+        ones = np.ones(len(places[0]), dtype=np.int64)
+        return csr_matrix((ones, places), shape=(n_rows, self.n_nodes))

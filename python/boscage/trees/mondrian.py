@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from boscage._names import Names
 from boscage._types import FloatArray, IntArray
 from boscage.trees._base import ArrayTree
@@ -49,6 +51,30 @@ class MondrianTree(ArrayTree):
     mean: FloatArray | None = None
     variance: FloatArray | None = None
     class_names: Names | None = None
+
+    def cell(self, nodes: IntArray, lifetime: float | None = None) -> IntArray:
+        """Return the cells in which nodes lie if the tree ends earlier.
+
+        Parameters
+        ----------
+        nodes : ndarray of int, shape (n,)
+            Node numbers, such as `apply` returns.
+        lifetime : float, default=None
+            Splits at later times are left out; None leaves out none.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The first node on the way to each that does not split before `lifetime`.
+        """
+        cells = np.array(nodes, dtype=np.int64)
+        while lifetime is not None:
+            above = self.parent[cells]
+            climbs = (above >= 0) & (self.time[above] > lifetime)
+            if not climbs.any():
+                break
+            cells[climbs] = above[climbs]
+        return cells
 
     def plot(self, **options: Any) -> Axes:
         """Draw the tree with `boscage.plots.plot_tree`.

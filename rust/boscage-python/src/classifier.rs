@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
+use crate::categories::{FeatureCategories, with_categories};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::missing::{Substitutes, with_substitutes};
@@ -85,7 +86,7 @@ impl MondrianClassifier {
         Ok(Self { settings, classification, model: None })
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, maps=None, substitutes=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -99,6 +100,7 @@ impl MondrianClassifier {
         weights: Option<Vec<f64>>,
         maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
         substitutes: Option<Substitutes>,
+        categories: Option<FeatureCategories<'_>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -109,6 +111,7 @@ impl MondrianClassifier {
         let ids = optional("ids", ids.as_ref())?;
         let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let domain = with_substitutes(domain, substitutes)?;
+        let domain = with_categories(domain, categories)?;
         let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             let batch = Batch { rows, ids };

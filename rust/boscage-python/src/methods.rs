@@ -77,7 +77,47 @@ macro_rules! file_methods {
 macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
+        #[allow(non_snake_case)]
         impl $class {
+            /// Shapley values of predictions: bases, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1, progress=None))]
+            fn shapley<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
+                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+            }
+
+            /// Contributions of the splits on the paths of rows: bases by row, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn path_contributions<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
+                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, None, work)?))
+            }
+
+            /// The trees, whose leaves hold what they add to predictions.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn leaf_trees<'py>(
+                &self,
+                py: Python<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.leaf_trees(run);
+                crate::explain::leaf_trees(py, crate::gate::run(py, n_threads, None, work)?)
+            }
+
             fn forget(&mut self, py: Python<'_>, ids: numpy::PyReadonlyArray1<'_, u64>) -> PyResult<()> {
                 let ids = crate::arrays::slice("ids", &ids)?;
                 let model = self.model_mut()?;
@@ -101,6 +141,55 @@ macro_rules! forest_methods {
                 let model = self.model()?;
                 let work = |run: &boscage::Run<'_>| model.flush(run);
                 crate::gate::run_sized(py, Self::size(model, 0), n_threads, progress.as_ref(), work)
+            }
+
+            /// How usual rows are.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            #[allow(non_snake_case)]
+            fn score_samples<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let rows = X.rows_with_missing()?;
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.score_samples(rows, run);
+                let size = Self::size(model, rows.n_rows());
+                Ok(crate::arrays::vector(py, crate::gate::run_sized(py, size, n_threads, None, work)?))
+            }
+
+            /// The same for rows of the forest, each without itself.
+            #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
+            fn loo_score_samples<'py>(
+                &self,
+                py: Python<'py>,
+                ids: Option<numpy::PyReadonlyArray1<'py, u64>>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let model = self.model()?;
+                let ids = crate::arrays::optional("ids", ids.as_ref())?
+                    .map_or_else(|| model.ids(), <[u64]>::to_vec);
+                let work = |run: &boscage::Run<'_>| model.loo_score_samples(&ids, run);
+                Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+            }
+
+            /// The uncertainty of predictions, and its aleatoric part.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            #[allow(non_snake_case)]
+            fn predict_uncertainty<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<[Bound<'py, numpy::PyArray1<f64>>; 2]> {
+                let rows = X.rows_with_missing()?;
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.predict_uncertainty(rows, run);
+                let size = Self::size(model, rows.n_rows());
+                let (total, aleatoric) = crate::gate::run_sized(py, size, n_threads, None, work)?;
+                Ok([total, aleatoric].map(|part| crate::arrays::vector(py, part)))
             }
 
             #[getter]
@@ -224,6 +313,24 @@ macro_rules! forest_methods {
                 Ok(crate::missing::of_domain(self.model()?.domain()))
             }
 
+            /// Sets the categories of features for rows to come.
+            fn set_categories(
+                &mut self,
+                categories: crate::categories::FeatureCategories<'_>,
+            ) -> PyResult<()> {
+                let categories = crate::categories::read(categories)?;
+                self.model_mut()?.set_categories(categories).map_err(crate::errors::to_python)
+            }
+
+            /// The features that are categories.
+            #[getter]
+            fn categories<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<crate::categories::FeatureCategories<'py>> {
+                crate::categories::of_domain(py, self.model()?.domain())
+            }
+
             /// Sets the annotation that the model's files have.
             fn set_annotation(&mut self, text: &str) -> PyResult<()> {
                 self.model_mut()?.set_annotation(text);
@@ -282,6 +389,19 @@ macro_rules! bayes_methods {
                 let rows = X.rows()?;
                 let leaves = crate::gate::run(py, n_threads, None, |run| self.0.apply(rows, run))?;
                 crate::arrays::matrix(py, leaves, rows.n_rows(), self.0.weights().len())
+            }
+
+            /// Shapley values of the posterior mean: bases, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn shapley<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<crate::explain::Found<'py>> {
+                let rows = X.rows()?;
+                let found = crate::gate::run(py, n_threads, None, |run| self.0.shapley(rows, run))?;
+                Ok(crate::explain::found(py, found))
             }
 
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
@@ -356,6 +476,22 @@ macro_rules! bart_methods {
                 let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
                 let n_numbers = draws.len() / self.0.n_draws();
                 crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
+            }
+
+            /// Shapley values of the sums of trees in every draw: bases, and contributions.
+            #[pyo3(signature = (X, background, *, n_threads=1, progress=None))]
+            fn shapley_draws<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                background: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Vec<crate::explain::Found<'py>>> {
+                let (rows, background) = (X.rows()?, background.rows()?);
+                let work = |run: &boscage::Run<'_>| self.0.shapley_draws(rows, background, run);
+                let draws = crate::gate::run(py, n_threads, progress.as_ref(), work)?;
+                Ok(draws.into_iter().map(|draw| crate::explain::found(py, draw)).collect())
             }
 
             /// Number of cuts of each draw along each feature.

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{Matrix, optional, slice, vector};
+use crate::categories::{FeatureCategories, with_categories};
 use crate::errors::to_python;
 use crate::methods::{file_methods, forest_methods};
 use crate::missing::{Substitutes, with_substitutes};
@@ -147,7 +148,7 @@ impl MondrianRegressor {
         Ok(Self { settings, regression, model: None })
     }
 
-    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, substitutes=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -159,6 +160,7 @@ impl MondrianRegressor {
         weights: Option<Vec<f64>>,
         maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
         substitutes: Option<Substitutes>,
+        categories: Option<FeatureCategories<'_>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -167,6 +169,7 @@ impl MondrianRegressor {
         let ids = optional("ids", ids.as_ref())?;
         let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let domain = with_substitutes(domain, substitutes)?;
+        let domain = with_categories(domain, categories)?;
         let (settings, regression) = (self.settings.clone(), self.regression.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
             boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)

@@ -12,6 +12,7 @@ mod bayes;
 mod control;
 mod data;
 mod error;
+mod explain;
 mod math;
 mod model_file;
 mod mondrian;
@@ -30,12 +31,13 @@ pub use bayes::{
 pub use control::{Control, Run};
 pub use data::{Label, Rows, Scalar};
 pub use error::{Error, Result};
+pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Calibration, CalibrationLink, CandidateRates, ClassPosterior, ClassificationSettings, CoarsePrior,
-    Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters,
-    MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
-    Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm, TargetKind, Trend,
-    candidate_rates, extra_trees_rates, first_by_contents,
+    Batch, Calibration, CalibrationLink, CandidateRates, Categories, ClassPosterior, ClassificationSettings,
+    CoarsePrior, Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule,
+    Hyperparameters, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor,
+    MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm,
+    TargetKind, Trend, candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

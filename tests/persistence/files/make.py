@@ -196,6 +196,15 @@ def mondrian() -> dict[str, Recipe]:
             Data(dtype="float64", missing=True),
             with_history(numbers, feature_maps=BENT, substitutes=FILLED, **UNIT),
         ),
+        "classifier-categories": (
+            Data("str", missing=True, categories=True),
+            forest(classes, **UNIT),
+        ),
+        "regressor-categories": (Data(categories=True), forest(numbers)),
+        "regressor-categories-trend": (
+            Data(dtype="float64", categories=True),
+            forest(numbers, trend="linear", warm_up=0, categorical_features=["c", "größe"]),
+        ),
         "regressor-float32": (Data(), forest(numbers, **UNIT)),
         "regressor-float64": (wide, forest(numbers)),
         "regressor-history": (Data(), with_history(numbers, **UNIT)),

@@ -14,6 +14,7 @@ use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
+use crate::explain::Contributions;
 use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
 use crate::validate::check;
@@ -121,6 +122,20 @@ impl BartClassifier {
     #[must_use]
     pub fn classes(&self) -> &[Label] {
         &self.classes
+    }
+
+    /// Shapley values of the sum of trees in every draw, before any link to probabilities. The rows of `background` are those
+    /// whose shares stand for features that are not known.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn shapley_draws(
+        &self,
+        rows: Rows<'_>,
+        background: Rows<'_>,
+        run: &Run<'_>,
+    ) -> Result<Vec<Contributions>> {
+        self.posterior.shapley_draws(rows, background, run)
     }
 
     /// The trace of each chain; `sigma` is 1.

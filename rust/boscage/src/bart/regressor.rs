@@ -12,6 +12,7 @@ use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Result;
+use crate::explain::Contributions;
 use crate::random::keyed::Stream;
 use crate::validate::{check, check_squares};
 
@@ -85,6 +86,20 @@ impl BartRegressor {
     /// As [`BartRegressor::predict`].
     pub fn predict_draws(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         self.posterior.at(rows, run, |_, _| {})
+    }
+
+    /// Shapley values of the sum of trees in every draw, before any link to probabilities. The rows of `background` are those
+    /// whose shares stand for features that are not known.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn shapley_draws(
+        &self,
+        rows: Rows<'_>,
+        background: Rows<'_>,
+        run: &Run<'_>,
+    ) -> Result<Vec<Contributions>> {
+        self.posterior.shapley_draws(rows, background, run)
     }
 
     /// The trace of each chain.

@@ -54,6 +54,10 @@ impl FittedLeaf for ClassLeaves {
     fn values(&self, counts: &Counts, values: &mut Vec<f64>) {
         values.extend(counts.by_class.iter().map(|&c| f64::from(c)));
     }
+
+    fn prediction(&self, counts: &Counts, prediction: &mut Vec<f64>) {
+        prediction.extend(counts.predictive(self.alpha));
+    }
 }
 
 impl BayesianTreeClassifier {

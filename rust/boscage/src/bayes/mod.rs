@@ -23,6 +23,7 @@
 
 pub(crate) mod classifier;
 pub(crate) mod cuts;
+mod explain;
 pub(crate) mod leaf;
 pub(crate) mod log_posterior;
 pub(crate) mod mcmc;

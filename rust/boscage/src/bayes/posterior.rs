@@ -23,6 +23,9 @@ pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
 
     /// Appends a node's entries of [`PosteriorTree::values`].
     fn values(&self, stats: &Self::Stats, values: &mut Vec<f64>);
+
+    /// Appends what a node predicts: the mean, or the probability of each class.
+    fn prediction(&self, stats: &Self::Stats, prediction: &mut Vec<f64>);
 }
 
 /// A tree prior, and the same as a [`ChipmanPrior`] if it is one.

@@ -46,6 +46,10 @@ impl FittedLeaf for NormalPrior {
         let (mean, variance) = moments.of_targets(self);
         values.extend([df, location, scale, mean, variance]);
     }
+
+    fn prediction(&self, moments: &NormalSums, prediction: &mut Vec<f64>) {
+        prediction.push(moments.predictive(self).1);
+    }
 }
 
 /// Predictive distributions: one Student t distribution for each row and tree, in row-major order.

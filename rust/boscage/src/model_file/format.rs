@@ -23,8 +23,10 @@ pub(crate) const JOINT_CLASSES: u32 = 5;
 pub(crate) const SUBSTITUTES: u32 = 6;
 /// Version 6, with a regressor's trend after the scale of its prior.
 pub(crate) const TREND: u32 = 7;
+/// Version 7, with the categories of features after the substitutes.
+pub(crate) const CATEGORIES: u32 = 8;
 /// The newest version.
-pub(crate) const NEWEST: u32 = TREND;
+pub(crate) const NEWEST: u32 = CATEGORIES;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

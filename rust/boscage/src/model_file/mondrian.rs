@@ -1,6 +1,8 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
-use super::format::{ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, TREND, Writer};
+use super::format::{
+    CATEGORIES, ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, TREND, Writer,
+};
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::{Error, Result};
@@ -10,6 +12,7 @@ use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
+use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
@@ -22,6 +25,9 @@ use crate::mondrian::tree::statistics::Statistics;
 
 /// The oldest version that can hold a forest.
 pub(super) fn version(domain: &Domain) -> u32 {
+    if !domain.categories().is_empty() {
+        return CATEGORIES;
+    }
     match (domain.substitutes(), domain.maps()) {
         (Some(_), _) => SUBSTITUTES,
         (None, Some(_)) => MAPS,
@@ -115,8 +121,10 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if version >= PRIOR {
         writer.list(settings.prior_scale.as_slice(), |writer, value| writer.f64(*value));
     }
+    if version >= TREND {
+        writer.u8(u8::from(settings.trend.is_some()));
+    }
     if let Some(trend) = &settings.trend {
-        writer.u8(1);
         writer.list(trend.features.as_deref().unwrap_or_default(), |writer, feature| {
             writer.u64(*feature as u64);
         });
@@ -224,6 +232,14 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
             writer.u32(term.feature);
             writer.f64(term.slope);
             writer.f64(term.from);
+        });
+    }
+    if version >= CATEGORIES {
+        writer.list(domain.categories(), |writer, (feature, categories)| {
+            writer.u32(*feature);
+            writer.list(categories.labels(), Writer::label);
+            writer.list(categories.places(), |writer, place| writer.f64(*place));
+            writer.f64(categories.missing());
         });
     }
     writer.u64(forest.row_index.next_id());
@@ -341,9 +357,25 @@ fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
     } else {
         domain
     };
+    let domain = read_substitutes(reader, domain)?;
+    if reader.version < CATEGORIES {
+        return Ok(domain);
+    }
+    let categories = reader.list("categories", CATEGORIES_BYTES, |reader| {
+        let feature = reader.u32("feature")?;
+        let labels = reader.list("labels", 8, |reader| reader.label(ITEM))?;
+        let places = reader.f64s("places")?;
+        let missing = reader.f64("missing")?;
+        Ok((feature, reader.checked(Categories::new(labels, places, missing))?))
+    })?;
+    reader.checked(domain.with_categories(categories))
+}
+
+fn read_substitutes(reader: &mut Reader<'_>, domain: Domain) -> Result<Domain> {
     if reader.version < SUBSTITUTES || !reader.flag("has_substitutes")? {
         return Ok(domain);
     }
+    let n_features = domain.n_features();
     let substitutes = reader.list_of("substitutes", n_features, |reader| {
         let centre = reader.f64("centre")?;
         let terms = reader.list("terms", TERM_BYTES, |reader| {
@@ -360,3 +392,6 @@ fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
 
 /// A term of a substitute: a feature and two numbers.
 const TERM_BYTES: usize = 20;
+
+/// The least bytes of a feature's categories: its number, the lengths of two lists and a number.
+const CATEGORIES_BYTES: usize = 28;

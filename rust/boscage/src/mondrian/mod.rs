@@ -7,6 +7,7 @@
 //! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
+pub(crate) mod explain;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
 pub(crate) mod joint;
@@ -26,6 +27,7 @@ pub use forest::export::ExportedTree;
 pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use model::MondrianForest;
+pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
 pub use process::substitute::{Substitute, SubstituteTerm};

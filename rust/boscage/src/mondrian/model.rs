@@ -9,10 +9,13 @@
 use std::fmt::Debug;
 
 use crate::control::Run;
+use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::forest::digest::{Hash, RowHashes};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
+use crate::mondrian::prediction::novelty;
+use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::statistics::Statistics;
@@ -182,6 +185,15 @@ impl<P: NodePosterior> MondrianForest<P> {
         self.forest.set_substitutes(substitutes)
     }
 
+    /// Sets which features are categories, and where these lie, for rows to come. Rows of the forest stay where they
+    /// are: a category that they have must keep its place.
+    ///
+    /// # Errors
+    /// As [`Domain::with_categories`].
+    pub fn set_categories(&mut self, categories: Vec<(u32, Categories)>) -> Result<()> {
+        self.forest.set_categories(categories)
+    }
+
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
     pub fn set_predictive(&mut self, predictive: Predictive) {
         self.posterior.predictive_changed();
@@ -194,6 +206,23 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// The first one that does not hold, in words: a bug in this crate.
     pub fn check(&self) -> std::result::Result<(), String> {
         self.forest.check()
+    }
+
+    /// How usual rows are: the probability that a tree has not separated a row from all its rows at an exponential time.
+    /// It is 1 in the boxes of leaves (of infinite lifetime), and falls to 0 with the distance from them.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn score_samples(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        novelty::scores(&self.forest, rows, run)
+    }
+
+    /// The same for rows of the forest, each scored by the forest without it. The forest is as before.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`](crate::Error::UnknownId); an interrupt.
+    pub fn loo_score_samples(&self, ids: &[u64], run: &Run<'_>) -> Result<Vec<f64>> {
+        novelty::left_out_scores(&self.forest, &self.forest.row_index.find(ids)?, run)
     }
 
     /// Bytes that trees and rows hold.

@@ -59,8 +59,8 @@ pub struct Classification {
 
 /// What all trees explain together.
 #[derive(Debug, Clone)]
-struct JointState {
-    function: JointFunction,
+pub(super) struct JointState {
+    pub(super) function: JointFunction,
     /// Its values for the rows that calibrate, each without the row.
     left_out: Vec<f64>,
 }
@@ -75,7 +75,7 @@ impl Classification {
         (self.joint, self.link) = (OnceLock::new(), OnceLock::new());
     }
 
-    fn joint(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Option<&JointState>> {
+    pub(super) fn joint(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Option<&JointState>> {
         if self.settings.posterior == ClassPosterior::KneserNey {
             return Ok(None);
         }
@@ -89,7 +89,7 @@ impl Classification {
         Ok(self.joint.get_or_init(|| state).as_ref())
     }
 
-    fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<CalibrationLink> {
+    pub(super) fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<CalibrationLink> {
         if let Some(&link) = self.link.get() {
             return Ok(link);
         }

@@ -192,6 +192,29 @@ impl<C: PathCounts> Predictor<C> {
         own
     }
 
+    /// Takes away from a prediction what the tree says of all its rows, as [`predict`](Self::predict) left it in the buffers:
+    /// what the root of a split adds, or where the root is a leaf, what the node adds that branches off above it.
+    pub(crate) fn take_root_away(self, stops: &[Stop], buffers: &Buffers, proba: &mut [f64]) {
+        let Some(&term) = buffers.terms.last().filter(|_| buffers.terms.len() == stops.len()) else { return };
+        let term = if self.counts.is_leaf(0) { self.above_root(stops, buffers) } else { term };
+        for word in 0..self.counts.words() {
+            let proba = &mut proba[word * WORD..];
+            spread(self.counts.tables(0, word), -term.table, proba);
+            if term.customer > 0.0 {
+                spread(self.counts.both(0, word), -term.customer, proba);
+            }
+        }
+    }
+
+    /// The terms of the node that branches off above the root.
+    fn above_root(self, stops: &[Stop], buffers: &Buffers) -> Term {
+        // Boxes are nested: there are forks at all stops, or none at the root.
+        let fork = buffers.forks.first().filter(|_| buffers.forks.len() == stops.len());
+        let restaurant = self.open(0, &stops[0]);
+        let table = fork.map_or(0.0, |&fork| restaurant.weigh_fork(&stops[0], fork, self.gamma).0);
+        Term { table, customer: 0.0 }
+    }
+
     /// The restaurant of a stop, computed once for successive test rows that share the stop.
     fn restaurant(self, buffers: &mut Buffers, depth: usize, stop: &Stop) -> Restaurant {
         if !self.counts.is_shared(depth) {

@@ -8,16 +8,19 @@
 //! `kneser_ney`), and the forest's averages over trees (`predictive`).
 //!
 //! Beyond the thesis, `joint` has what all trees explain together, and `calibration` raises the average over trees to a power,
-//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `class_table` names
-//! the classes, and `votes` has predictions by a forest whose trees are shared out.
+//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `uncertainty`
+//! divides the entropy of a prediction by its source, and `contributions` by feature. `class_table` names the classes, and
+//! `votes` has predictions by a forest whose trees are shared out.
 
 pub(crate) mod calibration;
 pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;
+mod contributions;
 mod joint;
 pub(crate) mod kneser_ney;
 mod left_out;
 mod predictive;
 pub(crate) mod settings;
+mod uncertainty;
 mod votes;

@@ -50,6 +50,18 @@ pub(crate) fn digest<P: Statistics>(
             hasher.update((from + 0.0).to_le_bytes());
         }
     }
+    for (feature, categories) in forest.domain.categories() {
+        hasher.update(feature.to_le_bytes());
+        hasher.update((categories.labels().len() as u64).to_le_bytes());
+        for label in categories.labels() {
+            let bytes = label.to_bytes();
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        }
+        for place in categories.places().iter().chain([&categories.missing()]) {
+            hasher.update((place + 0.0).to_le_bytes());
+        }
+    }
     let mut sorted: Vec<Hash> = forest.row_index.rows().map(|row| rows.0[row as usize]).collect();
     sorted.sort_unstable();
     hasher.update((sorted.len() as u64).to_le_bytes());

@@ -33,6 +33,7 @@ use crate::mondrian::forest::row_values::{RowValues, row_of};
 use crate::mondrian::forest::rows_by_contents::RowsByContents;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
+use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::Tree;
@@ -137,6 +138,7 @@ impl<P: Statistics> Forest<P> {
             ),
             ("feature weights", self.domain.weights() == other.domain.weights()),
             ("feature maps", self.domain.maps() == other.domain.maps()),
+            ("categories", self.domain.categories() == other.domain.categories()),
             (
                 "substitutes for missing values",
                 // A forest without any has no row that needs them.
@@ -171,6 +173,15 @@ impl<P: Statistics> Forest<P> {
         let found = "a row that lacks a value, whose place in the trees is fixed";
         check("substitutes", !lacking, "set before a value is missing", &found)?;
         self.domain = self.domain.clone().with_substitutes(substitutes)?;
+        Ok(())
+    }
+
+    /// Sets which features are categories, and where these lie; rows stay where they are.
+    ///
+    /// # Errors
+    /// As [`Domain::with_categories`].
+    pub(crate) fn set_categories(&mut self, categories: Vec<(u32, Categories)>) -> Result<()> {
+        self.domain = self.domain.clone().with_categories(categories)?;
         Ok(())
     }
 

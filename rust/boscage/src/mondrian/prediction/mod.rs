@@ -14,8 +14,11 @@
 //! - `branch_rate` computes the rates from the leaf up, since boxes are nested.
 //! - `shared_path` keeps what successive rows have in common.
 //! - `visitor` is how a posterior receives the path: as a list of stops (`stop`).
+//! - `clock` is time that ends, and `novelty` how much of it a row spends with other rows: how usual the row is.
 
 pub(crate) mod branch_rate;
+pub(crate) mod clock;
+pub(crate) mod novelty;
 pub(crate) mod path;
 pub(crate) mod shared_path;
 pub(crate) mod stop;

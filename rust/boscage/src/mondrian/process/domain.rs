@@ -2,6 +2,7 @@
 
 use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
+use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 use crate::mondrian::process::substitute::Substitute;
 
@@ -23,7 +24,8 @@ const HIGHEST_RATE: f64 = 1e290;
 /// With [maps](Domain::with_maps) a feature's rate is not the same all along it: the process, its cuts and
 /// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`.
 ///
-/// With [substitutes](Domain::with_substitutes) values may be missing.
+/// With [substitutes](Domain::with_substitutes) values may be missing; some features may be
+/// [categories](Domain::with_categories).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Domain {
     low: Vec<f64>,
@@ -31,6 +33,7 @@ pub struct Domain {
     weights: Vec<f64>,
     maps: Option<Vec<FeatureMap>>,
     substitutes: Option<Vec<Substitute>>,
+    categories: Vec<(u32, Categories)>,
     /// The reference range, or 1 where it is a single value.
     units: Vec<f64>,
     /// `K_0`, ranges and rates in coordinates, which are the features themselves unless there are maps.
@@ -94,7 +97,8 @@ impl Domain {
         let units: Vec<f64> = (0..n).map(unit).collect();
         let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
         let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
-        Ok(Self { low, high, weights, maps: None, substitutes: None, units, inner })
+        let (maps, substitutes, categories) = (None, None, Vec::new());
+        Ok(Self { low, high, weights, maps, substitutes, categories, units, inner })
     }
 
     /// The same domain with a map for every feature; those without knots are linear.
@@ -128,6 +132,11 @@ impl Domain {
     /// The same domain with these substitutes, which were checked.
     pub(super) fn and_substitutes(self, substitutes: Option<Vec<Substitute>>) -> Self {
         Self { substitutes, ..self }
+    }
+
+    /// The same domain with these categories, which were checked.
+    pub(super) fn and_categories(self, categories: Vec<(u32, Categories)>) -> Self {
+        Self { categories, ..self }
     }
 
     /// The domain whose reference ranges are those of some rows; of a feature that is missing in all of them, 0.
@@ -190,6 +199,12 @@ impl Domain {
     #[must_use]
     pub fn substitutes(&self) -> Option<&[Substitute]> {
         self.substitutes.as_deref()
+    }
+
+    /// The features that are categories, by number.
+    #[must_use]
+    pub fn categories(&self) -> &[(u32, Categories)] {
+        &self.categories
     }
 
     /// Rates `w_d` per unit of the feature, or of its coordinate where there are maps.

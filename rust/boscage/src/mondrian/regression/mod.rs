@@ -13,7 +13,9 @@
 //! - `joint` is the model in which the trees explain the targets together.
 //! - `trend` gives it a linear mean.
 //! - `share` has predictions by a forest whose trees are shared out.
+//! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
+mod contributions;
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
 pub(crate) mod joint;
@@ -25,3 +27,4 @@ pub(crate) mod settings;
 mod share;
 mod state;
 pub(crate) mod trend;
+mod uncertainty;

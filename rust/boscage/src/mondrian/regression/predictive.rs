@@ -48,7 +48,7 @@ impl<'a> ForestPosterior<'a> {
     }
 
     /// One tree's predictive components, and its share of the joint model's mean; 0 if there is none.
-    fn components<S: Scalar>(
+    pub(super) fn components<S: Scalar>(
         &self,
         (number, tree): (usize, &Tree<S, NodeMoments>),
         stops: &[Stop],

@@ -57,7 +57,7 @@ pub struct Regression {
 }
 
 impl Regression {
-    fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
+    pub(super) fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
         if let Some(state) = self.state.get() {
             return Ok(state);
         }

@@ -4,11 +4,11 @@ use crate::control::Run;
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::ClassCounts;
-use crate::mondrian::classification::joint::clock::Clock;
 use crate::mondrian::classification::joint::{LANES, Systems};
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::joint::{LeftOut, MergedNode, PathShare};
+use crate::mondrian::prediction::clock::Clock;
 
 impl Systems {
     /// The values for rows of the forest, `n_rows x n_classes`, given the weights of all rows.

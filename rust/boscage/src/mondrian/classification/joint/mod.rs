@@ -17,7 +17,7 @@
 //! *The clock* is `v(t) = 1 - exp(-g t)` with `g` = [`RATE`] times the sum of the feature weights: as in the hierarchy of
 //! chapter 5, what a node has in common with its ancestors fades exponentially with time (eq. 5.2). `K` is then a Mondrian
 //! kernel whose lifetime is an exponential time, and what a test row shares with the rows below a stop has a closed form
-//! (`clock`). Far away from all rows a test row branches off at once, so that `f` is 0 there, and the prediction the prior.
+//! (`prediction::clock`). Far away from all rows a test row branches off at once, so that `f` is 0 there, and the prediction the prior.
 //! A class of few rows has large codes, as its share is small, so that it is not overruled where its rows are.
 //!
 //! *Rate and noise are fixed.* Neither matters much: between half and twice the rate, and for a noise from a third of
@@ -35,7 +35,6 @@
 //! rows. So the systems are as many as the classes, whatever the number of rows that calibrate. Only predictions of rows
 //! that are left out still take a system each.
 
-mod clock;
 mod function;
 mod left_out;
 
@@ -48,7 +47,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::joint::row_order::{in_order, places_in};
 use crate::mondrian::joint::{System, Trees};
-use clock::Clock;
+use crate::mondrian::prediction::clock::Clock;
 
 /// The rate of the clock in units of the sum of the feature weights.
 const RATE: f64 = 0.05;

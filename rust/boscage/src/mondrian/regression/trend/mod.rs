@@ -127,6 +127,22 @@ impl Columns {
         slopes
     }
 
+    /// What the entries of each feature add to the trend at a row.
+    pub(crate) fn parts(
+        &self,
+        coefficients: &[f64],
+        x: impl Fn(usize) -> f64,
+        n_features: usize,
+    ) -> Vec<f64> {
+        let mut parts = vec![0.0; n_features];
+        let entries: Vec<f64> = self.of_row(x).zip(coefficients).map(|(z, of_z)| z * of_z).collect();
+        let places = (0..self.features.len()).chain(self.beyond.iter().map(|beyond| beyond.place));
+        for (place, entry) in places.zip(&entries[1..]) {
+            parts[self.features[place].index] += entry;
+        }
+        parts
+    }
+
     /// `z` of a row, given its features.
     pub(crate) fn of_row(&self, x: impl Fn(usize) -> f64) -> impl Iterator<Item = f64> {
         let z: Vec<f64> = self.features.iter().map(|feature| feature.z(&x)).collect();

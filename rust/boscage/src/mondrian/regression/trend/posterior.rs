@@ -150,6 +150,11 @@ impl Linear {
         (self.coefficients[0], self.columns.slopes(&self.coefficients, n_features))
     }
 
+    /// The trend at a row in parts that sum to it: the first coefficient, and one part for each feature.
+    pub(crate) fn parts(&self, x: impl Fn(usize) -> f64, n_features: usize) -> (f64, Vec<f64>) {
+        (self.coefficients[0], self.columns.parts(&self.coefficients, x, n_features))
+    }
+
     /// For the same hyperparameters without a row.
     pub(crate) fn given(&self) -> Given {
         Given { variance: Some(self.posterior.variance), scale: Some(self.posterior.scale) }

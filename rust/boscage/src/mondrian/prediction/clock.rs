@@ -1,24 +1,24 @@
-//! The clock of the joint model, and how much of it a row is expected to share with the rows below each stop.
+//! A clock that runs down, and how much of it a row is expected to share with the rows below each stop.
 
 use crate::mondrian::prediction::stop::{Branch, Stop};
 
 /// `v(t) = 1 - exp(-rate t)`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     rate: f64,
 }
 
 impl Clock {
-    pub(super) fn new(rate: f64) -> Self {
+    pub(crate) fn new(rate: f64) -> Self {
         Self { rate }
     }
 
-    pub(super) fn at(self, time: f64) -> f64 {
+    pub(crate) fn at(self, time: f64) -> f64 {
         gain(self.rate, time)
     }
 
     /// What is spent between the stop before and a stop.
-    pub(super) fn span(self, stop: &Stop) -> f64 {
+    pub(crate) fn span(self, stop: &Stop) -> f64 {
         (-self.rate * stop.after).exp() * gain(self.rate, stop.time - stop.after)
     }
 
@@ -26,7 +26,7 @@ impl Clock {
     ///
     /// A row that branches off above a stop after an exponential time of rate `h`, or else comes to the stop, a time `l`
     /// after the one before, shares `int_0^l rate e^(-rate t) e^(-h t) dt` of `1 - e^(-rate l)`.
-    pub(super) fn parts(self, stops: &[Stop]) -> impl Iterator<Item = f64> {
+    pub(crate) fn parts(self, stops: &[Stop]) -> impl Iterator<Item = f64> {
         let mut stays = 1.0;
         stops.iter().map(move |stop| {
             let length = stop.time - stop.after;

@@ -1,0 +1,253 @@
+"""Columns of tables: their types, and columns of categories as codes.
+
+Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays and what becomes one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from boscage._types import IntArray, Label
+
+# The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
+# would become numbers in units that nobody has chosen.
+_TEMPORAL = re.compile("date|time|duration|period|interval|month_|day_time", re.IGNORECASE)
+_CATEGORICAL = re.compile("categor|enum|dictionary", re.IGNORECASE)
+_TEXT = re.compile("str|large_string|utf8", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of categories."""
+
+    codes: IntArray
+    """The number of each row's category; -1 where it is missing."""
+    labels: list[Label]
+    """The categories that occur, sorted."""
+
+    def last(self, n: int) -> Column:
+        """The last rows."""
+        return Column(self.codes[-n:], self.labels)
+
+
+def as_table(X: Any) -> Any:
+    """Turn a record batch into a table, masked entries into NaN, and refuse dates."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        raise TypeError(f"X has dtype {X.dtype}; expected numbers")
+    if _is_arrow(X) and type(X).__name__ == "RecordBatch":
+        import pyarrow
+
+        X = pyarrow.Table.from_batches([X])
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    for name, kind in column_types(X):
+        if _TEMPORAL.match(kind):
+            raise TypeError(
+                f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
+                "matters of them, such as the day of the week, or the days since some date"
+            )
+    return X
+
+
+def column_types(X: Any) -> Iterator[tuple[Any, str]]:
+    """The name and the type's name of each column of a table; nothing for other inputs."""
+    if hasattr(X, "schema") and _is_arrow(X):
+        yield from ((field.name, str(field.type)) for field in X.schema)
+    elif hasattr(X, "dtypes") and hasattr(X, "columns"):
+        for column, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+            if str(kind) == "object" and hasattr(X, "iloc"):
+                import pandas
+
+                kind = pandas.api.types.infer_dtype(X.iloc[:, column], skipna=True)
+            yield name, str(kind)
+
+
+def column_names(X: Any) -> Sequence[Any] | None:
+    """The names of a table's columns; None for a matrix."""
+    names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
+    return names
+
+
+def refuse_categories(X: Any, estimator: str) -> None:
+    """Raise an error that names the first column whose type is that of categories."""
+    for name, kind in column_types(X):
+        if _CATEGORICAL.match(kind):
+            raise TypeError(
+                f"X holds categories in column {name!r} ({kind}); {estimator} takes numbers: "
+                "encode them, for example with sklearn.preprocessing.OneHotEncoder, or use a "
+                "Mondrian forest, which takes them as they are"
+            )
+
+
+# -- which columns are categories -----------------------------------------------------------------
+
+
+def categorical_features(chosen: Any, X: Any) -> list[int]:
+    """The numbers of the columns that the parameter ``categorical_features`` means, in order."""
+    if chosen is None:
+        return []
+    if isinstance(chosen, str):
+        if chosen != "from_dtype":
+            raise ValueError(
+                "categorical_features, unless a list, must be 'from_dtype' or None, "
+                f"found {chosen!r}"
+            )
+        kinds = (kind for _, kind in column_types(X))
+        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or _TEXT.match(kind)]
+    given = np.asarray(chosen)
+    if not given.size:
+        return []
+    if given.ndim != 1 or given.dtype.kind not in "biuUO":
+        raise ValueError(
+            f"categorical_features must be a list of booleans, integers or names, found {chosen!r}"
+        )
+    if given.dtype.kind in "UO":
+        return _by_name(given.tolist(), X)
+    return _by_number(given, n_columns(X))
+
+
+def _by_name(wanted: list[Any], X: Any) -> list[int]:
+    names = column_names(X)
+    if names is None:
+        raise ValueError(
+            f"categorical_features holds names ({wanted[0]!r}), but X has no names of columns"
+        )
+    known = list(names)
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"categorical_features holds {name!r}, which is no column of X")
+    return sorted({known.index(name) for name in wanted})
+
+
+def _by_number(given: Any, n: int) -> list[int]:
+    if given.dtype.kind == "b":
+        if len(given) != n:
+            raise ValueError(
+                f"categorical_features is a mask of {len(given)} features, but X has {n}"
+            )
+        return [int(d) for d in np.flatnonzero(given)]
+    for d in given:
+        if not 0 <= d < n:
+            raise ValueError(f"categorical_features holds {d}, expected 0 to {n - 1}")
+    return sorted({int(d) for d in given})
+
+
+def n_columns(X: Any) -> int:
+    """The number of columns; 0 for what is no table."""
+    shape: Sequence[int] = getattr(X, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 0
+
+
+# -- columns as codes -----------------------------------------------------------------------------
+
+
+def take(X: Any, columns: Collection[int]) -> tuple[dict[int, Column], Any]:
+    """Read columns of categories; they are zero in the table that is returned."""
+    taken: dict[int, Column] = {}
+    if not columns:
+        return taken, X
+    if isinstance(X, np.ndarray):
+        X = X.astype(object) if X.dtype.kind in "US" else X.copy()
+    names = column_names(X)
+    for column in columns:
+        name = column if names is None else names[column]
+        values, X = _take_one(X, column)
+        taken[column] = _column(*_codes(values), name)
+    return taken, X
+
+
+def _take_one(X: Any, column: int) -> tuple[Any, Any]:
+    """The values of one column, and the table with zeros instead."""
+    if isinstance(X, np.ndarray):
+        values = X[:, column].copy()
+        X[:, column] = 0
+        return values, X
+    n_rows = X.shape[0]
+    if _is_arrow(X):
+        values = X.column(column)
+        return values, X.set_column(column, X.column_names[column], [np.zeros(n_rows)])
+    if hasattr(X, "iloc"):
+        values, X = X.iloc[:, column], X.copy(deep=False)
+        X.isetitem(column, np.zeros(n_rows))
+        return values, X
+    values = X.to_series(column)
+    zeros = type(values)(values.name, np.zeros(n_rows))
+    return values.to_list(), X.with_columns(zeros)
+
+
+def _codes(values: Any) -> tuple[IntArray, list[Any]]:
+    """A number for each value, and the values of these numbers; -1 may stand for missing ones."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        unique, codes = np.unique(values, return_inverse=True)
+        return codes, unique.tolist()
+    if _is_arrow(values):
+        if hasattr(values.type, "value_type"):
+            values = values.cast(values.type.value_type)
+        values = values.combine_chunks().dictionary_encode()
+        return values.indices.fill_null(-1).to_numpy(), values.dictionary.to_pylist()
+    if hasattr(values, "cat"):
+        return values.cat.codes.to_numpy(), values.cat.categories.tolist()
+    if hasattr(values, "iloc"):
+        import pandas
+
+        codes, unique = pandas.factorize(values)
+        return codes, unique.tolist()
+    numbers: dict[Any, int] = {}
+    codes = np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+    return codes, list(numbers)
+
+
+def _column(codes: Any, values: list[Any], name: Any) -> Column:
+    """Codes of sorted labels, whatever the order of the values and those that do not occur."""
+    seen = np.zeros(len(values), dtype=bool)
+    seen[codes[codes >= 0]] = True
+    labels = {i: _label(values[i], name) for i in np.flatnonzero(seen)}
+    known: set[Label] = {label for label in labels.values() if label is not None}
+    if any(isinstance(label, bool) for label in known) and not all(
+        isinstance(label, bool) for label in known
+    ):
+        # True equals 1, so one of them must go.
+        known = {int(label) if isinstance(label, bool) else label for label in known}
+    ordered = sort_labels(known)
+    numbers: dict[Label | None, int] = {label: i for i, label in enumerate(ordered)}
+    # The last entry is that of the code -1.
+    new = np.full(len(values) + 1, -1, dtype=np.int64)
+    for i, label in labels.items():
+        new[i] = numbers.get(label, -1)
+    return Column(new[codes], ordered)
+
+
+def sort_labels(labels: Collection[Label]) -> list[Label]:
+    """Booleans, integers, other numbers, text: the order of the compiled module."""
+    kinds = [bool, int, float, str]
+    return sorted(labels, key=lambda label: (kinds.index(type(label)), label))
+
+
+def _label(value: Any, name: Any) -> Label | None:
+    """A category as a plain value; None if it is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise ValueError(
+        f"X holds the category {value!r} in column {name!r}; "
+        "expected text, booleans, finite numbers or integers of 64 bits"
+    )
+
+
+def _is_arrow(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "pyarrow"

@@ -1,0 +1,79 @@
+"""Contributions to probabilities that are a function of what trees add up.
+
+A forest's probabilities are ``softmax(power * log p + weight * f)``, mixed with noise, where ``p``
+is the mean of the trees' probabilities and ``f`` the function that they explain together. With the
+logarithmic mean ``L(a, b) = (a - b) / (log a - log b)``, a difference of logarithms is a difference
+over ``L``, and a difference of numbers that of their logarithms times ``L``. So what features add
+to ``p`` and ``f`` becomes what they add to logarithms, these are added up, and then become what
+they add to probabilities (the logarithmic mean Divisia index, Ang 2004). No step leaves a rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import softmax
+
+from boscage._types import FloatArray
+
+# A calibrated probability as small as its rounding is none.
+_NOTHING = 1e-17
+# In place of 0, which has no logarithm.
+_LEAST = 1e-300
+
+
+def log_mean(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The logarithmic mean of positive numbers: ``a`` where they are equal."""
+    relative = (a - b) / b
+    # Far apart, the logarithm of one plus this would round the smaller number off.
+    logs = np.where(np.abs(relative) < 0.5, np.log1p(np.maximum(relative, -0.5)), np.log(a / b))
+    with np.errstate(invalid="ignore"):
+        return np.where(relative == 0.0, a, (a - b) / logs)
+
+
+def through_link(
+    base: FloatArray, values: FloatArray, link: tuple[float, float, float], predicted: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Base and contributions of probabilities.
+
+    `base` and `values` are those of the mean probabilities, and then of the function, if there is
+    one, along the last axis; `link` are power, noise and weight; `predicted` are the
+    probabilities.
+    """
+    power, noise, weight = link
+    n_classes = predicted.shape[1]
+    start, of_mean = np.maximum(base[:, :n_classes], _LEAST), values[:, :, :n_classes]
+    of_function = values[:, :, n_classes:]
+    function = base[:, n_classes:]
+    logs = power * np.log(start)
+    if power < 1.0:
+        # Small mean probabilities are lost in the sums, but follow from what is predicted.
+        sharpened = np.maximum((predicted - noise / n_classes) / (1.0 - noise), _NOTHING)
+        ends = np.log(sharpened)
+        if function.size:
+            ends -= weight * (function + of_function.sum(axis=1))
+        end = np.maximum(softmax(ends / power, axis=1), _LEAST)
+    else:
+        end = np.maximum(start + of_mean.sum(axis=1), _NOTHING)
+    of_logs = power * of_mean / log_mean(end, start)[:, np.newaxis]
+    if function.size:
+        of_logs += weight * of_function
+        logs += weight * function
+    before = np.maximum(softmax(logs, axis=1), _LEAST)
+    after = np.maximum(softmax(logs + of_logs.sum(axis=1), axis=1), _LEAST)
+    means = log_mean(after, before)
+    # What the normalising sum gains; the gains of all classes cancel.
+    shares = means / means.sum(axis=1, keepdims=True)
+    of_sum = np.einsum("nk,npk->np", shares, of_logs)
+    found = (1.0 - noise) * means[:, np.newaxis] * (of_logs - of_sum[:, :, np.newaxis])
+    return (1.0 - noise) * before + noise / n_classes, found
+
+
+def close_gap(base: FloatArray, values: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Contributions with rounding made good, each in proportion to its size."""
+    gap = predicted - base - values.sum(axis=1)
+    sizes = np.abs(values)
+    total = sizes.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(total > 0.0, gap / total, 0.0)
+    closed: FloatArray = values + rates[:, np.newaxis] * sizes
+    return closed

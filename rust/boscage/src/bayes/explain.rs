@@ -1,0 +1,70 @@
+//! Shapley values of the mean over the trees of a posterior.
+
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
+use crate::bayes::tree::{PreorderNode, PreorderTree};
+use crate::control::Run;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::explain::Contributions;
+use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::shapley::{Buffers, Explainer};
+use crate::validate::check_n_features;
+
+impl<L: FittedLeaf> BayesianTrees<L> {
+    /// Shapley values of the mean over trees of what leaves predict: a number, or the probability of each class.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        /// Rows that are explained together.
+        const BLOCK: usize = 64;
+        check_n_features(rows, self.n_features())?;
+        let trees: Vec<CoveredTree> = self
+            .ensemble
+            .trees
+            .iter()
+            .zip(&self.ensemble.weights)
+            .map(|(tree, &weight)| self.covered(tree, weight))
+            .collect();
+        let n_outputs = trees[0].n_outputs();
+        let explainer = Explainer::new(trees.iter());
+        let (n, n_features) = (rows.n_rows(), self.n_features());
+        let blocks = run.map(n.div_ceil(BLOCK), |i| {
+            let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
+            let mut found = Contributions::zeros(n_outputs, part.n_rows() * n_features * n_outputs);
+            let mut buffers = Buffers::default();
+            for tree in &trees {
+                run.control.check()?;
+                tree.add_mean(&mut found.base);
+                for (row, phi) in found.values.chunks_exact_mut(n_features * n_outputs).enumerate() {
+                    explainer.add(tree, |feature| part.at(row, feature), &mut buffers, phi);
+                }
+            }
+            Ok(found)
+        })?;
+        Ok(Contributions::concat(blocks))
+    }
+
+    /// A tree whose leaves hold their predictions, times the tree's weight.
+    fn covered(&self, tree: &PreorderTree<L::Stats>, weight: f64) -> CoveredTree {
+        let of_node = |node: &PreorderNode<L::Stats>| {
+            let cover = f64::from(L::n_rows(&node.stats));
+            match node.split {
+                Some(split) => {
+                    let (feature, threshold) = (split.feature, split.threshold);
+                    CoveredNode { feature, threshold, right: split.right, cover }
+                }
+                None => CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover },
+            }
+        };
+        let nodes = tree.nodes.iter().map(of_node).collect();
+        let mut values = Vec::new();
+        for node in &tree.nodes {
+            self.leaf.prediction(&node.stats, &mut values);
+        }
+        for value in &mut values {
+            *value *= weight;
+        }
+        CoveredTree::new(nodes, values)
+    }
+}

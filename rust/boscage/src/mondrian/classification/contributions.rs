@@ -1,0 +1,107 @@
+//! What each tree adds to class probabilities, and to the function that all trees explain together.
+
+use crate::control::Run;
+use crate::data::{Rows, Scalar};
+use crate::error::Result;
+use crate::explain::{Contributions, LeafTree};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::joint::JointFunction;
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
+use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::tree::Tree;
+
+/// The average of the trees' probabilities, class by class, and then the joint function's values, if there is one. The
+/// forest's probabilities follow from both by its link.
+struct ClassContributions<'a> {
+    live: Vec<Class>,
+    n_codes: usize,
+    n_trees: f64,
+    gamma: f64,
+    joint: Option<&'a JointFunction>,
+}
+
+/// Memory for one tree's prediction.
+#[derive(Default)]
+struct OfTree {
+    buffers: Buffers,
+    proba: Vec<f64>,
+    function: Vec<f64>,
+}
+
+impl TreeContributions<ClassCounts> for ClassContributions<'_> {
+    type Buffers = OfTree;
+
+    fn n_outputs(&self) -> usize {
+        if self.joint.is_some() { 2 * self.live.len() } else { self.live.len() }
+    }
+
+    fn of_tree<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, ClassCounts>,
+        stops: &[Stop],
+        OfTree { buffers, proba, function }: &mut OfTree,
+        out: &mut [f64],
+    ) {
+        proba.clear();
+        proba.resize(self.n_codes, 0.0);
+        let predictor = Predictor { number: tree_index, counts: InTree { tree, stops }, gamma: self.gamma };
+        let base = predictor.predict(stops, buffers, proba) / self.live.len() as f64;
+        let (of_classes, rest) = out.split_at_mut(self.live.len());
+        for (out, &class) in of_classes.iter_mut().zip(&self.live) {
+            *out = (proba[class as usize] + base) / self.n_trees;
+        }
+        if let Some(joint) = self.joint {
+            function.clear();
+            function.resize(self.live.len() - 1, 0.0);
+            joint.visit(tree_index, tree, 0, stops, function);
+            // The values of all classes sum to 0.
+            let last = -function.iter().sum::<f64>();
+            rest.iter_mut().zip(function.iter().chain(std::iter::once(&last))).for_each(|(out, &f)| *out = f);
+        }
+    }
+}
+
+impl MondrianClassifier {
+    /// Shapley values of the average of the trees' class probabilities and, for the joint posterior, of the values of the
+    /// function that all trees explain together: first the one, then the other, class by class.
+    /// [`calibration_link`](Self::calibration_link) makes probabilities of both.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        shapley(&self.forest, &self.shares(run)?, rows, run)
+    }
+
+    /// The same of the splits on each row's paths. A base belongs to a row.
+    ///
+    /// # Errors
+    /// As [`MondrianClassifier::shapley`].
+    pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        of_paths(&self.forest, &self.shares(run)?, rows, run)
+    }
+
+    /// The trees, whose leaves hold what they add to the same numbers.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
+        let trees = covered_trees(&self.forest, &self.shares(run)?, run)?;
+        Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
+    }
+
+    fn shares(&self, run: &Run<'_>) -> Result<ClassContributions<'_>> {
+        let link = self.posterior.link(&self.forest, run)?;
+        let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
+        Ok(ClassContributions {
+            live: self.posterior.classes.live(),
+            n_codes: self.posterior.classes.labels.len(),
+            n_trees: self.forest.settings.n_estimators as f64,
+            gamma: self.posterior.settings.discount * self.forest.domain.total_weight(),
+            joint: joint.map(|joint| &joint.function),
+        })
+    }
+}

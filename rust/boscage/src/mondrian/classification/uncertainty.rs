@@ -1,0 +1,168 @@
+//! The uncertainty about the class of a test row, and its parts: what more rows would tell, and what they would not.
+//!
+//! The *total* is the entropy `H(q)` of the predicted probabilities. Its *aleatoric* part is the entropy that is expected to
+//! remain if `z` were known, and the *epistemic* part the mutual information between `z` and the label. Here `z` is the tree,
+//! and, where it falls back to what it says of all its rows, also the label that is drawn there:
+//!
+//! - Tree `m` predicts `p_mk = D_mk + R_mk`. Here `R_mk` is what the tree says of all its rows, whatever their features: what
+//!   comes from the root's tables and customers, from a node that branches off above the root, and from the base measure `H`
+//!   (`kneser_ney`). A label from there is that of a new table at `x`, and stays the label of that table: if rows were there,
+//!   they would show it. So nothing of `R` is aleatoric, and far away from all rows, where `D` is 0 and all trees predict the
+//!   same, all uncertainty is epistemic. (Where the root is a leaf, its own rows are about `x` while `x` stays in it.)
+//! - Calibration replaces the average `p_k` over trees by `q_k = (1 - e) s_k + e / K`. What a label says of trees stays the
+//!   same (Jeffrey's rule): tree and label have the probability `p_mk s_k / (M p_k)`, whatever power and joint function lead to
+//!   `s`. The share `e` of labels that are drawn at random is noise: it is there under every `z`, and aleatoric.
+//!
+//! With `u_mk = D_mk s_k / p_k`, `U_m = sum_k u_mk`, `V_m = sum_k R_mk s_k / p_k`, `1` the unit vector of any class and `E(v)` the
+//! entropy of `(1 - e) v + e / K`, the aleatoric part is
+//!
+//! `1/M sum_m (U_m E(u_m / U_m) + V_m E(1))`.
+//!
+//! The mixture of all these distributions is `q`, so that the epistemic part is not negative (entropy is concave).
+
+use crate::control::Run;
+use crate::data::{Rows, Scalar};
+use crate::error::Result;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::prediction::walk;
+use crate::mondrian::tree::Tree;
+
+/// Numbers that are held at a time: every tree's prediction for some rows.
+const HELD: usize = 1 << 22;
+
+impl MondrianClassifier {
+    /// The entropy of the predicted class probabilities of every row, and its aleatoric part, in nats; the difference is the
+    /// epistemic part.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn predict_uncertainty(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let noise = self.calibration_link(run)?.noise;
+        let visitor = ByTree {
+            n_trees: self.settings().n_estimators,
+            n_codes: self.posterior.classes.labels.len(),
+            gamma: self.discount() * self.domain().total_weight(),
+        };
+        let live = self.posterior.classes.live();
+        let (mut total, mut aleatoric) = (Vec::new(), Vec::new());
+        let at_once = (HELD / visitor.width()).max(1);
+        for first in (0..rows.n_rows()).step_by(at_once) {
+            let some = rows.slice(first, (first + at_once).min(rows.n_rows()));
+            let proba = self.predict_proba(some, run)?;
+            let chunks = walk::predict(&self.forest, some, run, &visitor)?;
+            let by_tree = chunks.iter().flat_map(|chunk| chunk.predictions.chunks_exact(visitor.width()));
+            for (q, by_tree) in proba.chunks_exact(live.len()).zip(by_tree) {
+                let whole = entropy(q.iter().copied());
+                let trees = Trees { predictions: by_tree, n_codes: visitor.n_codes, live: &live };
+                total.push(whole);
+                // Rounded as the whole is.
+                aleatoric.push(trees.aleatoric(q, noise).min(whole));
+            }
+        }
+        Ok((total, aleatoric))
+    }
+}
+
+/// Keeps the predictions of all trees apart.
+struct ByTree {
+    n_trees: usize,
+    n_codes: usize,
+    gamma: f64,
+}
+
+impl ByTree {
+    /// Numbers for every row: by tree the probabilities of the classes but for the base measure, the weight of the base
+    /// measure, and the part of the probabilities that is about the row.
+    fn width(&self) -> usize {
+        self.n_trees * (2 * self.n_codes + 1)
+    }
+}
+
+struct Predictions {
+    predictions: Vec<f64>,
+    buffers: Buffers,
+}
+
+impl Visitor<ClassCounts> for ByTree {
+    type Chunk = Predictions;
+
+    fn start(&self, n_rows: usize) -> Predictions {
+        Predictions { predictions: vec![0.0; n_rows * self.width()], buffers: Buffers::default() }
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        number: usize,
+        tree: &Tree<S, ClassCounts>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut Predictions,
+    ) {
+        let predictor = Predictor { number, counts: InTree { tree, stops }, gamma: self.gamma };
+        let of_tree = 2 * self.n_codes + 1;
+        let at = row * self.width() + number * of_tree;
+        let (whole, own) = chunk.predictions[at..at + of_tree].split_at_mut(self.n_codes + 1);
+        let (shares, base) = whole.split_at_mut(self.n_codes);
+        base[0] = predictor.predict(stops, &mut chunk.buffers, shares);
+        own.copy_from_slice(shares);
+        predictor.take_root_away(stops, &chunk.buffers, own);
+    }
+}
+
+/// What all trees predict for a row.
+struct Trees<'a> {
+    predictions: &'a [f64],
+    n_codes: usize,
+    live: &'a [Class],
+}
+
+impl Trees<'_> {
+    /// Every tree's predictions.
+    fn iter(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        self.predictions.chunks_exact(2 * self.n_codes + 1)
+    }
+
+    /// A tree's probability of a live class, and the part of it that is about the row.
+    fn of_class(&self, tree: &[f64], class: Class) -> (f64, f64) {
+        let whole = tree[class as usize] + tree[self.n_codes] / self.live.len() as f64;
+        // What is left may be less than nothing, by rounding.
+        (whole, tree[self.n_codes + 1 + class as usize].clamp(0.0, whole))
+    }
+
+    /// The aleatoric part of the entropy of `q`, in which a share of noise is.
+    fn aleatoric(&self, q: &[f64], noise: f64) -> f64 {
+        let n_trees = self.iter().len() as f64;
+        let each = noise / q.len() as f64;
+        let with_noise = |share: f64| (1.0 - noise) * share + each;
+        let ratio = |(&class, &q): (&Class, &f64)| {
+            let sum: f64 = self.iter().map(|tree| self.of_class(tree, class).0).sum();
+            let without_noise = ((q - each) / (1.0 - noise)).max(0.0);
+            if sum > 0.0 { without_noise * n_trees / sum } else { 0.0 }
+        };
+        let ratios: Vec<f64> = self.live.iter().zip(q).map(ratio).collect();
+        let (mut sum, mut drawn) = (0.0, 0.0);
+        let mut own = vec![0.0; q.len()];
+        for tree in self.iter() {
+            for ((own, &class), ratio) in own.iter_mut().zip(self.live).zip(&ratios) {
+                let (whole, about_row) = self.of_class(tree, class);
+                *own = about_row * ratio;
+                drawn += (whole - about_row) * ratio;
+            }
+            let weight: f64 = own.iter().sum();
+            if weight > 0.0 {
+                sum += weight * entropy(own.iter().map(|own| with_noise(own / weight)));
+            }
+        }
+        let certain = (0..q.len()).map(|k| with_noise(f64::from(u8::from(k == 0))));
+        (sum + drawn * entropy(certain)) / n_trees
+    }
+}
+
+/// The entropy in nats.
+fn entropy(proba: impl Iterator<Item = f64>) -> f64 {
+    proba.filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum::<f64>().max(0.0)
+}

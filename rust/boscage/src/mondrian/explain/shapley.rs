@@ -1,0 +1,192 @@
+//! Shapley values of a forest's predictions.
+
+use crate::control::Run;
+use crate::data::{RowId, Rows, Scalar};
+use crate::error::Result;
+use crate::explain::Contributions;
+use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::shapley::{Buffers, Explainer, OwnCell};
+use crate::mondrian::explain::TreeContributions;
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::with_storage;
+use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::prediction::walk;
+use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::{NodeId, NodeKind};
+use crate::mondrian::tree::statistics::Statistics;
+
+/// A tree whose leaves hold what they add to the prediction of a row that stays in them, and each leaf's rows.
+pub(crate) struct TreeOfRows {
+    pub(crate) tree: CoveredTree,
+    /// By node; none at splits.
+    rows: Vec<Vec<RowId>>,
+}
+
+/// Shapley values of the predictions for rows.
+///
+/// # Errors
+/// A number of features other than in `fit`; an interrupt.
+pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
+    forest: &Forest<P>,
+    shares: &T,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+) -> Result<Contributions> {
+    /// Rows whose predictions by all trees are in memory at once.
+    const BLOCK: usize = 64;
+    let mut filled = Vec::new();
+    let rows = forest.domain.complete(rows, &mut filled)?;
+    let trees = covered_trees(forest, shares, run)?;
+    let n_features = forest.domain.n_features();
+    let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_features);
+    let n = rows.n_rows();
+    run.control.expect(n as u64);
+    let blocks = run.map(n.div_ceil(BLOCK), |i| {
+        let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
+        let found = Block { forest, shares, trees: &trees, explainer: &explainer }.explain(part, run);
+        run.control.advance(part.n_rows() as u64);
+        found
+    })?;
+    Ok(Contributions::concat(blocks))
+}
+
+/// The trees of a forest with what each leaf adds to predictions.
+///
+/// # Errors
+/// An interrupt.
+pub(crate) fn covered_trees<P: Statistics, T: TreeContributions<P>>(
+    forest: &Forest<P>,
+    shares: &T,
+    run: &Run<'_>,
+) -> Result<Vec<TreeOfRows>> {
+    with_storage!(forest.flushed(run)?, storage => {
+        run.map(storage.trees.len(), |i| Ok(covered(forest, shares, i, &storage.trees[i])))
+    })
+}
+
+fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
+    forest: &Forest<P>,
+    shares: &T,
+    tree_index: usize,
+    tree: &Tree<S, P>,
+) -> TreeOfRows {
+    let n_outputs = shares.n_outputs();
+    let mut buffers = T::Buffers::default();
+    let (mut nodes, mut values, mut rows): (Vec<CoveredNode>, Vec<f64>, Vec<Vec<RowId>>) = Default::default();
+    let mut stops: Vec<Stop> = Vec::new();
+    let mut waiting: Vec<(NodeId, usize, Option<usize>)> =
+        tree.arena.root().map(|root| (root, 0, None)).into_iter().collect();
+    while let Some((id, depth, parent)) = waiting.pop() {
+        let at = nodes.len();
+        if let Some(parent) = parent {
+            nodes[parent].right = at as u32;
+        }
+        stops.truncate(depth);
+        let after = stops.last().map_or(0.0, |stop| stop.time);
+        let time = if id.is_leaf() { forest.settings.lifetime } else { tree.arena.time(id) };
+        stops.push(Stop { node: id, after, time, branch: Branch::Never });
+        let cover = tree.arena.n_rows(id) as f64;
+        let mut own = vec![0.0; n_outputs];
+        match tree.arena.kind(id) {
+            NodeKind::Split(left, right) => {
+                let cut = tree.arena.cut(id);
+                let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
+                nodes.push(CoveredNode { feature: cut.feature, threshold, right: 0, cover });
+                rows.push(Vec::new());
+                waiting.extend([(right, depth + 1, Some(at)), (left, depth + 1, None)]);
+            }
+            NodeKind::Leaf => {
+                shares.of_tree(tree_index, tree, &stops, &mut buffers, &mut own);
+                nodes.push(CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover });
+                rows.push(tree.arena.leaf_rows(id).collect());
+            }
+        }
+        values.extend(own);
+    }
+    TreeOfRows { tree: CoveredTree::new(nodes, values), rows }
+}
+
+/// What the blocks of rows have in common.
+struct Block<'a, P: Statistics, T> {
+    forest: &'a Forest<P>,
+    shares: &'a T,
+    trees: &'a [TreeOfRows],
+    explainer: &'a Explainer,
+}
+
+impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
+    fn explain(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        let (n_features, n_outputs) = (rows.n_features(), self.shares.n_outputs());
+        // One chunk, whose rows are those of the block.
+        let alone = Run { n_threads: 1, ..*run };
+        let shares = Each { shares: self.shares, n_trees: self.trees.len() };
+        let predicted = walk::predict(self.forest, rows, &alone, &shares)?.pop().map(|(each, _)| each);
+        let predicted = predicted.unwrap_or_default();
+        let mut found = Contributions::zeros(n_outputs, rows.n_rows() * n_features * n_outputs);
+        let mut buffers = Buffers::default();
+        for (i, TreeOfRows { tree, rows: of_leaves }) in self.trees.iter().enumerate() {
+            run.control.check()?;
+            tree.add_mean(&mut found.base);
+            for row in 0..rows.n_rows() {
+                let x = |feature: usize| rows.at(row, feature);
+                let width = n_features * n_outputs;
+                let phi = &mut found.values[row * width..(row + 1) * width];
+                self.explainer.add(tree, x, &mut buffers, phi);
+                let leaf = tree.leaf(x);
+                let own = &predicted[(row * self.trees.len() + i) * n_outputs..][..n_outputs];
+                let added: Vec<f64> =
+                    own.iter().zip(tree.values_of(leaf)).map(|(own, leaf)| own - leaf).collect();
+                if added.iter().any(|&added| added != 0.0) {
+                    let outside = self.outside(&of_leaves[leaf], n_features, x);
+                    // The box of a forest in coordinates of its own may round in another way.
+                    if !outside.is_empty() {
+                        let cell = OwnCell { leaf, outside: &outside, added: &added };
+                        self.explainer.add_cell(tree, &cell, phi);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The features in which a row lies outside the box of some rows.
+    fn outside(&self, of_leaf: &[RowId], n_features: usize, x: impl Fn(usize) -> f64) -> Vec<u32> {
+        let (mut low, mut high) = (vec![f64::INFINITY; n_features], vec![f64::NEG_INFINITY; n_features]);
+        for &row in of_leaf {
+            for (feature, value) in self.forest.filled_values(row).into_iter().enumerate() {
+                low[feature] = low[feature].min(value);
+                high[feature] = high[feature].max(value);
+            }
+        }
+        let is_outside = |&feature: &usize| x(feature) < low[feature] || x(feature) > high[feature];
+        (0..n_features).filter(is_outside).map(|feature| feature as u32).collect()
+    }
+}
+
+/// What every tree adds to every row's prediction.
+struct Each<'a, T> {
+    shares: &'a T,
+    n_trees: usize,
+}
+
+impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for Each<'_, T> {
+    type Chunk = (Vec<f64>, T::Buffers);
+
+    fn start(&self, n_rows: usize) -> Self::Chunk {
+        (vec![0.0; n_rows * self.n_trees * self.shares.n_outputs()], T::Buffers::default())
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, P>,
+        row: usize,
+        stops: &[Stop],
+        (each, buffers): &mut Self::Chunk,
+    ) {
+        let n = self.shares.n_outputs();
+        let out = &mut each[(row * self.n_trees + tree_index) * n..][..n];
+        self.shares.of_tree(tree_index, tree, stops, buffers, out);
+    }
+}

@@ -1,0 +1,105 @@
+//! What each tree adds to the predictive mean.
+
+use crate::control::Run;
+use crate::data::{Rows, Scalar};
+use crate::error::Result;
+use crate::explain::{Contributions, LeafTree};
+use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::regression::hierarchy::tree_predictive::Detail;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::predictive::{ForestPosterior, Paths};
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::tree::Tree;
+
+impl TreeContributions<NodeMoments> for ForestPosterior<'_> {
+    type Buffers = Paths;
+
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    /// Of eq. 6.4's mean, and of the joint model's, which the forest's mean is made of.
+    fn of_tree<S: Scalar>(
+        &self,
+        tree_index: usize,
+        tree: &Tree<S, NodeMoments>,
+        stops: &[Stop],
+        paths: &mut Paths,
+        out: &mut [f64],
+    ) {
+        let (mut weight, mut sum) = (0.0, 0.0);
+        let joint = self.components((tree_index, tree), stops, Detail::Shape, paths, |component| {
+            weight += component.weight;
+            sum += component.weight * component.mean;
+        });
+        let n_trees = self.forest.settings.n_estimators as f64;
+        let own = sum / weight / n_trees;
+        out[0] = match &self.state.joint {
+            None => own,
+            Some(state) => {
+                let together = &state.together;
+                (1.0 - together.share) * own
+                    + together.share * (together.model.mean(0.0) / n_trees + together.model.difference(joint))
+            }
+        };
+    }
+}
+
+impl MondrianRegressor {
+    /// Shapley values of the predictive mean, with one base for all rows.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        let found = shapley(&self.forest, &self.forest_posterior(run)?, rows, run)?;
+        self.with_trend(found, rows, run)
+    }
+
+    /// Contributions of the splits on each row's paths to the predictive mean. A base belongs to a row.
+    ///
+    /// # Errors
+    /// As [`MondrianRegressor::shapley`].
+    pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        let found = of_paths(&self.forest, &self.forest_posterior(run)?, rows, run)?;
+        self.with_trend(found, rows, run)
+    }
+
+    /// The trees, whose leaves hold what they add to the predictive mean, without a trend.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
+        let trees = covered_trees(&self.forest, &self.forest_posterior(run)?, run)?;
+        Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
+    }
+
+    /// Adds the trend, which is a sum of functions of one feature each; a Shapley value of such a sum is what the row's
+    /// value adds to the mean over all training rows.
+    fn with_trend(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        let Some(linear) = self.forest_posterior(run)?.state.trend() else { return Ok(found) };
+        let n_features = rows.n_features();
+        let mut filled = Vec::new();
+        let rows = self.forest.domain.complete(rows, &mut filled)?;
+        let mut means = vec![0.0; n_features];
+        let mut constant = 0.0;
+        let all: Vec<u32> = self.forest.row_index.rows().collect();
+        for &row in &all {
+            let x = self.forest.filled_values(row);
+            let (first, parts) = linear.parts(|d| x[d], n_features);
+            constant = first;
+            means.iter_mut().zip(parts).for_each(|(mean, part)| *mean += part / all.len() as f64);
+        }
+        let total: f64 = constant + means.iter().sum::<f64>();
+        for base in &mut found.base {
+            *base += total;
+        }
+        for (i, values) in found.values.chunks_exact_mut(n_features).enumerate() {
+            let (_, parts) = linear.parts(|d| rows.at(i, d), n_features);
+            for ((value, part), mean) in values.iter_mut().zip(parts).zip(&means) {
+                *value += part - mean;
+            }
+        }
+        Ok(found)
+    }
+}
