@@ -26,7 +26,7 @@ from boscage.mondrian._explain import ForestExplanations
 from boscage.mondrian._growth import NewRows
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._uncertainty import ScoringForest
-from boscage.mondrian._warm_up import GROWTH, WarmingForest, WarmUp, same_value, warming_from
+from boscage.mondrian._warm_up import WarmingForest, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.trees import MondrianTree
 
