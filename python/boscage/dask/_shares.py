@@ -20,13 +20,9 @@ from boscage import _core
 from boscage._types import AnyArray, FloatArray, Ids
 from boscage.dask._partitions import Part, named
 from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._growth import GrowthPlan, NewRows
-from boscage.mondrian.classifier import (
-    DISCOUNTS,
-    MondrianForestClassifier,
-    best_discount,
-    judging_rows,
-)
+from boscage.mondrian.classifier import MondrianForestClassifier
 from boscage.mondrian.regressor import MondrianForestRegressor
 
 Self = TypeVar("Self", bound="Share")

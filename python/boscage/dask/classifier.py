@@ -13,7 +13,7 @@ import boscage.mondrian
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest, Fitted
 from boscage.dask._shares import ClassifierShare
-from boscage.mondrian.classifier import DISCOUNTS
+from boscage.mondrian._discount import DISCOUNTS
 
 
 class MondrianForestClassifier(DaskForest):

@@ -12,18 +12,15 @@ from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
-from boscage._types import AnyArray, FloatArray, Ids, IntArray, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.explain._link import close_gap, through_link
 from boscage.explain.contributions import Contributions
 from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
 
-DISCOUNTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""The candidates of ``discount="loo"``."""
 _DEFAULT_DISCOUNT = 10.0
-_MAX_LEFT_OUT = 1000
-"""The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
 @persistence.register(_core.MondrianClassifier)
@@ -499,18 +496,3 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         """The power, the noise and the joint function's weight."""
         power, noise, weight = self._flushed().calibration_link(n_threads=self._n_threads())
         return float(power), float(noise), float(weight)
-
-
-def judging_rows(model: _core.MondrianClassifier) -> tuple[Ids, IntArray]:
-    """The ids of the rows that judge discounts, and their classes."""
-    ids = model.ids
-    rng = np.random.Generator(np.random.PCG64(0))
-    rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
-    return ids[rows], model.targets()[rows].astype(np.int64)
-
-
-def best_discount(proba: FloatArray, columns: IntArray) -> float:
-    """The candidate with the least log loss of left-out rows, given their probabilities."""
-    chosen = proba[:, np.arange(len(columns)), columns]
-    score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
-    return DISCOUNTS[int(np.argmax(score))]
