@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from boscage._types import FloatArray
 
@@ -81,6 +80,8 @@ def _split(draws: FloatArray) -> FloatArray:
 
 
 def _normal_scores(draws: FloatArray) -> FloatArray:
+    from scipy.stats import rankdata  # a fifth of the time of `import boscage`
+
     ranks = rankdata(draws, method="average").reshape(draws.shape)
     scores: FloatArray = ndtri((ranks - 0.375) / (draws.size + 0.25))
     return scores

@@ -49,6 +49,7 @@ def test_spaces_around_names_in_the_header(folder: Path) -> None:
     assert digest("m") == digest("iris.model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.bz2", "t"])
 def test_compression_is_told_by_the_content(folder: Path, name: str) -> None:
     for compress in (gzip.compress, bz2.compress, bytes):
@@ -70,6 +71,7 @@ def test_no_time_is_lost_at_the_end_of_a_table(folder: Path, wrong_row: bool) ->
     assert min(took) < 0.5
 
 
+@pytest.mark.slow
 def test_a_pipe_with_a_name_is_read_once(folder: Path) -> None:
     fit = f"{sys.executable} -m boscage fit <(cat iris_train.csv) {' '.join(FIT)}"
     subprocess.run(["bash", "-c", fit], check=True)

@@ -73,6 +73,7 @@ def test_a_device_that_is_full(
     assert not list(Path("/dev").glob("full.*"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize(
     "args", [PREDICT, pytest.param(["info", "iris.model"], marks=pytest.mark.slow)]
@@ -133,6 +134,7 @@ def test_leftovers_of_killed_writers_are_swept_up(folder: Path, output: str) -> 
     assert Path(output).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_the_old_file_and_a_part(folder: Path) -> None:
     Path("out.csv").write_text("old")
     code = """

@@ -24,6 +24,7 @@ def test_silence_in_a_pipe(folder: Path) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
+@pytest.mark.slow
 def test_progress_and_remarks_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
@@ -44,6 +45,7 @@ def test_progress_and_remarks_on_a_terminal(folder: Path) -> None:
     assert b"task: classification" in said
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(iris_model: str) -> None:
     features = ["--features", "x0,x1,x2,x3"]
     predict = [*COMMAND, "predict", iris_model, "-", "--chunk-rows", "1", *features]

@@ -18,7 +18,7 @@ import boscage
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages with the longest examples, of what the other pages show in short.
-LONG = ("statistics.md", "stream.md", "uncertainty.md")
+LONG = ("getting-started.md", "optimization.md", "statistics.md", "stream.md", "uncertainty.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 

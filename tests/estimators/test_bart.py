@@ -186,6 +186,7 @@ def test_shifting_and_scaling_targets_shifts_and_scales_the_answer() -> None:
     np.testing.assert_allclose(gain, -150 * np.log(4.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_permuting_columns_permutes_importances() -> None:
     options: dict[str, Any] = SHORT | {"n_burn": 1000, "n_draws": 99, "thin": 20, "n_chains": 4}
     order = [2, 0, 1]
@@ -393,6 +394,7 @@ def test_draws_of_classes_go_to_arviz(y: Any) -> None:
         model.to_arviz(X, np.full(150, "other"))
 
 
+@pytest.mark.slow
 def test_several_classes_are_learnt() -> None:
     rng = np.random.default_rng(2)
     x = rng.normal(size=(900, 3))

@@ -640,6 +640,7 @@ def test_rules_and_plots() -> None:
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_root_cuts_of_many_trees_are_drawn_transparent() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -96,13 +96,15 @@ def test_one_large_tree_can_be_interrupted() -> None:
     assert interrupted(lambda: model.fit(x, y), after=0.3) < WITHIN
 
 
-def test_interrupted_regression_fit() -> None:
+@pytest.mark.parametrize(
+    "after", [0.2, *(pytest.param(after, marks=pytest.mark.slow) for after in (1.0, 2.0))]
+)
+def test_interrupted_regression_fit(after: float) -> None:
     """Also while hyperparameters are fitted, which takes most of the time of a small fit."""
     x, _ = data(20_000, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
-    for after in (0.2, 1.0, 2.0):
-        model = MondrianForestRegressor(1500, random_state=0)
-        assert interrupted(lambda model=model: model.fit(x, y), after=after) < WITHIN
+    model = MondrianForestRegressor(1500, random_state=0)
+    assert interrupted(lambda: model.fit(x, y), after=after) < WITHIN
 
 
 @pytest.mark.slow
@@ -126,6 +128,7 @@ def test_interrupted_joint_posterior_ends_soon() -> None:
     assert np.isfinite(model.predict(x[:1])).all()
 
 
+@pytest.mark.slow
 def test_interrupted_joint_classes_end_soon() -> None:
     """While equations are solved, for all rows and for those left out; the model goes on."""
     x, y = data(8_000, 4)
@@ -175,6 +178,7 @@ def test_interrupted_predictions_end_soon() -> None:
     assert model.predict_proba(at[:3]).shape == (3, 5)
 
 
+@pytest.mark.slow
 def test_predictions_that_choose_hyperparameters_first_can_be_interrupted() -> None:
     x, _ = data(1_500, 4)
     y = np.sin(5 * x[:, 0]) + np.random.default_rng(0).normal(size=len(x))
@@ -201,6 +205,7 @@ def test_interrupted_bayesian_fit_ends_soon_and_changes_nothing(
     assert model._model.to_bytes() == before
 
 
+@pytest.mark.slow
 def test_interrupted_bart_with_many_particles_ends_soon() -> None:
     x, _ = data(50_000, 5)
     model = BARTRegressor(10, kernels=Kernels("pg", n_particles=30_000), random_state=0)

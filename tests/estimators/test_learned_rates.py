@@ -86,6 +86,7 @@ def test_kernel_rates_of_what_says_nothing_are_equal() -> None:
 # -- what is chosen -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rates_without_maps_win_where_targets_are_smooth() -> None:
     rows, target = make_friedman1(1700, noise=1.0, random_state=1)
     model = learned(posterior="joint").fit(rows[:1200], target[:1200])
@@ -369,6 +370,7 @@ def heavy(n: int, tails: float, seed: int = 0) -> tuple[Any, Any]:
     return np.exp(tails * rows) if tails > 0.0 else rows, np.digitize(score, [-0.7, 0.7])
 
 
+@pytest.mark.slow
 def test_heavy_tails_do_not_cost_accuracy() -> None:
     losses = {}
     for tails in (0.0, 2.0):

@@ -65,6 +65,7 @@ def test_running_out_of_row_ids_is_an_error(kind: Any) -> None:
     assert model.partial_fit(X[2:4], Y[2:4], ids=[1, 2]).n_rows_ == 4
 
 
+@pytest.mark.slow
 def test_the_gil_is_released_while_another_thread_flushes() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.uniform(size=(10_000, 4)), rng.integers(0, 3, size=10_000)
@@ -83,6 +84,7 @@ def test_the_gil_is_released_while_another_thread_flushes() -> None:
     assert max(gaps) < 0.5 * sum(gaps)
 
 
+@pytest.mark.slow
 @both
 def test_threads_can_predict_at_the_same_time(kind: Any) -> None:
     once = predict(make(kind, n_jobs=2).fit(X, Y))

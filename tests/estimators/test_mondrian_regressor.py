@@ -357,6 +357,7 @@ def test_joint_predictions_return_to_the_prior_far_away() -> None:
 # -- learned maps ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
     """Labels that vary only at the low end of one feature: most of its cuts are there."""
     rng = np.random.default_rng(4)

@@ -225,6 +225,7 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
         assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
 
 
+@pytest.mark.slow
 def test_digits_are_predicted_far_better() -> None:
     x, y = load_digits(return_X_y=True)
     losses = []

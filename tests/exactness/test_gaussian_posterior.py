@@ -203,7 +203,7 @@ def test_the_distribution_is_the_integral_over_the_branch_time(
 
 
 @pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 2.5])
-@pytest.mark.parametrize("prior", ["fine", "coarse"])
+@pytest.mark.parametrize("prior", [pytest.param("fine", marks=pytest.mark.slow), "coarse"])
 def test_prediction_is_the_mean_over_sampled_extensions(prior: str, lifetime: float) -> None:
     """Points added at random by Algorithm 5.6: both moments and P(y < 0), in standard errors."""
     x, y = data(3, n=14)

@@ -138,6 +138,7 @@ def test_left_out_predictions_are_those_of_refits(predictive: Any) -> None:
         np.testing.assert_allclose(found[row], expected, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
     """With the priors: one row's worth of a power of 1, and of a weight of 10 or less."""
     n = 240
@@ -171,6 +172,7 @@ def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
     assert power == pytest.approx(powers[at_power], rel=0.1)
 
 
+@pytest.mark.slow
 def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
     """From a thousand rows on, power and weight are fitted to a tenth of the rows at a time."""
     n = 1000
@@ -201,6 +203,7 @@ def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
     np.testing.assert_array_equal(other.predict_proba(x[::9]), model.predict_proba(x[::9]))
 
 
+@pytest.mark.slow
 def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
     rng = np.random.default_rng(21)
     # More rows than are left out; some are copies.
@@ -306,6 +309,7 @@ def test_settings_are_refused_that_have_no_weight_to_fit() -> None:
     assert (model.joint_weight_, model.calibration_power_) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_digits_are_predicted_better_together() -> None:
     x, y = load_digits(return_X_y=True)
     losses = []

@@ -92,6 +92,7 @@ def test_joint_classes_are_calibrated_on_filled_rows() -> None:
     assert log_loss(y, model.predict_proba(x)) < 0.9 * log_loss(y, np.full((1000, 2), 0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trend", ["linear", "auto"])
 def test_trends_go_through_filled_rows(trend: str) -> None:
     x, y = rows(300, 13)
@@ -298,6 +299,7 @@ def test_features_without_values_and_few_rows() -> None:
         np.testing.assert_array_equal(model.feature_range_, [[0.0, 1.0], [0.0, 3.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["at random", "the highest"])
 def test_missing_values_are_learned_better_than_medians(how: str) -> None:
     """With defaults, on data that the rules above were not made from.

@@ -281,7 +281,7 @@ def test_regression_is_a_function_of_the_rows_that_are_left(
 @pytest.mark.parametrize(
     ("predictive", "posterior"),
     [
-        ("averaged", "joint"),
+        pytest.param("averaged", "joint", marks=pytest.mark.slow),
         ("averaged", "kneser-ney"),
         pytest.param("realised", "exact", marks=pytest.mark.slow),
         pytest.param("averaged", "exact", marks=pytest.mark.slow),
@@ -544,6 +544,7 @@ def test_coinciding_rows_are_one_leaf_however_they_came_to_be_alone(
         assert_equal_models(models[1], models[0], at)
 
 
+@pytest.mark.slow
 def test_tiny_differences_cost_bounded_time_and_memory() -> None:
     """Rows that differ by less than other features can resolve: no endless cutting of the others.
 

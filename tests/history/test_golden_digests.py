@@ -105,6 +105,8 @@ def forests() -> Iterator[tuple[str, Case]]:
         "joint-min-samples": {"posterior": "joint", "min_samples_split": 6, "lifetime": 3.0},
         "joint-maps": {"posterior": "joint", "feature_maps": BENT, "feature_range": (0.0, 1.0)},
     }
+    regressors["learned"] = {"feature_weights": "learned", "trend": None}
+    regressors["learned-trend"] = {"feature_weights": "learned"}
     regressors["fast-loo-global"] = {"posterior": "fast"}
     regressors["trend"] = {"trend": "linear"}
     regressors["trend-maps"] = {

@@ -16,16 +16,17 @@ from reference.arrays import Array
 N, D = 400, 3
 
 
-def data() -> tuple[Array, Array]:
+def data(n: int = N) -> tuple[Array, Array]:
     rng = np.random.default_rng(0)
-    x = rng.uniform(size=(N, D))
+    x = rng.uniform(size=(n, D))
     x[::50] *= 30.0  # outside the reference range
-    return x, x[:, 0] + 0.3 * rng.normal(size=N)
+    return x, x[:, 0] + 0.3 * rng.normal(size=n)
 
 
 def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
     """Return the results of a model after fit, partial_fit, forget and merge."""
-    half, ids = N // 2, np.arange(N, dtype=np.uint64)
+    n = len(x)
+    half, ids = n // 2, np.arange(n, dtype=np.uint64)
     labels = {"labels": [0, 1, 2]} if y.dtype == np.uint32 else {}
     shared: dict[str, Any] = {"low": np.zeros(D), "high": np.ones(D)}
     first = {"declared": None} if labels else {}
@@ -36,14 +37,14 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
     seen: list[bytes] = []
     model.fit(*rows(slice(0, half)), ids=ids[:half], **first, **shared, **threads)
     seen.append(model.to_bytes())
-    model.partial_fit(*rows(slice(half, N - 50)), ids=ids[half : N - 50])
+    model.partial_fit(*rows(slice(half, n - 50)), ids=ids[half : n - 50])
     model.flush(**threads)
     seen.append(model.digest().encode())
     model.forget(ids[10:60])
     model.flush(**threads)
     seen.append(model.digest().encode())
     other = model.copy()
-    other.fit(*rows(slice(N - 50, N)), ids=ids[N - 50 :], **first, **shared, **threads)
+    other.fit(*rows(slice(n - 50, n)), ids=ids[n - 50 :], **first, **shared, **threads)
     model.merge(other)
     model.flush(**threads)
     seen += [model.digest().encode(), model.to_bytes()]
@@ -75,7 +76,8 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
 def test_classification_does_not_depend_on_the_number_of_threads(
     predictive: str, posterior: str
 ) -> None:
-    x, y = data()
+    # Joint classes leave every row out of the others' equations, three times here.
+    x, y = data(150 if posterior == "joint" else N)
     codes = np.clip(y * 3, 0, 2).astype(np.uint32)
     found = [
         history(
@@ -146,7 +148,7 @@ def test_a_model_is_saved_while_another_thread_reads_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_jobs", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, -1))])
 @pytest.mark.parametrize("weights", [None, "learned"])
 def test_n_jobs_changes_no_bit_of_the_estimators(n_jobs: int, weights: str | None) -> None:
-    x, y = data()
+    x, y = data(150)
     labels = np.where(y > 0.5, "high", "low")
     settings: dict[str, Any] = {"random_state": 1, "feature_weights": weights}
     classify = [

@@ -148,6 +148,7 @@ def test_batches_spread():
     assert len(np.unique(places.round(6), axis=0)) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["ucb", "ei", "thompson"])
 def test_it_finds_a_minimum_that_random_search_does_not(acquisition):
     def sphere(params):
@@ -161,6 +162,7 @@ def test_it_finds_a_minimum_that_random_search_does_not(acquisition):
     assert found < np.quantile(random, 0.05)
 
 
+@pytest.mark.slow
 def test_constraints_are_learned():
     space = {"x": Real(0, 1), "y": Real(0, 1)}
     study = MondrianOptimizer(space, n_candidates=200, random_state=0)

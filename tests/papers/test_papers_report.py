@@ -23,6 +23,7 @@ def python(code: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
     names = ["ch3_madelon", "ch4_real_data", "ch5_depth", "ch6_uncertainty"]
     done = run(*names, "--quick", "--generated", "--seeds", "1", "--out", str(tmp_path))

@@ -33,6 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_grow_is_left_as_it_was(path: Path) -> None:
     pytest.importorskip("resource")
     before = path.read_bytes()

@@ -160,6 +160,7 @@ def test_features_that_are_not_cut_have_no_slope() -> None:
     assert slopes[0] == pytest.approx(3.0, abs=0.4)
 
 
+@pytest.mark.slow
 def test_chosen_features_have_slopes() -> None:
     x, _ = data("noisy line")
     one = fit("noisy line", [1])
@@ -248,6 +249,7 @@ def test_refusals(params: dict[str, Any], match: str) -> None:
         MondrianForestRegressor(2, feature_weights=None, **params).fit(x, y)
 
 
+@pytest.mark.slow
 def test_slopes_are_chosen_one_by_one() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(800, 3))
@@ -255,16 +257,25 @@ def test_slopes_are_chosen_one_by_one() -> None:
     assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ == [0]
 
 
-def test_the_choice() -> None:
-    """A line goes on, and noise does not; the choice is kept, and a function of the rows."""
+def chosen(kind: str) -> MondrianForestRegressor:
+    return MondrianForestRegressor(5, random_state=0).fit(*data(kind))
+
+
+def test_defaults_go_on_with_a_line_and_not_with_noise() -> None:
+    assert chosen("noisy line").trend_ == [0]
+    assert chosen("noise").trend_ is None
+    given = MondrianForestRegressor(5, feature_weights=None, random_state=0)
+    assert given.fit(*data("line")).trend_ is None
+
+
+@pytest.mark.slow
+def test_the_choice_is_a_function_of_the_rows_and_is_kept() -> None:
     x, y = data("noisy line")
-    model = MondrianForestRegressor(5, trend="auto", random_state=0, n_jobs=2).fit(x, y)
+    model = MondrianForestRegressor(5, random_state=0, n_jobs=2).fit(x, y)
     assert model.trend_ == [0]
     order = np.random.default_rng(0).permutation(N)
-    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(
-        x[order], y[order]
-    ).trend_ == [0]
-    stream = MondrianForestRegressor(5, trend="auto", random_state=0)
+    assert MondrianForestRegressor(5, random_state=0).fit(x[order], y[order]).trend_ == [0]
+    stream = MondrianForestRegressor(5, random_state=0)
     for rows in np.array_split(np.arange(N), 5):
         stream.partial_fit(x[rows], y[rows])
     assert stream.warm_up_left_ == 600
@@ -276,10 +287,6 @@ def test_the_choice() -> None:
     loaded = boscage.load(io.BytesIO(file.getvalue()))
     assert (loaded.trend, loaded.trend_) == ("auto", [0])
     assert loaded.digest() == model.digest()
-    x, y = data("noise")
-    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(x, y).trend_ is None
-    given = MondrianForestRegressor(5, trend="auto", feature_weights=None, random_state=0)
-    assert given.fit(*data("line")).trend_ is None
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -296,6 +303,7 @@ def test_few_rows_leave_slopes_uncertain(n: int, rule: Any) -> None:
         assert abs(mean[0]) < 10.0 * std[0]
 
 
+@pytest.mark.slow
 def test_leaving_rows_out_of_an_exact_line() -> None:
     x, _ = data("line", 120)
     model = MondrianForestRegressor(8, trend="linear", feature_weights=None, random_state=0).fit(

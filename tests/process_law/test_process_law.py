@@ -136,8 +136,8 @@ def test_each_nodes_wait_dimension_and_location(name: str) -> None:
 LONG = ("range is a speck", "range is a grain", "rows far away", "far, paused")
 # Both kinds of pausing, and an end, are in "lifetime, labels, size", too.
 LONG += ("equal labels", "small nodes", "lifetime")
-# More features than "line" are in "plane"; ties are in the tests of histories, too.
-LONG += ("line", "nasty")
+# Rows in a plane are in "lifetime, labels, size", too; ties are in the tests of histories.
+LONG += ("line", "plane", "nasty")
 # Rows outside the reference range are in `test_depth_and_size_of_larger_trees`, too.
 LONG += ("range is elsewhere",)
 
@@ -176,6 +176,7 @@ def test_depth_and_size_of_larger_trees(low: float, high: float) -> None:
     law.assert_all_above(p)
 
 
+@pytest.mark.slow
 def test_seeds_and_trees_are_independent_of_each_other() -> None:
     """The first splits of neighbouring seeds and of neighbouring trees are independent."""
     points, n_seeds, n_trees = _points(10, 5, 2), 600, 3

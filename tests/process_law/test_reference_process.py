@@ -126,6 +126,7 @@ def test_the_checks_notice_a_corrupted_tree(what: str) -> None:
         checks.check(tree, POINTS, LABELS, rates=RATES, pausing=NEVER)
 
 
+@pytest.mark.slow
 def test_restriction_of_a_larger_tree_has_the_law_of_the_smaller() -> None:
     """Projectivity, section 5.3.1: root splits of five rows, from trees of six or of five."""
     rng = np.random.default_rng(17)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.stats import norm
 
 from boscage import _core, _validation, persistence
 from boscage._prediction import DistributionalRegressor
@@ -238,6 +237,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
         sigma = self.sigma_.reshape(-1, 1)
         groups = {"posterior_predictive": draws + sigma * rng.standard_normal(draws.shape)}
         if y is not None:
+            from scipy.stats import norm  # takes long to load
+
             target = _validation.check_numbers(self, y, draws.shape[1])
             groups["observed_data"] = target
             groups["log_likelihood"] = norm.logpdf(target, draws, sigma)

@@ -47,6 +47,9 @@ LEAST_GAIN = 0.02
 DEGREES_OF_FREEDOM = 3.0
 """Of the distribution of errors."""
 SCALE_STEPS = 50
+"""Steps towards the scale of the errors (at most)."""
+ACCURACY = 1e-12
+"""Of its square."""
 SMALLEST = 1e-20
 """The smallest squared scale of errors, relative to the largest squared error."""
 
@@ -263,7 +266,9 @@ def log_scale_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
     square = max(squares.mean(), SMALLEST)
     for _ in range(SCALE_STEPS):
         weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
-        square = max(np.mean(weights * squares), SMALLEST)
+        before, square = square, max(np.mean(weights * squares), SMALLEST)
+        if abs(square - before) <= ACCURACY * before:
+            break
     by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
     return TrialResult(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
 
