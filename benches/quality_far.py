@@ -80,8 +80,8 @@ def main() -> None:
     trees, n_rows = (20, 1_000) if args.quick else (args.n_estimators, args.rows)
     models: dict[str, Score] = {
         "default": mondrian(),
-        "trend": mondrian(trend="linear"),
-        "chosen trend": mondrian(trend="auto"),
+        "no trend": mondrian(trend=None),
+        "every slope": mondrian(trend="linear"),
         "exact": mondrian(posterior="exact", noise="global"),
         **PEERS,
         "Gaussian process": process,

@@ -106,7 +106,7 @@ def forests() -> Iterator[tuple[str, Case]]:
         "joint-maps": {"posterior": "joint", "feature_maps": BENT, "feature_range": (0.0, 1.0)},
     }
     regressors["learned"] = {"feature_weights": "learned", "trend": None}
-    regressors["learned-trend"] = {"feature_weights": "learned", "trend": "auto"}
+    regressors["learned-trend"] = {"feature_weights": "learned"}
     regressors["fast-loo-global"] = {"posterior": "fast"}
     regressors["trend"] = {"trend": "linear"}
     regressors["trend-maps"] = {

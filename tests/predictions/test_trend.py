@@ -258,26 +258,24 @@ def test_slopes_are_chosen_one_by_one() -> None:
 
 
 def chosen(kind: str) -> MondrianForestRegressor:
-    return MondrianForestRegressor(5, trend="auto", random_state=0).fit(*data(kind))
+    return MondrianForestRegressor(5, random_state=0).fit(*data(kind))
 
 
-def test_the_choice_goes_on_with_a_line_and_not_with_noise() -> None:
+def test_defaults_go_on_with_a_line_and_not_with_noise() -> None:
     assert chosen("noisy line").trend_ == [0]
     assert chosen("noise").trend_ is None
-    given = MondrianForestRegressor(5, trend="auto", feature_weights=None, random_state=0)
+    given = MondrianForestRegressor(5, feature_weights=None, random_state=0)
     assert given.fit(*data("line")).trend_ is None
 
 
 @pytest.mark.slow
 def test_the_choice_is_a_function_of_the_rows_and_is_kept() -> None:
     x, y = data("noisy line")
-    model = MondrianForestRegressor(5, trend="auto", random_state=0, n_jobs=2).fit(x, y)
+    model = MondrianForestRegressor(5, random_state=0, n_jobs=2).fit(x, y)
     assert model.trend_ == [0]
     order = np.random.default_rng(0).permutation(N)
-    assert MondrianForestRegressor(5, trend="auto", random_state=0).fit(
-        x[order], y[order]
-    ).trend_ == [0]
-    stream = MondrianForestRegressor(5, trend="auto", random_state=0)
+    assert MondrianForestRegressor(5, random_state=0).fit(x[order], y[order]).trend_ == [0]
+    stream = MondrianForestRegressor(5, random_state=0)
     for rows in np.array_split(np.arange(N), 5):
         stream.partial_fit(x[rows], y[rows])
     assert stream.warm_up_left_ == 600

@@ -269,9 +269,8 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "trend",
-                "a linear part of the mean, for joint; auto keeps it if it helps beyond the rows"
-                " (default: none)",
-                *("linear", "auto", "none"),
+                "a linear part of the mean, for joint; auto has slopes where they help beyond rows",
+                *("auto", "linear", "none"),
                 only=REGRESSION,
             ),
             Option(

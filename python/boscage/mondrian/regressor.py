@@ -71,7 +71,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         near the root. (Noise of a given
         ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
         as in the thesis. Without effect if ``hyperparameters`` is a dict.
-    trend : {"auto", "linear"}, list of int or None, default=None
+    trend : {"auto", "linear"}, list of int or None, default="auto"
         Whether the mean has a linear part beside the trees, so that it goes on beyond the rows:
         with ``posterior="joint"``, targets are a linear function of all features ("linear") or of
         those with these numbers, plus the sum of the trees, plus noise. The coefficients have a
@@ -214,7 +214,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         noise: Literal["global", "local"] = "local",
         noise_variance: float | None = None,
         prior_scale: float | None = 1.0,
-        trend: Literal["auto", "linear"] | Sequence[int] | None = None,
+        trend: Literal["auto", "linear"] | Sequence[int] | None = "auto",
         predictive: Literal["averaged", "realised"] = "averaged",
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         categories: Sequence[Any] | None = None,
