@@ -77,7 +77,7 @@ def check_refused(fitted, error, message, X, y=None, ids=None):
     [
         ([ROWS[:20], ROWS[20:, :1]], "partition 1: found 1 features, expected 2"),
         ([ROWS[:20], ROWS[20:].astype(np.float32)], "partition 1: X is of type float32, expected"),
-        ([ROWS[:20], ROWS[:0]], "partition 1: it is empty"),
+        ([ROWS[:20], ROWS[:0]], "partition 1: y has 20 entries for 0 rows of X"),
     ],
 )
 def test_a_partition_unlike_the_others(fitted, parts, message):
@@ -177,6 +177,27 @@ def test_a_cluster_without_workers():
         pytest.raises(ValueError, match="the cluster has no workers"),
     ):
         MondrianForestRegressor(2, client=empty).fit(arrays(ROWS), arrays(ROWS[:, 0]))
+
+
+def test_partitions_that_are_all_empty(fitted):
+    check_refused(
+        fitted, ValueError, "X has no rows", of_parts([ROWS[:0]]), of_parts([ROWS[:0, 0]])
+    )
+
+
+def test_a_closed_client(client):
+    with distributed.Client(client.cluster) as other:
+        forest = MondrianForestRegressor(2, random_state=0, client=other)
+        forest.fit(arrays(ROWS), arrays(ROWS[:, 0]))
+    for call in (
+        lambda: forest.predict(arrays(ROWS)),
+        forest.digest,
+        forest.collect,
+        lambda: forest.partial_fit(arrays(ROWS), arrays(ROWS[:, 0])),
+        lambda: forest.fit(arrays(ROWS), arrays(ROWS[:, 0])),
+    ):
+        with pytest.raises(RuntimeError, match="the Dask client is closed"):
+            call()
 
 
 def test_no_client(client, monkeypatch):

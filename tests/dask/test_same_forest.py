@@ -178,6 +178,49 @@ def test_data_frames_travel_in_their_types_and_files_are_those_of_one_machine(cl
     assert np.array_equal(loaded.predict_proba(table), one.predict_proba(table))
 
 
+@pytest.mark.parametrize("categories", [[7, 8, 9, 2**60 + 1], [False, True], ["a", "b", "c"]])
+def test_partitions_may_have_different_categories(client, categories):
+    x, y = labelled()
+    kind = pd.Series(np.sort(np.resize(categories, N_ROWS)), dtype=object)
+    kind[::17] = None
+    frame = pd.DataFrame({"x": x[:, 0], "kind": kind})
+    parts = [frame[:90], frame[90:90], frame[90:200], frame[200:]]
+    parts = [part.assign(kind=part["kind"].astype("category")) for part in parts]
+    whole = frame.assign(kind=frame["kind"].astype("category"))
+    rows = dd.from_map(lambda part: part, parts, meta=whole[:0])
+    targets = dd.from_map(pd.Series, [y[:90], y[90:90], y[90:200], y[200:]], meta=pd.Series(y[:0]))
+    one = boscage.MondrianForestClassifier(4, random_state=7).fit(whole, y)
+    forest = on_cluster(one, client).fit(rows, targets)
+    assert forest.digest() == one.digest()
+    assert forest.categories_ == one.categories_
+    assert set(forest.categories_[1]) == {None, *categories}
+    assert np.array_equal(predicted(forest, rows), predicted(one, whole))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_partitions_may_be_empty(client, number):
+    one = [FORESTS[0], FORESTS[2]][number // 2]
+    x, y = labelled() if number == 0 else rows_and_numbers(N_ROWS, N_FEATURES, 1)
+    empty = np.arange(N_ROWS) >= 120
+    rows, targets = (da.from_array(a, chunks=60) for a in (x, y))
+    rows, kept = rows.rechunk({1: -1}), ~da.from_array(empty, chunks=60)
+    one = clone(one).fit(x[~empty], y[~empty])
+    forest = on_cluster(one, client).fit(rows[kept], targets[kept])
+    assert forest.digest() == one.digest()
+    assert np.array_equal(predicted(forest, rows[kept]), predicted(one, x[~empty]))
+
+
+def test_types_of_text_may_differ_from_what_the_collection_says(client):
+    x, y = labelled()
+    frame = pd.DataFrame({"x": x[:, 0], "kind": np.resize(["a", "b"], N_ROWS)})
+    parts = [frame.astype({"kind": kind}) for kind in ("str", "string", "object")]
+    rows = dd.from_map(lambda part: part, parts, meta=frame[:0])
+    targets = dd.from_map(pd.Series, [y, y, y], meta=pd.Series(y[:0]))
+    one = boscage.MondrianForestClassifier(4, random_state=7)
+    one.fit(pd.concat([frame] * 3, ignore_index=True), np.tile(y, 3))
+    assert on_cluster(one, client).fit(rows, targets).digest() == one.digest()
+
+
 def test_a_stream_learns_again_in_its_warm_up(client):
     x, y = labelled()
     one = boscage.MondrianForestClassifier(3, random_state=1, warm_up=100)

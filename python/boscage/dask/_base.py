@@ -104,12 +104,12 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If a parameter is out of range, there is no client or no worker, or a partition is
-            refused: it is empty, has other columns than the others, holds infinity, or an id that
+            refused: it has other columns than the others, holds infinity, or an id that
             occurs twice. The message names the partition, counted from 0, and the row.
         TypeError
             If `X` or `y` is not a Dask collection, or a partition is of another type.
         RuntimeError
-            If a worker has another version of the library, or none.
+            If a worker has another version of the library, or none, or the client is closed.
         """
         self._fitted = self._grown(X, y, ids, None, warms_up=False)
         return self
@@ -270,6 +270,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                     "there is no Dask client; make one by dask.distributed.Client(...) first, or "
                     "give client="
                 ) from error
+        _require_open(client)
         workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             raise ValueError(
@@ -289,6 +290,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet; call fit or partial_fit first"
             )
+        _require_open(self._fitted.client)
         return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -446,9 +448,26 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         return importances
 
     @property
+    def categories_(self) -> list[dict[Any, float] | None] | None:
+        """The place of each category of each feature; None if no feature is categorical."""
+        categories: list[dict[Any, float] | None] | None = self._ask_share(
+            self._share.ask, "categories_"
+        )
+        return categories
+
+    @property
     def workers_(self) -> list[str]:
         """The addresses of the workers that were given a share of the trees, in their order."""
         return list(self._require_fitted().workers)
+
+
+def _require_open(client: distributed.Client) -> None:
+    """Refuse a client whose futures are gone, and with them its forests."""
+    if client.status in ("closing", "closed"):
+        raise RuntimeError(
+            "the Dask client is closed, and the forests that were grown with it are gone; make "
+            "another one, and fit again. Save or collect a forest before its client is closed"
+        )
 
 
 def _await(futures: Sequence[Any]) -> None:

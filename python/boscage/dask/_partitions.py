@@ -18,6 +18,10 @@ Part: TypeAlias = tuple[Any, AnyArray, Ids | None]
 """Features as they came, targets and ids of some rows."""
 
 
+_TEXT = {"object", "str", "string"}
+"""Types of text, between which Dask and pandas convert as they like."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """What all partitions of a collection have in common."""
@@ -41,7 +45,7 @@ class Layout:
         if found.dtypes != self.dtypes:
             names = self.columns or ("X",)
             for name, own, expected in zip(names, found.dtypes, self.dtypes, strict=True):
-                if own != expected:
+                if own != expected and not {own, expected} <= _TEXT:
                     raise TypeError(f"{name} is of type {own}, expected {expected}")
 
 
@@ -112,16 +116,16 @@ def check_part(
     """A partition whose rows, targets and ids are all in order. The features stay as they are."""
     with named(number):
         layout.check(X)
-        if not len(X):
-            raise ValueError("it is empty; drop it, or repartition")
-        # Of a copy, since checks set the names of features.
-        checker = forest.copy()
-        rows, _ = checker._read(X, reset=True)
+        if not len(X) and not len(y):  # as filters leave behind
+            return X, np.empty(0), None if ids is None else np.empty(0, np.uint64)
         target = np.asarray(y)
         if target.ndim == 2 and target.shape[1] == 1:
             target = target.ravel()
-        if len(target) != len(rows):
-            raise ValueError(f"y has {len(target)} entries for {len(rows)} rows of X")
+        if len(target) != len(X):
+            raise ValueError(f"y has {len(target)} entries for {len(X)} rows of X")
+        # Of a copy, since checks set the names of features.
+        checker = forest.copy()
+        rows, _ = checker._read(X, reset=True)
         checker._check_target(target, len(rows))
         if ids is None:
             return X, target, None
@@ -133,21 +137,33 @@ def check_part(
 
 def assemble(parts: Sequence[Part]) -> Part:
     """All partitions as one table, in their order and in the types in which they came."""
-    tables, targets, ids = zip(*parts, strict=True)
-    kinds = [target.dtype.kind for target in targets]
-    other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
-    if other is not None:
-        raise TypeError(
-            f"partition {other}: y is of type {targets[other].dtype}, and of type "
-            f"{targets[0].dtype} in partition 0"
-        )
-    if hasattr(tables[0], "columns"):
-        import pandas as pd
+    held = [(number, part) for number, part in enumerate(parts) if len(part[0])]
+    if not held:
+        raise ValueError("X has no rows: all partitions are empty")
+    first, (_, target, _) = held[0]
+    for number, (_, other, _) in held:
+        if other.dtype.kind != target.dtype.kind:
+            raise TypeError(
+                f"partition {number}: y is of type {other.dtype}, and of type {target.dtype} in "
+                f"partition {first}"
+            )
+    tables, targets, _ = zip(*(part for _, part in held), strict=True)
+    X = _frame(tables) if hasattr(tables[0], "columns") else np.concatenate(tables)
+    ids = [own for _, _, own in parts if own is not None]
+    return X, np.concatenate(targets), _joined(ids) if ids else None
 
-        X = pd.concat(tables, ignore_index=True)
-    else:
-        X = np.concatenate(tables)
-    return X, np.concatenate(targets), None if ids[0] is None else _joined(ids)
+
+def _frame(tables: Sequence[Any]) -> Any:
+    """Data frames as one. Columns of categories stay such where partitions have others."""
+    import pandas as pd
+
+    X = pd.concat(tables, ignore_index=True)
+    for column, kind in enumerate(tables[0].dtypes):
+        if str(kind) == "category" and X.dtypes.iloc[column] != kind:
+            # As objects, since integers beside missing values would become floats.
+            parts = [table.iloc[:, column].astype(object) for table in tables]
+            X.isetitem(column, pd.concat(parts, ignore_index=True).astype("category"))
+    return X
 
 
 def _joined(ids: Sequence[Ids]) -> Ids:

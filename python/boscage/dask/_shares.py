@@ -98,6 +98,10 @@ class Share:
     # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
+    def _n_outputs(self) -> int:
+        """The number of columns of predictions."""
+
+    @abstractmethod
     def predicted(self, X: Any, number: int) -> FloatArray:
         """Predictions of a partition by a share that has all trees."""
 
@@ -112,6 +116,10 @@ class Share:
     @abstractmethod
     def complete(self, known: Any) -> None:
         """Compute what the first prediction needs."""
+
+    def _of_no_rows(self) -> FloatArray:
+        """Sums or predictions of a partition that a filter has left empty."""
+        return np.empty((0, self._n_outputs()))
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -252,18 +260,27 @@ class ClassifierShare(Share):
             "selects_discount": self._forest._selects_discount(self._forest._model),
         }
 
+    def _n_outputs(self) -> int:
+        return len(self._forest.classes_)
+
     def predicted(self, X: Any, number: int) -> FloatArray:
+        if not len(X):
+            return self._of_no_rows()
         with named(number):
             proba: FloatArray = self._at_work().predict_proba(X)
         return proba
 
     def add(self, known: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
+        if not len(X):
+            return self._of_no_rows()
         with named(number):
             model, rows, n_threads = self._at_work()._query(X)
         votes: FloatArray = model.add_votes(rows, _continued(before), n_threads=n_threads)
         return votes
 
     def finish(self, known: tuple[float, float], sums: FloatArray) -> FloatArray:
+        if not len(sums):
+            return sums
         proba: FloatArray = self._forest._model.proba_of_votes(_aligned(sums), known)
         return proba
 
@@ -322,11 +339,18 @@ class RegressorShare(Share):
 
     _forest: MondrianForestRegressor
 
+    def _n_outputs(self) -> int:
+        return 2
+
     def predicted(self, X: Any, number: int) -> FloatArray:
+        if not len(X):
+            return self._of_no_rows()
         with named(number):
             return np.column_stack(self._at_work().predict(X, return_std=True))
 
     def add(self, known: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
+        if not len(X):
+            return self._of_no_rows()
         with named(number):
             model, rows, n_threads = self._at_work()._query(X)
         model.complete(known, n_threads=n_threads)
@@ -334,6 +358,8 @@ class RegressorShare(Share):
         return mixtures
 
     def finish(self, known: list[float], sums: FloatArray) -> FloatArray:
+        if not len(sums):
+            return sums
         model = self._forest._model
         model.complete(known, n_threads=self._at_work()._n_threads())
         mean, variance = model.moments_of_components(_aligned(sums))

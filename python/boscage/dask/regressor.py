@@ -48,6 +48,8 @@ class MondrianForestRegressor(DaskForest):
         Names of the features, if `X` was a data frame.
     feature_weights_, feature_importances_ : ndarray of shape (n_features_in_,)
         As of the one-machine forest.
+    categories_ : list of dict or None
+        As of the one-machine forest.
     n_rows_ : int
         Number of training rows.
     workers_ : list of str
