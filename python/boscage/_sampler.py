@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from boscage import _validation
-from boscage._estimator import Estimator
+from boscage._chains import Chains
 from boscage._progress import progress_bar
 from boscage._settings import Settings
 from boscage._types import AnyArray, Rows
@@ -17,7 +17,7 @@ from boscage._types import AnyArray, Rows
 Self = TypeVar("Self", bound="PosteriorSampler")
 
 
-class PosteriorSampler(Estimator):
+class PosteriorSampler(Chains):
     """Base of estimators whose model holds draws from a posterior. Not for direct use."""
 
     #: The parameter that takes a settings object, and the classes of such objects.
@@ -98,23 +98,6 @@ class PosteriorSampler(Estimator):
             with progress_bar("sampling", self.verbose) as progress:
                 options = {"n_threads": n_threads, "progress": progress} | more
                 self._model = self._sample(rows, target, settings, options)
-
-    # -- the posterior ----------------------------------------------------------------------------
-
-    def _to_arviz(self, groups: dict[str, dict[str, AnyArray]], by_feature: Sequence[str]) -> Any:
-        """An ArviZ data tree of groups of draws, each of shape (n_chains, n_draws).
-
-        Those named in `by_feature` have a third dimension, the features.
-        """
-        try:
-            import arviz_base
-        except ImportError as error:
-            raise ImportError(
-                'to_arviz needs arviz-base, which is not installed: pip install "boscage[arviz]"'
-            ) from error
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        dims = {name: ["feature"] for name in by_feature}
-        return arviz_base.from_dict(groups, dims=dims, coords={"feature": list(names)})
 
     # -- files ------------------------------------------------------------------------------------
 

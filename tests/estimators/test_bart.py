@@ -356,44 +356,6 @@ def test_r_hat_of_constant_chains() -> None:
     assert 1.1 < r_hat(one_moves) < np.inf
 
 
-def test_draws_go_to_arviz() -> None:
-    pytest.importorskip("arviz_base")
-    model = BARTRegressor(**SHORT, sparse=True).fit(X, N)
-    tree = model.to_arviz()
-    assert set(tree.children) == {"posterior", "sample_stats"}
-    assert tree["posterior"]["sigma"].shape == (2, 30)
-    assert tree["posterior"]["alpha"].shape == (2, 30)
-    assert tree["posterior"]["inclusion"].shape == (2, 30, 3)
-    assert tree["posterior"]["split_probabilities"].shape == (2, 30, 3)
-    assert tree["sample_stats"]["log_likelihood"].shape == (2, 30)
-    tree = model.to_arviz(X, N, random_state=0)
-    by_row = tree["log_likelihood"]["y"].to_numpy()
-    assert by_row.shape == tree["posterior_predictive"]["y"].shape == (2, 30, 150)
-    np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
-    np.testing.assert_array_equal(tree["observed_data"]["y"], N)
-    f = tree["posterior"]["f"].to_numpy()
-    np.testing.assert_array_equal(f.reshape(60, 150), model.predict_draws(X))
-    with pytest.raises(ValueError, match="y was given without X"):
-        model.to_arviz(y=N)
-
-
-@pytest.mark.parametrize("y", [Y, THREE])
-def test_draws_of_classes_go_to_arviz(y: Any) -> None:
-    pytest.importorskip("arviz_base")
-    model = BARTClassifier(**SHORT).fit(X, y)
-    tree = model.to_arviz(X, y, random_state=0)
-    by_row = tree["log_likelihood"]["y"].to_numpy()
-    np.testing.assert_allclose(by_row.sum(axis=2), model.trace_["log_likelihood"], rtol=1e-9)
-    proba = tree["posterior"]["proba"].to_numpy()
-    np.testing.assert_array_equal(proba, model.predict_draws(X).reshape(proba.shape))
-    assert "sigma" not in tree["posterior"]
-    drawn = tree["posterior_predictive"]["y"].to_numpy()
-    shares = np.stack([(drawn == code).mean() for code in range(len(model.classes_))])
-    np.testing.assert_allclose(shares, model.predict_proba(X).mean(axis=0), atol=0.03)
-    with pytest.raises(ValueError, match="not in classes_"):
-        model.to_arviz(X, np.full(150, "other"))
-
-
 @pytest.mark.slow
 def test_several_classes_are_learnt() -> None:
     rng = np.random.default_rng(2)

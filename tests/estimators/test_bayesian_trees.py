@@ -192,15 +192,6 @@ def test_the_best_tree_is_the_most_probable_in_any_units(kind: Any, y: Any, samp
     assert other.best_tree_.n_rows.tolist() == model.best_tree_.n_rows.tolist()
 
 
-def test_traces_go_to_arviz() -> None:
-    pytest.importorskip("arviz_base")
-    model = BayesianTreeRegressor(MCMC(n_chains=2, n_draws=10), random_state=0)
-    tree = model.fit(X, N).to_arviz()
-    assert tree["posterior"]["n_leaves"].shape == (2, 10)
-    assert tree["posterior"]["cut_share"].dims == ("chain", "draw", "feature")
-    np.testing.assert_array_equal(tree["sample_stats"]["lp"], model.trace_["log_posterior"])
-
-
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_bad_parameters_are_named(kind: Any, y: Any) -> None:
     bad: dict[str, Any] = {

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _core, _validation
+from boscage._arviz import Groups
 from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
-from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage._types import FloatArray, IntArray, Rows
 from boscage.bart._explain import BartExplanations
 from boscage.bart.kernels import Kernels, as_kernels
-from boscage.diagnostics import ChainSummary, SummaryRow, effective_size, r_hat
 from boscage.trees.drawn import DrawnSums
 
 Self = TypeVar("Self", bound="Bart")
@@ -46,7 +46,7 @@ class Bart(BartExplanations, PosteriorSampler):
     k: float | Literal["learned"]
     warm_start: bool
 
-    #: The name of what `predict_draws` draws in ArviZ's data tree.
+    #: The name of what `predict_draws` draws in ArviZ's data.
     _drawn_name: ClassVar[str]
 
     # -- to be implemented by subclasses ----------------------------------------------------------
@@ -58,12 +58,6 @@ class Bart(BartExplanations, PosteriorSampler):
     @abstractmethod
     def predict_draws(self, X: Any) -> FloatArray:
         """What every draw predicts."""
-
-    @abstractmethod
-    def _predictive(
-        self, draws: FloatArray, y: Any, rng: np.random.Generator
-    ) -> dict[str, AnyArray]:
-        """ArviZ's groups of new targets, given `predict_draws`, and of log likelihoods of `y`."""
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -242,27 +236,6 @@ class Bart(BartExplanations, PosteriorSampler):
         stds: FloatArray = self.inclusion_proportions_.std(axis=0)
         return stds
 
-    def summary(self) -> ChainSummary:
-        """Summarise the chains: mean, standard deviation, R-hat and effective sample size.
-
-        Returns
-        -------
-        ChainSummary
-            A dictionary from the names in ``trace_`` to `boscage.diagnostics.SummaryRow`; prints as
-            a table.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
-        """
-        rows = ChainSummary()
-        for name, draws in self.trace_.items():
-            if np.ptp(draws) > 0.0:
-                mean, std = float(draws.mean()), float(draws.std())
-                rows[name] = SummaryRow(mean, std, r_hat(draws), effective_size(draws))
-        return rows
-
     def effect(
         self, X: Any, feature: int | str, *, grid: Any = None, n_points: int = 20
     ) -> tuple[FloatArray, FloatArray]:
@@ -329,40 +302,7 @@ class Bart(BartExplanations, PosteriorSampler):
             raise ValueError(f"feature must be below {self.n_features_in_}, found {column}")
         return column
 
-    def to_arviz(self, X: Any = None, y: Any = None, *, random_state: Any = None) -> Any:
-        """Export the chains to ArviZ, for its plots and diagnostics.
-
-        Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
-
-        Parameters
-        ----------
-        X : array-like or table of shape (n_samples, n_features), default=None
-            Rows to predict as well.
-        y : array-like of shape (n_samples,), default=None
-            Their targets, for the log likelihood of each row.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the draws of new targets.
-
-        Returns
-        -------
-        xarray.DataTree
-            Group ``posterior`` holds ``sigma`` if it is sampled, ``n_leaves``, ``inclusion`` (by
-            feature), ``k`` if it is learned, and with ``sparse`` ``alpha`` and
-            ``split_probabilities``. Group ``sample_stats`` holds ``log_likelihood``. With `X`,
-            ``posterior`` also holds `predict_draws`, as ``f`` for regression and ``proba`` for
-            classification, and group ``posterior_predictive`` holds new targets ``y`` (for classes
-            their positions in ``classes_``). With `y`, groups ``observed_data`` and
-            ``log_likelihood`` hold each row's target and its log likelihood.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
-        ImportError
-            If arviz-base is not installed.
-        ValueError
-            If `y` is given without `X`, or either is refused; see `fit`.
-        """
+    def _chain_groups(self) -> Groups:
         trace = self.trace_
         shape = trace["sigma"].shape
         # Noise of a given sigma is not part of the posterior.
@@ -374,20 +314,13 @@ class Bart(BartExplanations, PosteriorSampler):
         posterior["inclusion"] = self.inclusion_proportions_.reshape(*shape, -1)
         if "alpha" in trace:
             posterior["split_probabilities"] = self.split_probabilities_.reshape(*shape, -1)
-        groups: dict[str, dict[str, AnyArray]] = {
+        return {
             "posterior": posterior,
             "sample_stats": {"log_likelihood": trace["log_likelihood"]},
         }
-        if X is not None:
-            rng = np.random.default_rng(_validation.draw_seed(random_state))
-            drawn = self.predict_draws(X)
-            posterior[self._drawn_name] = drawn.reshape(*shape, *drawn.shape[1:])
-            for group, of_rows in self._predictive(drawn, y, rng).items():
-                is_data = group == "observed_data"
-                groups[group] = {"y": of_rows if is_data else of_rows.reshape(*shape, -1)}
-        elif y is not None:
-            raise ValueError("y was given without X")
-        return self._to_arviz(groups, by_feature=["inclusion", "split_probabilities"])
+
+    def _draw_rows(self, X: Any, rng: np.random.Generator) -> dict[str, FloatArray]:
+        return {self._drawn_name: self.predict_draws(X)}
 
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
+from boscage._arviz import of_classes
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
@@ -205,18 +206,6 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         return draws.reshape(len(draws), len(rows), -1)
 
     def _predictive(
-        self, draws: FloatArray, y: Any, rng: np.random.Generator
+        self, drawn: dict[str, FloatArray], y: Any, rng: np.random.Generator
     ) -> dict[str, AnyArray]:
-        proba = np.stack([1.0 - draws, draws], axis=2) if draws.ndim == 2 else draws
-        below = proba.cumsum(axis=2)[:, :, :-1] <= rng.random((*proba.shape[:2], 1))
-        groups: dict[str, AnyArray] = {"posterior_predictive": below.sum(axis=2)}
-        if y is not None:
-            target = _validation.check_labels(self, y, proba.shape[1])
-            is_class = np.asarray(target)[:, np.newaxis] == self.classes_
-            if not is_class.any(axis=1).all():
-                raise ValueError("y holds labels that are not in classes_")
-            codes = is_class.argmax(axis=1)
-            groups["observed_data"] = codes
-            own = np.take_along_axis(proba, codes[np.newaxis, :, np.newaxis], axis=2)[:, :, 0]
-            groups["log_likelihood"] = np.log(np.maximum(own, np.finfo(np.float64).tiny))
-        return groups
+        return of_classes(self, drawn["proba"], y, rng)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
+from boscage._arviz import of_normals
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
@@ -232,17 +233,9 @@ class BARTRegressor(DistributionalRegressor, Bart):
         return np.asarray(self._model.predict_draws(rows, n_threads=self._n_threads()))
 
     def _predictive(
-        self, draws: FloatArray, y: Any, rng: np.random.Generator
+        self, drawn: dict[str, FloatArray], y: Any, rng: np.random.Generator
     ) -> dict[str, AnyArray]:
-        sigma = self.sigma_.reshape(-1, 1)
-        groups = {"posterior_predictive": draws + sigma * rng.standard_normal(draws.shape)}
-        if y is not None:
-            from scipy.stats import norm  # takes long to load
-
-            target = _validation.check_numbers(self, y, draws.shape[1])
-            groups["observed_data"] = target
-            groups["log_likelihood"] = norm.logpdf(target, draws, sigma)
-        return groups
+        return of_normals(self, drawn["f"], self.sigma_.reshape(-1, 1), y, rng)
 
     def predict_dist(self, X: Any) -> GaussianMixture:
         """Predict the whole distribution of a new target: a mixture over the draws, with noise.

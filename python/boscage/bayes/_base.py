@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _validation
+from boscage._arviz import Groups
 from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray
@@ -41,6 +42,10 @@ class BayesianTree(PosteriorSampler):
     @abstractmethod
     def _node_values(self, values: FloatArray) -> dict[str, AnyArray]:
         """The arrays of a tree's nodes by name, from the compiled module's table."""
+
+    @abstractmethod
+    def _draw_nodes(self, tree: PosteriorTree, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Parameters of each node's targets, drawn from their posterior."""
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -371,43 +376,29 @@ class BayesianTree(PosteriorSampler):
         """Posterior probability that a tree splits each feature at least once."""
         return self._mean(self._cut_shares() > 0.0)
 
-    def to_arviz(self) -> Any:
-        """Export the chains to ArviZ, for its plots and diagnostics; after MCMC only.
-
-        Needs the package ``arviz-base`` (``pip install "boscage[arviz]"``).
-
-        Returns
-        -------
-        xarray.DataTree
-            Group ``posterior`` holds ``n_leaves``, ``depth`` and ``cut_share`` (by feature), group
-            ``sample_stats`` holds ``lp``, ``log_prior`` and ``log_likelihood``.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
-        AttributeError
-            If the model was sampled by SMC.
-        ImportError
-            If arviz-base is not installed.
-        """
+    def _chain_groups(self) -> Groups:
         trace = self.trace_
         shares = self._cut_shares().reshape(*trace["depth"].shape, self.n_features_in_)
-        return self._to_arviz(
-            {
-                "posterior": {
-                    "n_leaves": trace["n_leaves"],
-                    "depth": trace["depth"],
-                    "cut_share": shares,
-                },
-                "sample_stats": {
-                    "lp": trace["log_posterior"],
-                    "log_prior": trace["log_prior"],
-                    "log_likelihood": trace["log_likelihood"],
-                },
+        return {
+            "posterior": {
+                "n_leaves": trace["n_leaves"],
+                "depth": trace["depth"],
+                "cut_share": shares,
             },
-            by_feature=["cut_share"],
-        )
+            "sample_stats": {
+                "lp": trace["log_posterior"],
+                "log_prior": trace["log_prior"],
+                "log_likelihood": trace["log_likelihood"],
+            },
+        }
+
+    def _draw_rows(self, X: Any, rng: np.random.Generator) -> dict[str, FloatArray]:
+        leaves = self.apply(X)
+        by_tree = [
+            {name: of_nodes[own] for name, of_nodes in self._draw_nodes(tree, rng).items()}
+            for tree, own in zip(self.trees_, leaves.T, strict=True)
+        ]
+        return {name: np.stack([drawn[name] for drawn in by_tree]) for name in by_tree[0]}
 
     def _tree(self, arrays: dict[str, AnyArray]) -> PosteriorTree:
         values = self._node_values(arrays.pop("values"))

@@ -7,10 +7,12 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
+from boscage._arviz import of_classes
 from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
+from boscage.trees import PosteriorTree
 
 
 @persistence.register(_core.BayesianTreeClassifier)
@@ -144,3 +146,15 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     def _predict_proba(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
         return model.predict_proba(rows, n_threads=n_threads)  # type: ignore[no-any-return]
+
+    def _draw_nodes(self, tree: PosteriorTree, rng: np.random.Generator) -> dict[str, FloatArray]:
+        assert tree.counts is not None
+        # Gamma variables divided by their sum are a draw from a Dirichlet distribution.
+        drawn = rng.standard_gamma(tree.counts + self._model.alpha / tree.counts.shape[1])
+        proba = drawn / drawn.sum(axis=1, keepdims=True)
+        return {"proba": proba[:, 1] if proba.shape[1] == 2 else proba}
+
+    def _predictive(
+        self, drawn: dict[str, FloatArray], y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
+        return of_classes(self, drawn["proba"], y, rng)

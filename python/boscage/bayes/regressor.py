@@ -7,11 +7,13 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
+from boscage._arviz import of_normals
 from boscage._prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
 from boscage.distributions import StudentMixture
+from boscage.trees import PosteriorTree
 
 _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
 _VALUES = ("df", "location", "scale", "target_mean", "target_variance")
@@ -204,6 +206,23 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
         model, rows, n_threads = self._query(X)
         df, location, scale = model.predict_dist(rows, n_threads=n_threads)
         return StudentMixture(model.weights, df, location, scale)
+
+    # -- chains -----------------------------------------------------------------------------------
+
+    def _draw_nodes(self, tree: PosteriorTree, rng: np.random.Generator) -> dict[str, FloatArray]:
+        assert tree.df is not None
+        assert tree.location is not None
+        assert tree.scale is not None
+        # The predictive variance is that of the noise times `1 + 1 / kappa`.
+        shape, kappa = 0.5 * tree.df, self.leaf_prior_["kappa"] + tree.n_rows
+        sigma = tree.scale * np.sqrt(shape * kappa / (1.0 + kappa) / rng.standard_gamma(shape))
+        mean = tree.location + sigma / np.sqrt(kappa) * rng.standard_normal(tree.n_nodes)
+        return {"f": mean, "sigma": sigma}
+
+    def _predictive(
+        self, drawn: dict[str, FloatArray], y: Any, rng: np.random.Generator
+    ) -> dict[str, AnyArray]:
+        return of_normals(self, drawn["f"], drawn["sigma"], y, rng)
 
     # -- what was learned -------------------------------------------------------------------------
 
