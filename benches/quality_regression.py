@@ -4,9 +4,9 @@ All cores. A quarter of the rows is the test set; --test-rows and --train-rows l
 Peers: scikit-learn's forests with a Gaussian that has the mean and variance over
 trees; a random forest (leaves of five) whose Gaussian adds its leaves' variance; quantile-forest;
 scikit-learn's boosted trees, and LightGBM, CatBoost and NGBoost where they are installed.
-"default" has rates and maps learned from the labels, and slopes where they help beyond rows, and
-fits the sum of all trees, which "exact" does not. --split chooses the rows, --ours which of our models are scored, as in --ours "exact,
-local noise".
+"default" has rates and maps learned from the labels, slopes where they help beyond rows, and fits
+the sum of all trees, which "exact" does not. --split chooses the rows, --ours which of our models
+are scored, as in --ours "exact, local noise".
 """
 
 from __future__ import annotations
