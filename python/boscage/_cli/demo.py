@@ -41,7 +41,7 @@ SEED = 0
 PIXEL = (0.0, 16.0)
 BATCH, STREAM = "Mondrian forest, batch", f"Mondrian forest, {BATCHES} batches"
 FOREST = "random forest, trees' spread"
-SAME = "batch and stream, with the batch's feature weights, are the same forests, bit for bit"
+SAME = "batch and stream, with what the batch learned, are the same forests, bit for bit"
 
 
 def run(args: argparse.Namespace) -> None:
@@ -116,6 +116,7 @@ def _regression(forest: dict[str, Any]) -> tuple[Array, GaussianMixture, Normal]
             if name == BATCH:
                 learned["feature_weights"] = model.feature_weights_
                 learned["feature_maps"] = model.feature_maps_
+                learned["trend"] = model.trend_
             if isinstance(model, MondrianForestRegressor):
                 predict_time, dist = _timed(model.predict_dist, X[test])
             else:

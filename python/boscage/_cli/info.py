@@ -72,7 +72,7 @@ def _fitted(model: models.Model) -> dict[str, Any]:
         facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
     if hasattr(model, "log_marginal_likelihood_"):
         facts["log_marginal_likelihood"] = model.log_marginal_likelihood_
-    if hasattr(model, "summary"):
+    if hasattr(model, "trace_"):  # not after SMC
         for name, row in model.summary().items():
             facts[f"mean_{name}"], facts[f"R-hat_of_{name}"] = row.mean, row.r_hat
     return facts
