@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use boscage::{BartTrace, ChipmanPrior, DrawnTree, Error, Kernel, Kernels, Proposal, Sparsity, Sweep, Watch};
+use boscage::{
+    BartTrace, ChipmanPrior, DrawnTree, Error, Kernel, Kernels, Proposal, SharedTree, Sparsity, Sweep, Watch,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::arrays::vector;
+use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
 use crate::trees::structure;
@@ -156,4 +158,20 @@ pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_,
         list.append(dict)?;
     }
     Ok(list)
+}
+
+/// One dictionary for each of the trees that draws share; values by sum and node.
+pub(crate) fn shared_trees(py: Python<'_>, trees: Vec<SharedTree>) -> PyResult<Bound<'_, PyList>> {
+    let of_tree = |tree: SharedTree| -> PyResult<Bound<'_, PyDict>> {
+        let (n, n_sums) = (tree.feature.len(), tree.sums.len());
+        let dict = structure(
+            py,
+            [tree.children_left, tree.children_right, tree.parent, tree.feature],
+            tree.threshold,
+        )?;
+        dict.set_item("sums", vector(py, tree.sums))?;
+        dict.set_item("value", matrix(py, tree.values, n_sums, n)?)?;
+        Ok(dict)
+    };
+    PyList::new(py, trees.into_iter().map(of_tree).collect::<PyResult<Vec<_>>>()?)
 }

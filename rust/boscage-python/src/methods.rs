@@ -404,6 +404,11 @@ macro_rules! bayes_methods {
                 Ok(crate::explain::found(py, found))
             }
 
+            /// The trees, whose leaves hold what they add to the mean of predictions.
+            fn leaf_trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                crate::explain::leaf_trees(py, py.detach(|| self.0.leaf_trees()))
+            }
+
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
                 let trees = self.0.trees().into_iter().map(|tree| crate::bayes_settings::tree(py, tree));
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
@@ -505,6 +510,11 @@ macro_rules! bart_methods {
                     return Err(pyo3::exceptions::PyIndexError::new_err("draw is beyond the last"));
                 }
                 crate::bart_settings::trees(py, self.0.trees(draw))
+            }
+
+            /// The trees of all draws, those with the same splits together.
+            fn shared_trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                crate::bart_settings::shared_trees(py, py.detach(|| self.0.shared_trees()))
             }
 
             fn traces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {

@@ -17,6 +17,8 @@ use crate::settings::{self, domain, predictive};
 use crate::{feature_rates, gate, trees};
 
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
+/// Feature, middle and width of its range, slope, and the changes of the slope below and above.
+type PartOfTrend = (usize, f64, f64, f64, f64, f64);
 
 /// A Mondrian forest regressor: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]
@@ -313,6 +315,18 @@ impl MondrianRegressor {
         let model = self.model()?;
         let found = gate::run(py, n_threads, None, |run| model.trend_coefficients(run))?;
         Ok(found.map(|(constant, slopes)| (constant, vector(py, slopes))))
+    }
+
+    /// The trend as a constant and a function of each of its features, in units of the widths of their ranges; none if there
+    /// is no trend.
+    #[pyo3(signature = (*, n_threads=1))]
+    fn trend_parts(&self, py: Python<'_>, n_threads: usize) -> PyResult<Option<(f64, Vec<PartOfTrend>)>> {
+        let model = self.model()?;
+        let found = gate::run(py, n_threads, None, |run| model.trend_parts(run))?;
+        let of_part = |part: boscage::TrendPart| {
+            (part.feature, part.middle, part.range, part.slope, part.below, part.above)
+        };
+        Ok(found.map(|(constant, parts)| (constant, parts.into_iter().map(of_part).collect())))
     }
 
     /// The hyperparameters, if they were given.

@@ -21,7 +21,7 @@ mod validate;
 
 pub use bart::{
     BartClassifier, BartRegressor, BartSettings, BartStep, BartTrace, DrawnTree, Events, Kernel, Kernels,
-    LeafModel, PoissonLeaves, Sparsity, StepCounts, SumOfTrees, Sweep, Watch,
+    LeafModel, PoissonLeaves, SharedTree, Sparsity, StepCounts, SumOfTrees, Sweep, Watch,
 };
 pub use bayes::{
     Acceptance, BayesianTreeClassifier, BayesianTreeRegressor, BayesianTrees, CandidateOrder, ChainReport,
@@ -38,6 +38,6 @@ pub use mondrian::{
     CoarsePrior, Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule,
     Hyperparameters, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor,
     MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm,
-    TargetKind, Trend, candidate_rates, extra_trees_rates, first_by_contents,
+    TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

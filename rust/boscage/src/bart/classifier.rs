@@ -2,7 +2,7 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
-use crate::bart::export::DrawnTree;
+use crate::bart::export::{DrawnTree, SharedTree};
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
@@ -157,6 +157,13 @@ impl BartClassifier {
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
+    }
+
+    /// The trees of all draws, those with the same splits together. Sums are numbered draw by draw, and within a draw
+    /// class by class where each class has a sum.
+    #[must_use]
+    pub fn shared_trees(&self) -> Vec<SharedTree> {
+        self.posterior.shared_trees()
     }
 
     /// The constant that is added to each sum of trees: with two classes the normal quantile of the share of

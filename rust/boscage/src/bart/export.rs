@@ -1,4 +1,6 @@
-//! Drawn trees as arrays.
+//! Drawn trees as arrays: those of a draw, and those of all draws, of which most have their splits in common.
+
+use std::collections::HashMap;
 
 use crate::bart::chain::SumsOfTrees;
 use crate::bart::draws::DrawnNode;
@@ -20,10 +22,70 @@ pub struct DrawnTree {
     pub value: Vec<f64>,
 }
 
+/// Trees with the same splits, as one tree whose leaves add a value to each of several sums.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SharedTree {
+    /// Index of the left child; -1 at a leaf.
+    pub children_left: Vec<i32>,
+    /// Index of the right child; -1 at a leaf.
+    pub children_right: Vec<i32>,
+    /// Index of the parent; -1 at the root.
+    pub parent: Vec<i32>,
+    /// Feature of the cut; -1 at a leaf.
+    pub feature: Vec<i32>,
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    pub threshold: Vec<f64>,
+    /// The sums to which the leaves add, ascending: those of the first draw come first.
+    pub sums: Vec<u32>,
+    /// What each node adds, sum after sum; 0 at splits.
+    pub values: Vec<f64>,
+}
+
 impl SumsOfTrees {
+    /// All trees of all draws, those with the same splits together, in the order of their first draws.
+    ///
+    /// A proposal that is refused leaves the splits of a tree as they were, and only its leaves are drawn again, so there are
+    /// far fewer different splits than trees.
+    pub(crate) fn shared_trees(&self) -> Vec<SharedTree> {
+        let mut places: HashMap<Vec<(u32, u64)>, usize> = HashMap::new();
+        let mut shared: Vec<SharedTree> = Vec::new();
+        for i in 0..self.draws.starts.len() {
+            let (sum, nodes) = ((i / self.n_trees) as u32, self.draws.tree(i));
+            let split =
+                |node: &DrawnNode| (node.feature, if node.is_leaf() { 0 } else { node.value.to_bits() });
+            let place = *places.entry(nodes.iter().map(split).collect()).or_insert(shared.len());
+            if place == shared.len() {
+                shared.push(SharedTree::new(arrays(nodes)));
+            }
+            shared[place].add(sum, nodes);
+        }
+        shared
+    }
+
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
         (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
+    }
+}
+
+impl SharedTree {
+    /// The splits of a tree, which adds to no sum yet.
+    fn new(tree: DrawnTree) -> Self {
+        let DrawnTree { children_left, children_right, parent, feature, threshold, .. } = tree;
+        let (sums, values) = (Vec::new(), Vec::new());
+        Self { children_left, children_right, parent, feature, threshold, sums, values }
+    }
+
+    /// Adds a tree of a sum; sums come in order.
+    fn add(&mut self, sum: u32, nodes: &[DrawnNode]) {
+        if self.sums.last() != Some(&sum) {
+            self.sums.push(sum);
+            self.values.resize(self.values.len() + nodes.len(), 0.0);
+        }
+        let start = self.values.len() - nodes.len();
+        for (value, node) in self.values[start..].iter_mut().zip(nodes).filter(|(_, node)| node.is_leaf()) {
+            *value += node.value;
+        }
     }
 }
 

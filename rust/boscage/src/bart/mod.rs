@@ -46,7 +46,7 @@ pub(crate) mod tests;
 
 pub use chain::{BartTrace, Sweep, Watch};
 pub use classifier::BartClassifier;
-pub use export::DrawnTree;
+pub use export::{DrawnTree, SharedTree};
 pub use kernels::table::{BartStep, Kernel, Kernels, StepCounts};
 pub use leaves::model::LeafModel;
 pub use leaves::poisson::{Events, PoissonLeaves};

@@ -2,7 +2,7 @@
 
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
-use crate::bart::export::DrawnTree;
+use crate::bart::export::{DrawnTree, SharedTree};
 use crate::bart::kernels::context::Odds;
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
 use crate::bart::response::{NormalResponse, Response, ScaledProblem};
@@ -121,6 +121,13 @@ impl BartRegressor {
     #[must_use]
     pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         self.posterior.trees(draw)
+    }
+
+    /// The trees of all draws, those with the same splits together. Sums are numbered draw by draw, and within a draw
+    /// class by class where each class has a sum.
+    #[must_use]
+    pub fn shared_trees(&self) -> Vec<SharedTree> {
+        self.posterior.shared_trees()
     }
 
     /// The constant that is added to the sum of trees, as a slice with one element.

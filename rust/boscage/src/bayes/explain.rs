@@ -1,13 +1,13 @@
-//! Shapley values of the mean over the trees of a posterior.
+//! The mean over the trees of a posterior: its Shapley values, and its trees with what each leaf adds.
 
 use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
 use crate::bayes::tree::{PreorderNode, PreorderTree};
 use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::explain::Contributions;
 use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
 use crate::explain::shapley::{Buffers, Explainer};
+use crate::explain::{Contributions, LeafTree};
 use crate::validate::check_n_features;
 
 impl<L: FittedLeaf> BayesianTrees<L> {
@@ -19,13 +19,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         /// Rows that are explained together.
         const BLOCK: usize = 64;
         check_n_features(rows, self.n_features())?;
-        let trees: Vec<CoveredTree> = self
-            .ensemble
-            .trees
-            .iter()
-            .zip(&self.ensemble.weights)
-            .map(|(tree, &weight)| self.covered(tree, weight))
-            .collect();
+        let trees: Vec<CoveredTree> = self.covered_trees().collect();
         let n_outputs = trees[0].n_outputs();
         let explainer = Explainer::new(trees.iter());
         let (n, n_features) = (rows.n_rows(), self.n_features());
@@ -43,6 +37,17 @@ impl<L: FittedLeaf> BayesianTrees<L> {
             Ok(found)
         })?;
         Ok(Contributions::concat(blocks))
+    }
+
+    /// The trees, whose leaves hold what they add to the mean of predictions.
+    #[must_use]
+    pub fn leaf_trees(&self) -> Vec<LeafTree> {
+        self.covered_trees().map(|tree| tree.export()).collect()
+    }
+
+    fn covered_trees(&self) -> impl Iterator<Item = CoveredTree> {
+        let of_trees = self.ensemble.trees.iter().zip(&self.ensemble.weights);
+        of_trees.map(|(tree, &weight)| self.covered(tree, weight))
     }
 
     /// A tree whose leaves hold their predictions, times the tree's weight.

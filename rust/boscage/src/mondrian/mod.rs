@@ -35,3 +35,4 @@ pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;
 pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};
+pub use regression::trend::TrendPart;

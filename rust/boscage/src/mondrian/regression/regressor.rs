@@ -23,7 +23,7 @@ use crate::mondrian::regression::predictive::{
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
-use crate::mondrian::regression::trend::{Observed, Residuals};
+use crate::mondrian::regression::trend::{Observed, Residuals, TrendPart};
 use crate::validate;
 
 /// A Mondrian forest that predicts a whole distribution of a number.
@@ -251,6 +251,14 @@ impl MondrianRegressor {
     pub fn trend_coefficients(&self, run: &Run<'_>) -> Result<Option<(f64, Vec<f64>)>> {
         let linear = self.posterior.state(&self.forest, run)?.trend();
         Ok(linear.map(|linear| linear.by_feature(self.forest.domain.n_features())))
+    }
+
+    /// The trend as a constant and a function of each of its features; none if there is no trend.
+    ///
+    /// # Errors
+    /// An interrupt, while it is found.
+    pub fn trend_parts(&self, run: &Run<'_>) -> Result<Option<(f64, Vec<TrendPart>)>> {
+        Ok(self.posterior.state(&self.forest, run)?.trend().map(Linear::by_part))
     }
 
     /// Log marginal likelihood of the targets, its mean over trees; of what a trend leaves of them, if there is one.

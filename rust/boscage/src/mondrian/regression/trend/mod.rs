@@ -127,6 +127,20 @@ impl Columns {
         slopes
     }
 
+    /// What each feature adds, given the coefficients.
+    pub(crate) fn by_part(&self, coefficients: &[f64]) -> Vec<TrendPart> {
+        let (slopes, changes) = coefficients[1..].split_at(self.features.len());
+        let change = |place: usize, above: bool| {
+            let wanted = Beyond { place, above };
+            self.beyond.iter().zip(changes).find(|(beyond, _)| **beyond == wanted).map_or(0.0, |(_, &c)| c)
+        };
+        let part = |(place, (&Feature { index, middle, range }, &slope))| {
+            let (below, above) = (change(place, false), change(place, true));
+            TrendPart { feature: index, middle, range, slope, below, above }
+        };
+        self.features.iter().zip(slopes).enumerate().map(part).collect()
+    }
+
     /// What the entries of each feature add to the trend at a row.
     pub(crate) fn parts(
         &self,
@@ -155,6 +169,23 @@ impl Feature {
     fn z(&self, x: impl Fn(usize) -> f64) -> f64 {
         ((x(self.index) - self.middle) / self.range).clamp(-FARTHEST, FARTHEST)
     }
+}
+
+/// What one feature adds to the trend: a slope, which changes at both ends of the reference range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrendPart {
+    /// The feature.
+    pub feature: usize,
+    /// The middle of its reference range, where it adds nothing.
+    pub middle: f64,
+    /// The width of that range, in units of which it counts.
+    pub range: f64,
+    /// What a unit adds.
+    pub slope: f64,
+    /// What each unit that the feature is below the range adds further.
+    pub below: f64,
+    /// The same above the range.
+    pub above: f64,
 }
 
 /// All rows' `z` and targets, in an order that does not depend on that of their coming.

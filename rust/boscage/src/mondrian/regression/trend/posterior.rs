@@ -1,7 +1,7 @@
 //! The posterior of a trend's coefficients, and what it adds to predictions.
 
 use crate::mondrian::regression::trend::cholesky::Cholesky;
-use crate::mondrian::regression::trend::{Columns, dot};
+use crate::mondrian::regression::trend::{Columns, TrendPart, dot};
 
 /// The prior variances that are tried, as powers of four in the joint model's units.
 const POWERS: std::ops::RangeInclusive<i32> = -10..=30;
@@ -148,6 +148,11 @@ impl Linear {
     /// The first coefficient, and slopes in units of the target per unit of each feature.
     pub(crate) fn by_feature(&self, n_features: usize) -> (f64, Vec<f64>) {
         (self.coefficients[0], self.columns.slopes(&self.coefficients, n_features))
+    }
+
+    /// The first coefficient, and what each feature of the trend adds.
+    pub(crate) fn by_part(&self) -> (f64, Vec<TrendPart>) {
+        (self.coefficients[0], self.columns.by_part(&self.coefficients))
     }
 
     /// The trend at a row in parts that sum to it: the first coefficient, and one part for each feature.
