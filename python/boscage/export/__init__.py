@@ -64,8 +64,10 @@ def to_onnx(
     -----
     A missing value goes to the side of the number that stands for it, if the forest learned such
     numbers. A model that refuses missing values refuses them as an array, but not as a graph, where
-    they go to the right. Draws of BART share most of their splits; trees with the same splits are
-    exported as one.
+    they go to the right.
+
+    All draws of BART are exported, and trees with the same splits as one. A graph of 2,000 draws of
+    200 trees has a quarter of a million trees; fewer draws make a smaller one.
 
     Examples
     --------

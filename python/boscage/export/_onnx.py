@@ -16,8 +16,6 @@ from boscage.export._ensemble import AddedTree, Calibration, Ensemble, MeanOfDra
 # The oldest versions that have all that is needed, which most runtimes know.
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
 _IR_VERSION = 8
-# In place of 0, which has no logarithm.
-_LEAST = 1e-300
 
 
 class _Graph:
@@ -211,8 +209,7 @@ def _calibrated(graph: _Graph, link: Calibration, sums: str, n_classes: int) -> 
         means, function = f"{sums}_means", f"{sums}_function"
         node = helper.make_node("Split", [sums, sizes], [means, function], axis=1)
         graph.nodes.append(node)
-    logs = graph.add("Log", graph.add("Max", means, graph.constant(_LEAST)))
-    logs = graph.add("Mul", logs, graph.constant(link.power))
+    logs = graph.add("Mul", graph.add("Log", means), graph.constant(link.power))
     if function is not None:
         added = graph.add("Mul", function, graph.constant(link.weight))
         logs = graph.add("Add", logs, added)

@@ -1,4 +1,4 @@
-//! Drawn trees as arrays: those of a draw, and those of all draws, of which most have their splits in common.
+//! Drawn trees as arrays: those of a draw, and those of all draws, of which many have their splits in common.
 
 use std::collections::HashMap;
 
@@ -44,8 +44,7 @@ pub struct SharedTree {
 impl SumsOfTrees {
     /// All trees of all draws, those with the same splits together, in the order of their first draws.
     ///
-    /// A proposal that is refused leaves the splits of a tree as they were, and only its leaves are drawn again, so there are
-    /// far fewer different splits than trees.
+    /// A proposal that is refused leaves the splits of a tree as they were, and only its leaves are drawn again.
     pub(crate) fn shared_trees(&self) -> Vec<SharedTree> {
         let mut places: HashMap<Vec<(u32, u64)>, usize> = HashMap::new();
         let mut shared: Vec<SharedTree> = Vec::new();
