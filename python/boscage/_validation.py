@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -20,6 +21,8 @@ from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
+# The most threads on a machine with fewer processors.
+_MAX_THREADS = 256
 
 # -- rows -----------------------------------------------------------------------------------------
 
@@ -415,7 +418,8 @@ def n_threads(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs must be None or an integer, found {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; expected None, a number of threads, or -1 for all")
-    return min(int(effective_n_jobs(n_jobs)), _MAX_U64)
+    # Results do not depend on the number of threads, and more than processors only cost time.
+    return min(int(effective_n_jobs(n_jobs)), max(_MAX_THREADS, os.cpu_count() or 1))
 
 
 def draw_seed(random_state: Any) -> int:

@@ -444,6 +444,11 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     @property
     def feature_importances_(self) -> AnyArray:
         """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
+        if not isinstance(self.feature_weights, str):
+            raise AttributeError(
+                "on a cluster feature_importances_ exists for feature_weights='learned' only; the "
+                "forest that collect() returns has them always"
+            )
         importances: AnyArray = self._ask_share(self._share.ask, "feature_importances_")
         return importances
 

@@ -472,15 +472,19 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Importance of each feature; they sum to one. With ``feature_weights="learned"`` only."""
-        self._require_model()
-        if self._learned is None:
-            raise AttributeError(
-                "feature_importances_ exists for feature_weights='learned' only: the cuts of a "
-                "Mondrian forest do not depend on targets, so they say nothing about importance"
-            )
-        importances: FloatArray = self._learned.importances.copy()
-        return importances
+        """Importance of each feature; they sum to one, or are all 0 if nothing is explained.
+
+        With ``feature_weights="learned"`` it is that on which the learned rates are based. Else it
+        is what the splits of the feature explain of the targets' sum of squares (of classes:
+        of Gini's impurity), less what they would if the feature had nothing to do with the targets.
+        """
+        model = self._require_model()
+        if self._learned is not None:
+            learned: FloatArray = self._learned.importances.copy()
+            return learned
+        gains: FloatArray = np.maximum(model.split_gains(n_threads=self._n_threads()), 0.0)
+        total = gains.sum()
+        return gains / total if total > 0.0 else gains
 
     def digest(self) -> str:
         """Return a hash of the settings, the rows' contents and the trees.

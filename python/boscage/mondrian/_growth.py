@@ -26,6 +26,9 @@ from boscage.mondrian._missing import (
 )
 from boscage.mondrian.feature_rates._shared import LearnedRates
 
+# Of a feature: a rate per unit of a narrower range might overflow.
+_NARROW_RANGE = 1e-200
+
 
 @dataclass(frozen=True)
 class NewRows:
@@ -190,6 +193,8 @@ class GrowingForest(Estimator):
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
+        if maps is None:
+            maps = _maps_of_narrow(low, high)
         return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
 
     def _draw(
@@ -247,6 +252,18 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
+
+
+def _maps_of_narrow(low: FloatArray, high: FloatArray) -> Maps | None:
+    """Linear maps, if a range is so narrow that a rate per unit of the feature would overflow."""
+    narrow = (low < high) & (high - low < _NARROW_RANGE)
+    if not narrow.any():
+        return None
+    linear = np.zeros(0)
+    return [
+        (np.array([low[d], high[d]]), np.array([0.0, 1.0])) if narrow[d] else (linear, linear)
+        for d in range(len(low))
+    ]
 
 
 def _as_matrix(X: Any) -> Any:

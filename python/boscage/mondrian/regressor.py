@@ -151,7 +151,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if `X` had column names that are all strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        With ``feature_weights="learned"``: importance of each feature; they sum to one.
+        Importance of each feature; they sum to one. Learned with
+        ``feature_weights="learned"``, else what the feature's splits explain.
     feature_range_ : tuple of two ndarray of shape (n_features_in_,)
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)

@@ -118,6 +118,18 @@ macro_rules! forest_methods {
                 crate::explain::leaf_trees(py, crate::gate::run(py, n_threads, None, work)?)
             }
 
+            /// What the splits of each feature explain of the targets.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn split_gains<'py>(
+                &self,
+                py: Python<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.split_gains(run);
+                Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, None, work)?))
+            }
+
             fn forget(&mut self, py: Python<'_>, ids: numpy::PyReadonlyArray1<'_, u64>) -> PyResult<()> {
                 let ids = crate::arrays::slice("ids", &ids)?;
                 let model = self.model_mut()?;

@@ -9,6 +9,7 @@ use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
 use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
+use crate::mondrian::forest::gains::split_gains;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
@@ -91,6 +92,22 @@ impl MondrianClassifier {
     pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
         let trees = covered_trees(&self.forest, &self.shares(run)?, run)?;
         Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
+    }
+
+    /// How much the splits of each feature explain of the classes' indicators, in sums of squares (Gini's impurity times the
+    /// number of rows), over all trees: less what they would if the feature had nothing to do with the classes.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn split_gains(&self, run: &Run<'_>) -> Result<Vec<f64>> {
+        let squares = |codes: &[f64]| {
+            let n = codes.len() as f64;
+            let mut sorted = codes.to_vec();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let counts = sorted.chunk_by(|a, b| a == b).map(|same| (same.len() as f64).powi(2));
+            n - counts.sum::<f64>() / n
+        };
+        split_gains(&self.forest, f64::from, squares, run)
     }
 
     fn shares(&self, run: &Run<'_>) -> Result<ClassContributions<'_>> {

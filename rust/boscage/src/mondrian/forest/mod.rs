@@ -13,6 +13,7 @@
 
 pub(crate) mod digest;
 pub(crate) mod export;
+pub(crate) mod gains;
 pub(crate) mod lazy;
 pub(crate) mod row_index;
 pub(crate) mod row_values;

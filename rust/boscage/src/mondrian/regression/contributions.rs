@@ -5,6 +5,7 @@ use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::explain::{Contributions, LeafTree};
 use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
+use crate::mondrian::forest::gains::split_gains;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::tree_predictive::Detail;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -72,6 +73,19 @@ impl MondrianRegressor {
     pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
         let trees = covered_trees(&self.forest, &self.forest_posterior(run)?, run)?;
         Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
+    }
+
+    /// How much the splits of each feature explain of the targets' sum of squares, over all trees: less what they would if the
+    /// feature had nothing to do with the targets.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn split_gains(&self, run: &Run<'_>) -> Result<Vec<f64>> {
+        let squares = |numbers: &[f64]| {
+            let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+            numbers.iter().map(|y| (y - mean).powi(2)).sum()
+        };
+        split_gains(&self.forest, |y| y, squares, run)
     }
 
     /// Adds the trend, which is a sum of functions of one feature each; a Shapley value of such a sum is what the row's
