@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import subprocess
 import sys
 from typing import Any
@@ -347,3 +348,8 @@ def test_optional_libraries_are_not_imported() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("n_jobs", [2**64, 2**70, 10**6])
+def test_more_threads_than_a_machine_has_are_no_more_threads(n_jobs: int) -> None:
+    assert 1 <= _validation.n_threads(n_jobs) <= max(256, os.cpu_count() or 1)

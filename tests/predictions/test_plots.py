@@ -236,7 +236,7 @@ def test_plots_say_which_models_they_are_for() -> None:
         plot_effect(NUMBERS, X, 0)
     with pytest.raises(TypeError, match=r"plot_disagreement draws Bayesian.*, found BARTRegressor"):
         plot_disagreement(bart, X)
-    with pytest.raises(TypeError, match="plot_tree draws MondrianTree, found PosteriorTree"):
+    with pytest.raises(TypeError, match="found PosteriorTree; see plot_posterior_tree"):
         plot_tree(trees.best_tree_)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="plot_posterior_tree draws PosteriorTree, found Mondrian"):
         plot_posterior_tree(LABELS.trees_[0])  # type: ignore[arg-type]

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# What draws which classes, theirs and their bases'.
+_DRAWN_BY = {
+    "MondrianTree": "plot_tree",
+    "PosteriorTree": "plot_posterior_tree",
+    "MondrianForest": "plot_partition and plot_uncertainty, and plot_tree for one of its trees_",
+    "BayesianTree": "plot_disagreement, and plot_posterior_tree for one of its trees_",
+    "Bart": "plot_effect",
+}
+
+
 def new_axes(ax: Axes | None) -> Axes:
     """The given axes, or new ones."""
     if ax is not None:
@@ -31,8 +41,11 @@ def require(function: str, thing: Any, *names: str) -> None:
 
     Names instead of classes: the classes themselves have methods that call the plots.
     """
-    if not any(kind.__name__ in names for kind in type(thing).__mro__):
-        raise TypeError(f"{function} draws {' and '.join(names)}, found {type(thing).__name__}")
+    found = [kind.__name__ for kind in type(thing).__mro__]
+    if any(name in names for name in found):
+        return
+    other = next((f"; see {_DRAWN_BY[name]}" for name in found if name in _DRAWN_BY), "")
+    raise TypeError(f"{function} draws {' and '.join(names)}, found {found[0]}{other}")
 
 
 def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:

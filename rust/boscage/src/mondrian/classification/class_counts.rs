@@ -7,6 +7,7 @@
 
 use crate::data::RowId;
 use crate::data::fetch;
+use crate::error::{Error, Result};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -30,6 +31,21 @@ pub(crate) struct ClassCounts {
     /// Classes and numbers of rows, in order of class.
     counts: Vec<Box<[(Class, u32)]>>,
     free: Vec<u32>,
+}
+
+/// Refuses forests whose sets of classes, two at each split, have no room in memory: they take as many bits as there are
+/// classes.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn check_memory(n_trees: usize, n_rows: usize, n_classes: usize) -> Result<()> {
+    let n_words = 2 * n_classes.div_ceil(WORD);
+    let n = n_trees.saturating_mul(n_rows.saturating_sub(1)).saturating_mul(n_words);
+    // Reserved at once and given back, since a failed allocation would abort the process while trees grow.
+    Vec::<u64>::new().try_reserve_exact(n).map_err(|_| Error::Memory {
+        what: "the classes at the nodes of trees (fewer trees, rows or classes need less)",
+        n_bytes: n.saturating_mul(size_of::<u64>()),
+    })
 }
 
 /// What a leaf holds.
@@ -276,4 +292,19 @@ pub(crate) fn iter_bits(word: usize, bits: u64) -> impl Iterator<Item = Class> {
         rest &= rest - 1;
         Some((word * WORD) as Class + bit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_room_are_refused() {
+        assert!(check_memory(100, 1_000, 1_000).is_ok());
+        let refused = |n_trees, n_rows, n_classes| {
+            matches!(check_memory(n_trees, n_rows, n_classes), Err(Error::Memory { .. }))
+        };
+        assert!(refused(100_000, 1 << 32, 1 << 20));
+        assert!(refused(usize::MAX, usize::MAX, usize::MAX));
+    }
 }

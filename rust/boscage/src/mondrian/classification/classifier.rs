@@ -6,7 +6,7 @@ use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{self, CalibrationLink};
-use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, check_memory};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
@@ -212,6 +212,7 @@ impl MondrianClassifier {
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
+        check_memory(settings.trees().len(), batch.rows.n_rows(), classes.labels.len())?;
         let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
