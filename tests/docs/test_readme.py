@@ -55,3 +55,13 @@ def test_the_version_is_that_of_the_workspace() -> None:
     assert found
     assert boscage.__version__ == found[1]
     assert f"## {found[1]}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_conda_recipe_has_the_version_and_the_dependencies() -> None:
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'  version: "{boscage.__version__}"\n' in recipe
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"^dependencies = \[(.+)\]$", project, re.MULTILINE)
+    assert found
+    for name, least in re.findall(r'"([\w-]+)(>=[\d.]+)"', found[1]):
+        assert f"    - {name} {least}\n" in recipe
