@@ -210,7 +210,7 @@ def test_no_client(client, monkeypatch):
 
 
 def test_a_worker_of_another_version(client, fitted):
-    worker = sorted(client.scheduler_info()["workers"])[1]
+    worker = sorted(client.nthreads())[1]
     # Lambdas travel by value; a function of this file could not be imported on a worker.
     client.run(lambda: setattr(_shares, "VERSION", "0.0.7"), workers=[worker])
     ours = _shares.VERSION
@@ -231,7 +231,7 @@ def test_a_worker_of_another_version(client, fitted):
 
 
 def test_a_worker_that_dies_while_it_is_asked_is_left_to_dask(client, monkeypatch):
-    first, second = sorted(client.scheduler_info()["workers"])
+    first, second = sorted(client.nthreads())
     answers = {first: OSError("Stream is closed"), second: _shares.VERSION}
     monkeypatch.setattr(client, "run", lambda *_, **__: answers)
     forest = MondrianForestClassifier(2, feature_weights=None, random_state=1, client=client)
@@ -242,7 +242,7 @@ def test_a_worker_that_dies_while_it_is_asked_is_left_to_dask(client, monkeypatc
 
 
 def test_a_worker_without_the_library(client, monkeypatch):
-    worker = sorted(client.scheduler_info()["workers"])[0]
+    worker = sorted(client.nthreads())[0]
     answers = {worker: ModuleNotFoundError("No module named 'boscage'")}
     monkeypatch.setattr(client, "run", lambda *_, **__: answers)
     with pytest.raises(RuntimeError, match=f"worker {worker} cannot import boscage"):

@@ -271,8 +271,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                     "give client="
                 ) from error
         _require_open(client)
-        workers = list(client.scheduler_info(n_workers=-1)["workers"])
-        found = client.run(_shares.installed_version, workers=workers, on_error="return")
+        # All workers are asked: the client's own list of them is empty now and then.
+        found = client.run(_shares.installed_version, on_error="return")
         # A worker that has just died is Dask's to replace; the others go on without it.
         found = {worker: said for worker, said in found.items() if not isinstance(said, OSError)}
         for worker, said in sorted(found.items()):
