@@ -12,6 +12,8 @@ pub(crate) const MAX_DRAWS: (usize, &str) = (10_000_000, "from 1 to 10000000");
 /// Largest number of steps; more would only take longer.
 pub(crate) const MAX_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
 
+/// Largest magnitude of a bound of features, so that differences are finite.
+pub(crate) const MAX_VALUE: f64 = f64::MAX / 4.0;
 /// Largest magnitude of a target, or of a mean of targets, so that sums of squares are finite.
 const MAX_TARGET: f64 = 1e140;
 /// The targets' largest magnitude must be zero or at least this, so that squares do not underflow.

@@ -8,12 +8,14 @@
 //! projectivity its law is `MT(lambda, D)` of Algorithms 5.1 and 5.2; and it depends on the set of rows alone.
 //!
 //! `feature_map` lets a feature's rate vary along the feature; `cut` has the cuts, and with `data::goes_right` the one rule
-//! that sends a value to a side. `substitute` says where a row lies that lacks values, `categories` where categories lie.
+//! that sends a value to a side. `substitute` says what stands for a missing value, `missing_values` completes rows
+//! with it, and `categories` says where categories lie.
 
 pub(crate) mod categories;
 pub(crate) mod cell;
 pub(crate) mod cut;
 pub(crate) mod domain;
 pub(crate) mod feature_map;
+mod missing_values;
 pub(crate) mod substitute;
 mod sum_tree;
