@@ -1,6 +1,7 @@
 """Columns of tables: their types, and columns of categories as codes.
 
-Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays and what becomes one.
+Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays, SciPy's sparse ones, and
+what becomes an array.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from boscage._types import IntArray, Label
+from boscage._types import AnyArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
@@ -37,7 +39,9 @@ class Column:
 
 
 def as_table(X: Any) -> Any:
-    """Turn a record batch into a table, masked entries into NaN, and refuse dates."""
+    """Make a sparse matrix dense, a record batch a table, masked entries NaN, and refuse dates."""
+    if issparse(X):
+        X = _dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
@@ -53,6 +57,21 @@ def as_table(X: Any) -> Any:
                 "matters of them, such as the day of the week, or the days since some date"
             )
     return X
+
+
+def _dense(X: Any) -> AnyArray:
+    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values."""
+    try:
+        dense: AnyArray = X.toarray(order="C")
+    except MemoryError as error:
+        n_rows, n_columns = X.shape
+        size = n_rows * n_columns * X.dtype.itemsize / 2**30
+        raise MemoryError(
+            f"X is sparse, {n_rows} rows of {n_columns} columns; the models hold rows as a dense "
+            f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "
+            "sklearn.feature_selection or sklearn.decomposition.TruncatedSVD"
+        ) from error
+    return dense
 
 
 def column_types(X: Any) -> Iterator[tuple[Any, str]]:

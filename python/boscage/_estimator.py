@@ -78,6 +78,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_missing
+        tags.input_tags.sparse = True
         return tags
 
     def _n_threads(self) -> int:

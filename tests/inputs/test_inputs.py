@@ -291,7 +291,7 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
         (np.array([[1.0, 2j], [1.0, 2.0]]), ValueError, "Complex data not supported"),
         ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),
         (np.zeros((2, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
-        (sparse.csr_array(np.eye(2)), TypeError, "Sparse data was passed"),
+        (sparse.coo_array([1.0, 2.0]), ValueError, "Expected 2D array, got 1D array"),
         (None, ValueError, "Expected 2D array"),
     ],
 )
