@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
@@ -369,6 +370,21 @@ def test_impossible_categories_are_refused(given: Any, message: str) -> None:
     rows = Rows(30)
     with pytest.raises(ValueError, match=message):
         MondrianForestRegressor(2, categories=given).fit(rows.frame(), rows.y)
+
+
+def test_a_sparse_matrix_has_no_categories() -> None:
+    model = MondrianForestRegressor(2, categorical_features=[1])
+    for matrix in (sparse.csr_matrix(np.eye(4)), sparse.coo_array(np.eye(4))):
+        with pytest.raises(TypeError, match="X is a sparse matrix; expected"):
+            model.fit(matrix, np.arange(4.0))
+
+
+def test_categories_are_hashable() -> None:
+    pd = pytest.importorskip("pandas")
+    model = MondrianForestRegressor(2, categorical_features=[0])
+    for table in (pd.DataFrame({"a": ["x", [1]]}), np.array([["x"], [{}]], dtype=object)):
+        with pytest.raises(TypeError, match=r"X holds .* in column .*; expected text"):
+            model.fit(table, [0.0, 1.0])
 
 
 def test_categories_are_text_numbers_or_truth_values() -> None:
