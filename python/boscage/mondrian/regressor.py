@@ -58,7 +58,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         means. With ``hyperparameters="loo"`` it also has heavier tails: a share of the rows has a
         greater noise variance; leave-one-out predictions choose the share and the variance.
     noise_variance : float, default=None
-        Variance of the noise if it is known; None estimates it.
+        Variance of the noise if it is known; None estimates it. Give it where all targets may be
+        equal; see the notes.
     prior_scale : float or None, default=1.0
         Standard deviation of predictions far from all rows, in units of the standard deviation of
         the targets; at least 1. What a rule for ``hyperparameters`` finds inside the data says
@@ -179,6 +180,12 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     The defaults are those that predict best. The model and the settings of the papers are
     ``MondrianForestRegressor(10, min_samples_split=10, posterior="exact",
     hyperparameters="heuristic", noise="global", prior_scale=None, feature_weights=None)``.
+
+    One row, or rows whose targets are all equal, show no scale on which targets differ, and no rule
+    for ``hyperparameters`` can find one: units of the targets would decide. The predicted variance
+    is then that of rounding, about ``1e-32`` times the square of the target, so that any other
+    target seems impossible. Give ``noise_variance``, which is then the variance everywhere, or
+    wait for the first different target: the forest is that of all rows.
 
     See Also
     --------
