@@ -156,6 +156,8 @@ def _by_name(wanted: list[Any], X: Any) -> list[int]:
 
 
 def _by_number(given: Any, n: int) -> list[int]:
+    if n == 0:  # no table, which is refused later
+        return []
     if given.dtype.kind == "b":
         if len(given) != n:
             raise ValueError(
@@ -252,7 +254,8 @@ def _column(codes: Any, values: list[Any], name: str) -> Column:
     """Codes of sorted labels, whatever the order of the values and those that do not occur."""
     seen = np.zeros(len(values), dtype=bool)
     seen[codes[codes >= 0]] = True
-    labels = {i: _label(values[i], name) for i in np.flatnonzero(seen)}
+    found = f"X holds the category {{}} in column {name}"
+    labels = {i: as_label(values[i], found) for i in np.flatnonzero(seen)}
     known: set[Label] = {label for label in labels.values() if label is not None}
     if any(isinstance(label, bool) for label in known) and not all(
         isinstance(label, bool) for label in known
@@ -286,23 +289,21 @@ def checked_text(text: str, found: str) -> str:
     return str(text)
 
 
-def _label(value: Any, name: str) -> Label | None:
-    """A category as a plain value; None if it is missing."""
+def as_label(value: Any, found: str) -> Label | None:
+    """A category as a plain value, None if it is missing; `found` is how a message begins."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ == "NAType" or value != value:
         return None
     if isinstance(value, str):
-        return checked_text(value, f"X holds the category {{}} in column {name}")
+        return checked_text(value, found)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise ValueError(
-        f"X holds the category {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
-    )
+    raise ValueError(f"{found.format(reprlib.repr(value))}; {EXPECTED_CATEGORIES}")
 
 
 def _is_arrow(X: Any) -> bool:
