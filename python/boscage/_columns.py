@@ -89,6 +89,11 @@ def column_types(X: Any) -> Iterator[tuple[Any, str]]:
             yield name, str(kind)
 
 
+def is_text(kind: str) -> bool:
+    """Whether a column's type, by its name, is text."""
+    return _TEXT.match(kind) is not None
+
+
 def column_names(X: Any) -> Sequence[Any] | None:
     """The names of a table's columns; None for a matrix."""
     names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
@@ -129,7 +134,7 @@ def categorical_features(chosen: Any, X: Any) -> list[int]:
                 f"found {chosen!r}"
             )
         kinds = (kind for _, kind in column_types(X))
-        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or _TEXT.match(kind)]
+        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or is_text(kind)]
     given = np.asarray(chosen)
     if not given.size:
         return []
