@@ -250,9 +250,8 @@ def check_tables(given: Sequence[Any] | None, n_features: int) -> Tables | None:
                 "categories must hold, for each feature that has any, a dictionary of places, one "
                 f"of them with the key None for missing values; found {table!r}"
             )
-        found = f"categories holds {{}} for feature {feature}"
         tables[feature] = {
-            as_label(label, found): _validation.check_real(
+            as_label(label, "categories holds", f" for feature {feature}"): _validation.check_real(
                 f"categories[{feature}][{label!r}]", place
             )
             for label, place in table.items()
