@@ -105,6 +105,11 @@ def column_types(X: Any) -> Iterator[tuple[Any, str]]:
             yield name, str(kind)
 
 
+def is_text(kind: str) -> bool:
+    """Whether a column's type, by its name, is text."""
+    return _TEXT.match(kind) is not None
+
+
 def column_names(X: Any) -> Sequence[Any] | None:
     """The names of a table's columns; None for a matrix."""
     names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
@@ -145,7 +150,7 @@ def categorical_features(chosen: Any, X: Any) -> list[int]:
                 f"found {chosen!r}"
             )
         kinds = (kind for _, kind in column_types(X))
-        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or _TEXT.match(kind)]
+        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or is_text(kind)]
     given = np.asarray(chosen)
     if not given.size:
         return []
@@ -172,6 +177,8 @@ def _by_name(wanted: list[Any], X: Any) -> list[int]:
 
 
 def _by_number(given: Any, n: int) -> list[int]:
+    if n == 0:  # no table, which is refused later
+        return []
     if given.dtype.kind == "b":
         if len(given) != n:
             raise ValueError(
@@ -207,10 +214,12 @@ def take(X: Any, columns: Collection[int]) -> tuple[dict[int, Column], Any]:
         try:
             codes, categories = _codes(values)
         except TypeError as error:
-            value = next(value for value in values if not _is_hashable(value))
-            raise TypeError(
-                f"X holds {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
-            ) from error
+            for value in values:
+                if not _is_hashable(value):
+                    raise TypeError(
+                        f"X holds {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
+                    ) from error
+            raise
         taken[column] = _column(codes, categories, name)
     return taken, X
 
@@ -268,7 +277,10 @@ def _column(codes: Any, values: list[Any], name: str) -> Column:
     """Codes of sorted labels, whatever the order of the values and those that do not occur."""
     seen = np.zeros(len(values), dtype=bool)
     seen[codes[codes >= 0]] = True
-    labels = {i: _label(values[i], name) for i in np.flatnonzero(seen)}
+    labels = {
+        i: as_label(values[i], "X holds the category", f" in column {name}")
+        for i in np.flatnonzero(seen)
+    }
     known: set[Label] = {label for label in labels.values() if label is not None}
     if any(isinstance(label, bool) for label in known) and not all(
         isinstance(label, bool) for label in known
@@ -290,35 +302,36 @@ def sort_labels(labels: Collection[Label]) -> list[Label]:
     return sorted(labels, key=lambda label: (kinds.index(type(label)), label))
 
 
-def checked_text(text: str, found: str) -> str:
-    """Text that can be stored, as Python's own string; `found` is how a message begins."""
+def checked_text(text: str, holds: str, where: str = "") -> str:
+    """Text that can be stored, as Python's own string; a message says what `holds` it, `where`."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{found.format(repr(text))}; expected valid text, found a lone surrogate, which is "
-            "half a character"
+            f"{holds} {text!r}{where}; expected valid text, found a lone surrogate, which is half "
+            "a character"
         ) from error
     return str(text)
 
 
-def _label(value: Any, name: str) -> Label | None:
-    """A category as a plain value; None if it is missing."""
+def as_label(value: Any, holds: str, where: str) -> Label | None:
+    """A category as a plain value; None if it is missing.
+
+    A message says what `holds` a value that is no category, and `where`.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ == "NAType" or value != value:
         return None
     if isinstance(value, str):
-        return checked_text(value, f"X holds the category {{}} in column {name}")
+        return checked_text(value, holds, where)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise ValueError(
-        f"X holds the category {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
-    )
+    raise ValueError(f"{holds} {reprlib.repr(value)}{where}; {EXPECTED_CATEGORIES}")
 
 
 def _is_arrow(X: Any) -> bool:

@@ -276,7 +276,7 @@ def _plain(value: Any, what: str) -> Label:
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
-        return checked_text(value, f"{what} holds the label {{}}")
+        return checked_text(value, f"{what} holds the label")
     raise TypeError(
         f"{what} holds the label {value!r} of type {type(value).__name__}; "
         "expected booleans, integers, floats or strings"

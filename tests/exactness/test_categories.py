@@ -362,10 +362,12 @@ def test_no_feature_may_be_a_category(chosen: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([None], "for each of the 3 features, found 1"),
+        ([None], r"for each of the 3 features, found \[None\]"),
         ([None, {"red": 0.0}, None], "the key None for missing values"),
         ([None, {"red": 0.5, None: 0.5}, None], "another place for each category"),
-        ([None, {"red": np.nan, None: 0.5}, None], "places within"),
+        ([None, {"red": np.nan, None: 0.5}, None], r"categories\[1\]\['red'\] must be finite"),
+        ({"red": 0.0, None: 0.5}, "a list of a dictionary or None for each of the 3 features"),
+        ([None, {("red",): 0.0, None: 0.5}, None], r"\('red',\) for feature 1; expected text"),
         ([{"red": 0.0, None: 0.5}, None, None], "categories must hold those of feature 1"),
     ],
 )
@@ -373,6 +375,24 @@ def test_impossible_categories_are_refused(given: Any, message: str) -> None:
     rows = Rows(30)
     with pytest.raises(ValueError, match=message):
         MondrianForestRegressor(2, categories=given).fit(rows.frame(), rows.y)
+
+
+def test_given_categories_may_be_numbers_and_text_of_numpy() -> None:
+    rows = Rows(30)
+    places = {"red": 0.0, "green": 0.4, "blue": 1.0, None: 0.7}
+    of_numpy = {np.asarray(key)[()]: np.float64(place) for key, place in places.items()}
+    forests = [
+        MondrianForestRegressor(2, categories=[None, given, None], random_state=0)
+        for given in (places, of_numpy)
+    ]
+    digests = {forest.fit(rows.frame(), rows.y).digest() for forest in forests}
+    assert len(digests) == 1
+
+
+def test_a_matrix_of_another_shape_is_called_so() -> None:
+    for chosen in ([0], [True]):
+        with pytest.raises(ValueError, match="Expected 2D array"):
+            MondrianForestRegressor(2, categorical_features=chosen).fit([1.0, 2.0], [1.0, 2.0])
 
 
 def test_categories_are_hashable() -> None:

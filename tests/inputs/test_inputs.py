@@ -341,6 +341,10 @@ def test_columns_without_names_in_text_are_named_by_their_numbers() -> None:
     with pytest.raises(ValueError, match="row 0, column 7; expected numbers"):
         BARTRegressor().fit(table, [0.0, 1.0])
     table[7] = [(1, 2), 1j]
+    with pytest.raises(ValueError, match=r"category \(1, 2\) in column '\{7\}'; expected text"):
+        MondrianForestClassifier(categorical_features=["{7}"]).fit(
+            table.rename(columns=lambda name: f"{{{name}}}"), [0, 1]
+        )
     with pytest.raises(ValueError, match=r"category \(1, 2\) in column 7; expected text"):
         MondrianForestClassifier(categorical_features=[1]).fit(table, [0, 1])
 

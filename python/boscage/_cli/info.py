@@ -74,7 +74,7 @@ def _fitted(model: models.Model) -> dict[str, Any]:
         facts["calibration_noise"] = model.calibration_noise_
         if model.posterior == "joint":
             facts["joint_weight"] = model.joint_weight_
-    if hasattr(model, "hyperparameters_"):
+    if hasattr(model, "hyperparameters_") and model.n_rows_ > 0:
         facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
     if hasattr(model, "log_marginal_likelihood_"):
         facts["log_marginal_likelihood"] = model.log_marginal_likelihood_

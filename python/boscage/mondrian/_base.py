@@ -222,16 +222,21 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
-        before = dict(self._tables)
+        before = tables = dict(self._tables)
         if self._warming is not None and self.categories is None:
             # Until what is learned is final, new categories get places of their own.
-            self._set_tables({k: extend(before[k], each.labels) for k, each in columns.items()})
-        rows = put(rows, columns, self._tables)
-        first = model.substitutes is None and has_missing(rows)
-        if first:
+            tables = {k: extend(before[k], each.labels) for k, each in columns.items()}
+        rows = put(rows, columns, tables)
+        substitutes = model.substitutes
+        if substitutes is None and has_missing(rows):
             every = np.concatenate([model.rows(), rows]), self._with_stored(model, encoded)
-            model.set_substitutes(learn_substitutes(*every, seed=model.seed))
+            substitutes = learn_substitutes(*every, seed=model.seed)
+        # Nothing has changed so far.
+        first = model.substitutes is None and substitutes is not None
         try:
+            self._set_tables(tables)
+            if first:
+                model.set_substitutes(substitutes)
             model.partial_fit(rows, *encoded, ids=numbers)
         except ValueError:
             if first:

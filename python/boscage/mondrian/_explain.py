@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ForestExplanations:
     """Mixin of the Mondrian forests. Not for direct use."""
 
-    if TYPE_CHECKING:  # the forest, which is a class of the same object, has it
+    if TYPE_CHECKING:  # methods of the forest that this is a part of
 
         @property
         def trees_(self) -> list[MondrianTree]: ...

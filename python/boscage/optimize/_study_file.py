@@ -6,6 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -76,7 +77,8 @@ class StudyFile(ABC):
         Parameters
         ----------
         file : path-like
-            An existing file of that name is replaced once the new one is complete.
+            An existing file of that name is replaced once the new one is complete; if writing
+            fails, it stays as it was.
 
         Raises
         ------
@@ -85,9 +87,15 @@ class StudyFile(ABC):
         """
         path = os.fspath(file)
         text = json.dumps(self.to_dict(), indent=1)
-        with open(path + ".part", "w", encoding="utf-8") as opened:
-            opened.write(text)
-        os.replace(path + ".part", path)
+        part = path + ".part"
+        try:
+            with open(part, "w", encoding="utf-8") as opened:
+                opened.write(text)
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):  # the first error is the one to tell
+                os.unlink(part)
+            raise
 
     @classmethod
     def load(cls: type[Self], file: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:

@@ -1,4 +1,4 @@
-//! Contributions of features to predictions, and the trees that they are those of, as arrays.
+//! Contributions of features to predictions, and the trees that they come from, as arrays.
 
 use boscage::{Contributions, LeafTree};
 use numpy::PyArray1;
@@ -9,9 +9,12 @@ use crate::arrays::{matrix, vector};
 use crate::trees::structure;
 
 /// Bases, and contributions row by row, feature by feature and output by output.
-pub(crate) type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+pub(crate) type ContributionArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
-pub(crate) fn found(py: Python<'_>, Contributions { base, values }: Contributions) -> Found<'_> {
+pub(crate) fn contribution_arrays(
+    py: Python<'_>,
+    Contributions { base, values }: Contributions,
+) -> ContributionArrays<'_> {
     (vector(py, base), vector(py, values))
 }
 

@@ -14,10 +14,13 @@ macro_rules! forest_methods {
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
                 progress: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<crate::explain::Found<'py>> {
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
                 let (model, rows) = (self.model()?, X.rows_with_missing()?);
                 let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
-                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+                Ok(crate::explain::contribution_arrays(
+                    py,
+                    crate::gate::run(py, n_threads, progress.as_ref(), work)?,
+                ))
             }
 
             /// Contributions of the splits on the paths of rows: bases by row, and contributions.
@@ -27,10 +30,10 @@ macro_rules! forest_methods {
                 py: Python<'py>,
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
-            ) -> PyResult<crate::explain::Found<'py>> {
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
                 let (model, rows) = (self.model()?, X.rows_with_missing()?);
                 let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
-                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, None, work)?))
+                Ok(crate::explain::contribution_arrays(py, crate::gate::run(py, n_threads, None, work)?))
             }
 
             /// The trees, whose leaves hold what they add to predictions.

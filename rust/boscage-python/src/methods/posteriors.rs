@@ -26,10 +26,10 @@ macro_rules! bayes_methods {
                 py: Python<'py>,
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
-            ) -> PyResult<crate::explain::Found<'py>> {
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
                 let rows = X.rows()?;
                 let found = crate::gate::run(py, n_threads, None, |run| self.0.shapley(rows, run))?;
-                Ok(crate::explain::found(py, found))
+                Ok(crate::explain::contribution_arrays(py, found))
             }
 
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
@@ -115,11 +115,11 @@ macro_rules! bart_methods {
                 background: crate::arrays::Matrix<'py>,
                 n_threads: usize,
                 progress: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<Vec<crate::explain::Found<'py>>> {
+            ) -> PyResult<Vec<crate::explain::ContributionArrays<'py>>> {
                 let (rows, background) = (X.rows()?, background.rows()?);
                 let work = |run: &boscage::Run<'_>| self.0.shapley_draws(rows, background, run);
                 let draws = crate::gate::run(py, n_threads, progress.as_ref(), work)?;
-                Ok(draws.into_iter().map(|draw| crate::explain::found(py, draw)).collect())
+                Ok(draws.into_iter().map(|draw| crate::explain::contribution_arrays(py, draw)).collect())
             }
 
             /// Number of cuts of each draw along each feature.

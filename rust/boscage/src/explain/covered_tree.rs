@@ -43,7 +43,7 @@ pub(crate) struct CoveredTree {
     pub(super) edges: Vec<Edge>,
     /// The values of all nodes, node by node; only those of leaves count.
     pub(super) values: Vec<f64>,
-    /// The most different features on a path.
+    /// The greatest number of different features on a path.
     pub(super) n_on_path: usize,
 }
 
@@ -56,8 +56,7 @@ impl CoveredTree {
             let before = edge_above(&nodes, &edges, i as u32, node.feature);
             let kept = if before == NONE { 1.0 } else { edges[before as usize].kept };
             let right = node.right as usize;
-            // Where no row is, it goes both ways alike.
-            let of_right = if node.cover > 0.0 { nodes[right].cover / node.cover } else { 0.5 };
+            let of_right = share_of_right(&nodes, i);
             for (child, share) in [(i + 1, 1.0 - of_right), (right, of_right)] {
                 edges[child] = Edge { parent: i as u32, kept: kept * share, before };
                 different[child] = different[i] + usize::from(before == NONE);
@@ -121,7 +120,7 @@ impl CoveredTree {
                 continue;
             }
             let right = node.right as usize;
-            let of_right = if node.cover > 0.0 { self.nodes[right].cover / node.cover } else { 0.5 };
+            let of_right = share_of_right(&self.nodes, i);
             (share[i + 1], share[right]) = (share[i] * (1.0 - of_right), share[i] * of_right);
         }
     }
@@ -142,6 +141,12 @@ impl CoveredTree {
         }
         found
     }
+}
+
+/// The share of a split's rows that are on its right; half of them where there is no row.
+fn share_of_right(nodes: &[CoveredNode], split: usize) -> f64 {
+    let CoveredNode { right, cover, .. } = nodes[split];
+    if cover > 0.0 { nodes[right as usize].cover / cover } else { 0.5 }
 }
 
 /// The node below the last edge above a node that has a feature, or [`NONE`].
