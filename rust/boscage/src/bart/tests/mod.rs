@@ -4,3 +4,4 @@ pub(crate) mod features;
 pub(crate) mod joint_law;
 pub(crate) mod limits;
 pub(crate) mod posterior;
+mod weights;
