@@ -184,7 +184,7 @@ def check_sample_weight(
         raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected at least 0")
     kept = weights > 0.0
     if not kept.any():
-        raise ValueError("sample_weight is 0 for all rows")
+        raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
     weights = weights[kept]
     rows = slice(None) if kept.all() else kept
     return rows, None if weights.min() == weights.max() else weights

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._arviz import of_normals
@@ -15,6 +16,8 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
 from boscage.bart.kernels import KernelName, Kernels
 from boscage.distributions import GaussianMixture
+
+Self = TypeVar("Self", bound="BARTRegressor")
 
 
 @persistence.register(_core.BartRegressor)
@@ -196,7 +199,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
             ``sigma**2 / w``, for example the number of measurements that a target is the mean of.
             Weights are divided by their mean, so that only their ratios matter, and ``sigma`` is
             the noise of a row of mean weight; so is that of predictions. Rows of weight 0 are left
-            out. Unequal weights make sweeps up to several times slower. None means equal weights.
+            out. With unequal weights a sweep takes up to half as long again. None means equal ones.
         callback : callable, default=None
             Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
             Iterations count from 1 and include the burn-in. Chains call it from their own threads:
