@@ -98,10 +98,15 @@ class Bart(BartExplanations, PosteriorSampler):
         KeyboardInterrupt
             If interrupted. After any error the estimator is as it was before the call.
         """
+        return self._run_chains(X, y, callback)
+
+    def _run_chains(
+        self: Self, X: Any, y: Any, callback: Callable[..., object] | None, **more: Any
+    ) -> Self:
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, found {callback!r}")
         start = self._model if self._continues() else None
-        self._fit(X, y, start=start, callback=callback)
+        self._fit(X, y, start=start, callback=callback, **more)
         self._warn_if_chains_disagree()
         return self
 
@@ -152,7 +157,7 @@ class Bart(BartExplanations, PosteriorSampler):
                 f"the chains disagree (R-hat of {found}; expected at most {_MAX_R_HAT}): run more "
                 "sweeps (n_burn, n_draws, thin) or use other kernels",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # -- the posterior ----------------------------------------------------------------------------

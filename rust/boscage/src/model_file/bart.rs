@@ -372,7 +372,7 @@ mod tests {
         let run = Run::default();
         let all = BartRegressor::fit(&settings, rows, &y, &run).unwrap();
         for from in [old, new] {
-            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y), &run).unwrap();
+            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y, None), &run).unwrap();
             assert_eq!(more.to_bytes(), all.to_bytes());
         }
     }

@@ -25,7 +25,7 @@ use crate::random::keyed::Stream;
 
 /// Geweke (2004): alternately drawing the data given the state, and the state given the data, leaves their
 /// joint distribution invariant, if both start from the prior.
-fn check_joint_law<S, const K: usize>(
+pub(crate) fn check_joint_law<S, const K: usize>(
     start: impl Fn(&mut Stream) -> S,
     redraw: impl Fn(&mut S, &mut Stream),
     sweep: impl Fn(&mut S, &mut Stream),
@@ -201,7 +201,7 @@ fn sweeps_that_learn_the_scale_of_leaves_keep_the_joint_law() {
             |backfitter| {
                 let f: Vec<f64> = sums(backfitter).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
                 let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
-                let log_k = backfitter.learnt_k().unwrap().ln();
+                let log_k = backfitter.learned_k().unwrap().ln();
                 [leaves as f64, backfitter.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
             },
         );

@@ -381,8 +381,8 @@ fn a_free_particle_wins_as_often_as_it_should() {
         [(0.1, [-0.3, 0.4]), (0.3, [-0.3, 0.4]), (0.1, [0.35, 0.4])].into_iter().enumerate()
     {
         let leaf = LeafPosterior::new(sigma, SIGMA_MU);
-        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1, y)).sum::<f64>()
-            - leaf.log_likelihood(2, targets.iter().sum());
+        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1.0, y)).sum::<f64>()
+            - leaf.log_likelihood(2.0, targets.iter().sum());
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
