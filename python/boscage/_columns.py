@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,11 @@ from boscage._types import AnyArray, IntArray, Label
 # would become numbers in units that nobody has chosen.
 _TEMPORAL = re.compile("date|time|duration|period|interval|month_|day_time", re.IGNORECASE)
 _CATEGORICAL = re.compile("categor|enum|dictionary", re.IGNORECASE)
-_TEXT = re.compile("str|large_string|utf8", re.IGNORECASE)
+_TEXT = re.compile(r"(large_)?str(ing)?(_view)?\b|utf8", re.IGNORECASE)
+# The types whose values are made up of others.
+_NESTED = re.compile(r"(large_|fixed_size_)?list|struct|map\b|array|\w+_union", re.IGNORECASE)
+
+EXPECTED_CATEGORIES = "expected text, booleans, finite numbers or integers of 64 bits"
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,15 @@ class Column:
 
 
 def as_table(X: Any) -> Any:
-    """Make a sparse matrix dense, a record batch a table, masked entries NaN, and refuse dates."""
+    """Turn sparse matrices, record batches and masked arrays into tables, and refuse what is none.
+
+    Raises
+    ------
+    TypeError
+        If a column holds dates, times, lists or structs.
+    MemoryError
+        If `X` is sparse and does not fit in memory as a dense table.
+    """
     if issparse(X):
         X = _dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
@@ -55,6 +68,11 @@ def as_table(X: Any) -> Any:
             raise TypeError(
                 f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
                 "matters of them, such as the day of the week, or the days since some date"
+            )
+        if _NESTED.match(kind):
+            raise TypeError(
+                f"X holds several values in each cell of column {name!r} ({kind}); expected one: "
+                "give each of them a column of its own"
             )
     return X
 
@@ -91,6 +109,15 @@ def column_names(X: Any) -> Sequence[Any] | None:
     """The names of a table's columns; None for a matrix."""
     names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
     return names
+
+
+def column_name(names: Sequence[Any] | None, column: int) -> str:
+    """A column as messages name it: by its name, or by its number if it has none."""
+    if names is None:
+        return str(column)
+    name = names[column]
+    # An index of pandas returns NumPy's numbers.
+    return repr(name.item() if isinstance(name, np.generic) else name)
 
 
 def refuse_categories(X: Any, estimator: str) -> None:
@@ -175,9 +202,16 @@ def take(X: Any, columns: Collection[int]) -> tuple[dict[int, Column], Any]:
         X = X.astype(object) if X.dtype.kind in "US" else X.copy()
     names = column_names(X)
     for column in columns:
-        name = column if names is None else names[column]
         values, X = _take_one(X, column)
-        taken[column] = _column(*_codes(values), name)
+        name = column_name(names, column)
+        try:
+            codes, categories = _codes(values)
+        except TypeError as error:
+            value = next(value for value in values if not _is_hashable(value))
+            raise TypeError(
+                f"X holds {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
+            ) from error
+        taken[column] = _column(codes, categories, name)
     return taken, X
 
 
@@ -222,7 +256,15 @@ def _codes(values: Any) -> tuple[IntArray, list[Any]]:
     return codes, list(numbers)
 
 
-def _column(codes: Any, values: list[Any], name: Any) -> Column:
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _column(codes: Any, values: list[Any], name: str) -> Column:
     """Codes of sorted labels, whatever the order of the values and those that do not occur."""
     seen = np.zeros(len(values), dtype=bool)
     seen[codes[codes >= 0]] = True
@@ -248,14 +290,26 @@ def sort_labels(labels: Collection[Label]) -> list[Label]:
     return sorted(labels, key=lambda label: (kinds.index(type(label)), label))
 
 
-def _label(value: Any, name: Any) -> Label | None:
+def checked_text(text: str, found: str) -> str:
+    """Text that can be stored, as Python's own string; `found` is how a message begins."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{found.format(repr(text))}; expected valid text, found a lone surrogate, which is "
+            "half a character"
+        ) from error
+    return str(text)
+
+
+def _label(value: Any, name: str) -> Label | None:
     """A category as a plain value; None if it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ == "NAType" or value != value:
         return None
     if isinstance(value, str):
-        return str(value)
+        return checked_text(value, f"X holds the category {{}} in column {name}")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
@@ -263,8 +317,7 @@ def _label(value: Any, name: Any) -> Label | None:
     if isinstance(value, float) and math.isfinite(value):
         return value
     raise ValueError(
-        f"X holds the category {value!r} in column {name!r}; "
-        "expected text, booleans, finite numbers or integers of 64 bits"
+        f"X holds the category {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import reprlib
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -15,11 +16,20 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._columns import as_table, column_names, refuse_categories
+from boscage._columns import (
+    as_table,
+    checked_text,
+    column_name,
+    column_names,
+    refuse_categories,
+)
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
+
+# Words of NumPy's errors about cells that are not numbers.
+_ABOUT_CELLS = ("could not convert string", "with a sequence", "argument must be a string")
 
 # -- rows -----------------------------------------------------------------------------------------
 
@@ -47,9 +57,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
             order="C",
             ensure_all_finite=False,
         )
-    except ValueError as error:
-        if "could not convert string" in str(error):
-            _name_text(estimator, X, error)
+    except (TypeError, ValueError) as error:
+        if any(words in str(error) for words in _ABOUT_CELLS):
+            _name_cell(estimator, X, error)
         raise
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
@@ -75,29 +85,49 @@ def _is_checked(estimator: Any, X: Any) -> bool:
     )
 
 
-def _name_text(estimator: Any, X: Any, error: ValueError) -> None:
-    """Raise an error that names the first entry that is text."""
-    names = column_names(X)
-    advice = (
-        "; name columns of categories by categorical_features"
-        if estimator._takes_categories
-        else "; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
-        "Mondrian forest, which takes columns of tables that are text"
-    )
-    cells = np.asarray(X, dtype=object)
+def _name_cell(estimator: Any, X: Any, error: Exception) -> None:
+    """Raise an error that names the first cell that is not a number."""
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different lengths
+        return
     if cells.ndim != 2:
         return
-    for row, line in enumerate(cells):
-        for column, value in enumerate(line):
-            if isinstance(value, (str, bytes)):
-                try:
-                    float(value)
-                except ValueError:
-                    name = column if names is None else repr(names[column])
-                    raise ValueError(
-                        f"X holds the text {value!r} in row {row}, column {name}; "
-                        f"expected numbers{advice} (could not convert string to float)"
-                    ) from error
+    names = column_names(X)
+    for (row, column), value in np.ndenumerate(cells):
+        if not _is_number(value):
+            what = f"the text {value!r}" if isinstance(value, str) else reprlib.repr(value)
+            raise type(error)(
+                f"X holds {what} in row {row}, column {column_name(names, column)}; expected "
+                f"{_expected_cell(estimator, value)} ({str(error).partition('.')[0]})"
+            ) from error
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell is a number or missing."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    if isinstance(value, np.ndarray):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _expected_cell(estimator: Any, value: Any) -> str:
+    """What a message expects in place of a cell that is not a number."""
+    if isinstance(value, (list, tuple, dict, set, frozenset, np.ndarray)):
+        return "one number: give each of several values a column of its own"
+    if not isinstance(value, str):
+        return "a number"
+    if estimator._takes_categories:
+        return "numbers; name columns of categories by categorical_features"
+    return (
+        "numbers; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
+        "Mondrian forest, which takes columns of tables that are text"
+    )
 
 
 def _require_finite(
@@ -115,7 +145,7 @@ def _require_finite(
     found = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     place = f"row {at[0]}"
     if values.ndim == 2:
-        place += f", column {at[1]}" if names is None else f", column {names[at[1]]!r}"
+        place += f", column {column_name(names, at[1])}"
     more = f" ({bad.size} such values in all)" if bad.size > 1 else ""
     expected = "finite numbers, or NaN for missing values" if missing else "finite numbers"
     raise ValueError(f"Input {what} contains {found} in {place}{more}; expected {expected}")
@@ -246,7 +276,7 @@ def _plain(value: Any, what: str) -> Label:
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
-        return str(value)
+        return checked_text(value, f"{what} holds the label {{}}")
     raise TypeError(
         f"{what} holds the label {value!r} of type {type(value).__name__}; "
         "expected booleans, integers, floats or strings"

@@ -373,6 +373,11 @@ def test_columns_of_text_are_categories(
     whole.fit(frame, income)
     assert model.categories_ == whole.categories_
     capsys.readouterr()
+    run("info", "people.boscage")
+    printed = capsys.readouterr().out
+    # Names that could be taken for numbers, or for several, are in quotes.
+    assert 'work class: private, self, "state, gov"; code: "1", "2", "3"\n' in printed
+    assert "categorical features  the columns of text or of a categorical type\n" in printed
     run("info", "people.boscage", "--json")
     facts = json.loads(capsys.readouterr().out)
     assert facts["categories"] == {

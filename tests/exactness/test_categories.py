@@ -375,6 +375,14 @@ def test_impossible_categories_are_refused(given: Any, message: str) -> None:
         MondrianForestRegressor(2, categories=given).fit(rows.frame(), rows.y)
 
 
+def test_categories_are_hashable() -> None:
+    pd = pytest.importorskip("pandas")
+    model = MondrianForestRegressor(2, categorical_features=[0])
+    for table in (pd.DataFrame({"a": ["x", [1]]}), np.array([["x"], [{}]], dtype=object)):
+        with pytest.raises(TypeError, match=r"X holds .* in column .*; expected text"):
+            model.fit(table, [0.0, 1.0])
+
+
 def test_categories_are_text_numbers_or_truth_values() -> None:
     pd = pytest.importorskip("pandas")
     rows = Rows(30)

@@ -292,6 +292,8 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
         ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),
         (np.zeros((2, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
         (sparse.coo_array([1.0, 2.0]), ValueError, "Expected 2D array, got 1D array"),
+        ([[1.0, [2.0, 3.0]]] * 2, ValueError, r"\[2.0, 3.0\] in row 0, column 1; expected one"),
+        ([[1.0, 2.0], [b"x", 2.0]], ValueError, "b'x' in row 1, column 0; expected a number"),
         (None, ValueError, "Expected 2D array"),
     ],
 )
@@ -316,6 +318,44 @@ def test_text_in_a_table_is_refused_with_its_column() -> None:
         ):
             with pytest.raises(ValueError, match=f"text 'Oslo' in row 1, column 'town'.*{advice}"):
                 model.fit(table, [0, 1])
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, BARTRegressor])
+def test_cells_of_several_values_are_refused_with_their_column(kind: Any) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    for values in ([[1, 2], [3, 4]], [{"x": 1}, {"x": 2}]):
+        columns = {"a": [1, 2], "pair": values}
+        nested = pd.array(values, pd.ArrowDtype(pa.array(values).type))
+        typed = pd.DataFrame({"a": [1, 2], "pair": nested})
+        for table in (pl.DataFrame(columns), pa.table(columns), typed):
+            with pytest.raises(TypeError, match=r"several values in each cell of column 'pair' \("):
+                kind().fit(table, [0, 1])
+        with pytest.raises((TypeError, ValueError), match="in row 0, column 'pair'; expected one"):
+            kind().fit(pd.DataFrame(columns), [0, 1])
+
+
+def test_columns_without_names_in_text_are_named_by_their_numbers() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame([[1.0, "x", 2.0]] * 2, columns=[0, 7, 3])
+    with pytest.raises(ValueError, match="row 0, column 7; expected numbers"):
+        BARTRegressor().fit(table, [0.0, 1.0])
+    table[7] = [(1, 2), 1j]
+    with pytest.raises(ValueError, match=r"category \(1, 2\) in column 7; expected text"):
+        MondrianForestClassifier(categorical_features=[1]).fit(table, [0, 1])
+
+
+def test_text_that_is_not_valid_is_refused() -> None:
+    rows = np.array([["\ud800", 1.0], ["x", 2.0]], dtype=object)
+    message = r"'\\ud800'.*expected valid text, found a lone surrogate"
+    model = MondrianForestClassifier(2, categorical_features=[0])
+    with pytest.raises(ValueError, match=f"category {message}"):
+        model.fit(rows, [0, 1])
+    with pytest.raises(ValueError, match=f"y holds the label {message}"):
+        model.fit(X[:2], ["\ud800", "x"])
+    model.set_params(categories=[{"\ud800": 0.0, None: 1.0}, None])
+    with pytest.raises(ValueError, match=f"categories holds {message}"):
+        model.fit(X[:2, :2], [0, 1])
 
 
 def test_trees_that_take_numbers_refuse_categories_with_their_column() -> None:

@@ -220,6 +220,21 @@ def test_explain_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         forest.explain(X)
 
 
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_rows_are_shown_as_they_were_given(kind: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"x": X[:, 0], "colour": np.resize(["red", "blue"], 120)})
+    forest = kind(2, random_state=0).fit(rows, CODES)
+    new = pd.DataFrame({"x": [0.5, np.nan, 0.1], "colour": ["red", None, "unknown"]})
+    shown = forest.contributions(new, method="path").data
+    assert shown[:, 1].tolist() == ["red", None, "unknown"]
+    np.testing.assert_array_equal(shown[:, 0].astype(float), new["x"])
+    # Without categories rows are numbers, of which missing ones are not filled in.
+    numbers = kind(2, random_state=0).fit(X[:, :2], CODES)
+    holes = np.array([[np.nan, 0.5]])
+    np.testing.assert_array_equal(numbers.contributions(holes).data, holes)
+
+
 def test_explanations_go_to_shap() -> None:
     shap = pytest.importorskip("shap")
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).fit(X, CODES)

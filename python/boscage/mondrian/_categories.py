@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from boscage._columns import Column, sort_labels
+from boscage._columns import Column, checked_text, sort_labels
 from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 
 Table: TypeAlias = dict[Label | None, float]
@@ -248,6 +248,9 @@ def check_tables(given: Sequence[Any] | None, n_features: int) -> Tables | None:
                 f"of them with the key None for missing values; found {table!r}"
             )
         tables[feature] = {label: float(place) for label, place in table.items()}
+        for label in table:
+            if isinstance(label, str):
+                checked_text(label, f"categories holds {{}} for feature {feature}")
     return tables
 
 

@@ -13,7 +13,7 @@ use crate::bart::response::{NormalResponse, ProbitResponse, Response};
 use crate::bart::sampler::{ChainState, NormalChainState};
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::TreeState;
-use crate::bart::tests::features::{EXPOSURE, poisson};
+use crate::bart::tests::leaves::{EXPOSURE, poisson};
 use crate::bart::tests::posterior::{
     CGM, EDIT, GROWPRUNE, LOCAL, MIXED, PG, REGROW, SIGMA, SIGMA_MU, settings, sums, table,
 };
