@@ -1,10 +1,14 @@
 //! Data: checked views of the caller's arrays, and the tables that trees read.
 //!
-//! `rows` checks values once, so that no code further in meets NaN. `sorted_columns` (with `sorted_column`
-//! for one feature) holds the rank of each value among the distinct values of its feature: Bayesian trees and
-//! BART compare ranks, and need a threshold's value only for the user. `ties` lists the features in which
-//! rows share values, since only these can cease to vary in a node of several rows. `table` is the layout in
-//! which Mondrian trees read values, by row or by feature. `labels` are the names of classes.
+//! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows that were made
+//!   so; Mondrian forests complete these before trees read them, and other models refuse them.
+//! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
+//!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
+//!   user.
+//! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
+//!   several rows.
+//! - `table` is the layout in which Mondrian trees read values, by row or by feature.
+//! - `labels` are the names of classes.
 
 pub(crate) mod labels;
 pub(crate) mod rows;

@@ -1,17 +1,19 @@
 //! The covariance of a sum of trees, and systems of linear equations in it.
 //!
-//! Let a row's value be the sum of one function for each of `T` trees. The function of a tree is a Brownian motion that
-//! branches with the tree, and its time is a clock `v`: what two rows share of it ends where the tree separates them. With a
-//! `T`-th of the variance for each, the sum is a Gaussian process with covariance
+//! Let a row's value be the sum of one function for each of `T` trees. The function of a tree is a Brownian
+//! motion that branches with the tree: two rows share it until the tree separates them. Its variance grows
+//! with time as a *clock* `v` says, divided by `T`. The sum is then a Gaussian process with covariance
 //!
 //! `K(x, x') = 1/T sum_t v(the time at which tree t separates x from x')`.
 //!
-//! This is a Mondrian kernel (Balog et al. 2016), averaged over lifetimes with density `v'` instead of taken at one. The
-//! posterior mean, given values `y` with noise of variance `s^2`, is `K(x, .) a`, where `(K + s^2 I) a = y`.
+//! This is a Mondrian kernel (Balog et al. 2016), averaged over lifetimes with density `v'` instead of taken
+//! at one. The posterior mean, given values `y` with noise of variance `s^2`, is `K(x, .) a`, where `(K + s^2
+//! I) a = y`.
 //!
-//! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients (Hestenes and Stiefel
-//! 1952) solve the system with some dozens of such products, for `L` problems at once, whose numbers lie side by side. Rows
-//! are numbered in an order of their own (`row_order`), so that sums do not depend on the order of arrival.
+//! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients
+//! (Hestenes and Stiefel 1952) solve the system with some dozens of such products. They solve `L` systems at
+//! once, whose numbers lie side by side in memory. Rows are numbered in a canonical order (`row_order`), so
+//! that sums do not depend on the order of arrival.
 
 mod passes;
 pub(crate) mod row_order;

@@ -1,11 +1,12 @@
-//! All trees of a forest as one model: a target is the sum of the trees' functions, not drawn from one of them.
+//! All trees of a forest as one model: a target is the sum of the trees' functions, and does not come from
+//! one of them.
 //!
-//! In a mixture of trees, each tree alone explains the targets. Its function has to be as smooth as a single tree's
-//! must be, and the mean of all functions is smoother still. In the joint model, a target is the sum of one function
-//! for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in the hierarchy, with a
-//! `T`-th of its variance. The sum is then a Gaussian process with the covariance `K` of `mondrian::joint`, whose clock is the
-//! hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds
-//! a linear function of the features.
+//! In a mixture of trees, each tree alone explains the targets. Its function has to be as smooth as a single
+//! tree's must be, and the mean of all functions is smoother still. In the joint model, a target is the sum
+//! of one function for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in
+//! the hierarchy, with a `T`-th of its variance. The sum is then a Gaussian process with the covariance `K`
+//! of `mondrian::joint`, whose clock is the hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K
+//! + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 
 use crate::control::Run;
 use crate::data::RowId;
