@@ -61,7 +61,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let ensemble = threads.install(|| {
             let table = SortedColumns::new(rows, &threads, run.control)?;
             let target = TargetPosterior { table: &table, prior, leaf: model };
-            Ensemble::sample(&target, sampler, &threads, run.control)
+            Ensemble::sample(&target, sampler, L::n_rows, (&threads, run.control))
         })?;
         Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
     }
