@@ -17,7 +17,8 @@ pub struct DrawnTree {
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
     /// values.
     pub threshold: Vec<f64>,
-    /// Whether rows in which the feature's value is missing go left; false at a leaf.
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
+    /// training.
     pub missing_go_to_left: Vec<bool>,
     /// Value of a leaf; NaN at other nodes.
     pub value: Vec<f64>,
@@ -26,11 +27,11 @@ pub struct DrawnTree {
 impl SumsOfTrees {
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
-        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
+        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i), self.has_missing)).collect()
     }
 }
 
-fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
+fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
         let right = i + node.right as usize;
@@ -45,7 +46,9 @@ fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
         out.children_right.push(links.1);
         out.feature.push(feature);
         out.threshold.push(numbers.0);
-        out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
+        if has_missing {
+            out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
+        }
         out.value.push(numbers.1);
     }
     out

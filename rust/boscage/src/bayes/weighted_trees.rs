@@ -104,7 +104,8 @@ pub struct PosteriorTree {
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
     /// values.
     pub threshold: Vec<f64>,
-    /// Whether rows in which the feature's value is missing go left; false at a leaf.
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
+    /// training.
     pub missing_go_to_left: Vec<bool>,
     /// Number of training rows of each node.
     pub n_rows: Vec<u64>,
@@ -233,9 +234,10 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
     (trees, weights, Report::Mcmc(reports))
 }
 
-/// A tree as arrays. `values` appends a node's values, and `n_rows` returns its number of rows.
+/// A tree as arrays, with the sides of missing values if the model knows them. `values` appends a node's values, and
+/// `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
-    tree: &PreorderTree<S>,
+    (tree, has_missing): (&PreorderTree<S>, bool),
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
 ) -> PosteriorTree {
@@ -251,7 +253,9 @@ pub(crate) fn export<S>(
         }
         out.feature.push(node.split.map_or(-1, |split| split.feature as i32));
         out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
-        out.missing_go_to_left.push(node.split.is_some_and(|split| !split.missing_right));
+        if has_missing {
+            out.missing_go_to_left.push(node.split.is_some_and(|split| !split.missing_right));
+        }
         out.n_rows.push(n_rows(&node.stats));
         values(&node.stats, &mut out.values);
     }

@@ -303,11 +303,13 @@ mod tests {
     /// probability of each path. Tested for guides of many shapes, on rows of which some are equal.
     #[test]
     fn proposals_are_as_probable_as_all_ways_together() {
-        proposals_are_as_probable_as_all_ways(&table());
-        missing_values::tables().iter().for_each(proposals_are_as_probable_as_all_ways);
+        proposals_are_as_probable_as_all_ways(&table(), 1.0);
+        // There are far more trees, so that some of them occur several times by chance.
+        missing_values::tables().iter().for_each(|table| proposals_are_as_probable_as_all_ways(table, 3.0));
     }
 
-    fn proposals_are_as_probable_as_all_ways(table: &SortedColumns) {
+    /// A rarely proposed tree may occur `by_chance` times.
+    fn proposals_are_as_probable_as_all_ways(table: &SortedColumns, by_chance: f64) {
         let prior = prior();
         let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
         let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
@@ -331,8 +333,8 @@ mod tests {
             for ((times, _), chance) in found.values().zip(chances()) {
                 let error = (chance / f64::from(n)).sqrt();
                 let share = times / f64::from(n);
-                // A rarely proposed tree may occur once by chance.
-                assert!((share - chance).abs() < 5.0 * error + 1.0 / f64::from(n), "{share} for {chance}");
+                let by_chance = by_chance / f64::from(n);
+                assert!((share - chance).abs() < 5.0 * error + by_chance, "{share} for {chance}");
             }
         }
     }
