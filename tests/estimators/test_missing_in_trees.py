@@ -1,4 +1,4 @@
-"""Missing values in Bayesian trees and BART: predictions, exported trees, rules, contributions, files."""
+"""Missing values in Bayesian trees and BART: predictions, exported trees, rules, files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import boscage
 from boscage import (
@@ -22,9 +23,7 @@ from reference.arrays import Array
 FEW: dict[str, Any] = {"n_trees": 5, "n_chains": 2, "n_burn": 20, "n_draws": 5}
 MODELS = {
     "smc": lambda: BayesianTreeClassifier(SMC(n_particles=5, n_islands=2), random_state=0),
-    "mcmc": lambda: BayesianTreeRegressor(
-        MCMC(n_chains=2, n_draws=10, n_burn=200), random_state=0
-    ),
+    "mcmc": lambda: BayesianTreeRegressor(MCMC(n_chains=2, n_draws=10, n_burn=200), random_state=0),
     "regressor": lambda: BARTRegressor(**FEW, random_state=0),
     "probit": lambda: BARTClassifier(**FEW, random_state=0),
     "sparse": lambda: BARTRegressor(**FEW, kernels="auto", sparse=True, random_state=0),
@@ -92,7 +91,9 @@ def test_splits_may_part_missing_from_present_values() -> None:
     model = BayesianTreeClassifier(random_state=0).fit(X[:, :1], y)
     apart = np.concatenate([tree.threshold[np.isinf(tree.threshold)] for tree in model.trees_])
     assert apart.size
-    only_missing = BayesianTreeClassifier(random_state=0).fit(np.where(np.isnan(X[:, :1]), np.nan, 1.0), y)
+    only_missing = BayesianTreeClassifier(random_state=0).fit(
+        np.where(np.isnan(X[:, :1]), np.nan, 1.0), y
+    )
     tree = only_missing.best_tree_
     assert tree.n_leaves == 2
     assert np.isinf(tree.threshold[0])
@@ -147,18 +148,20 @@ def test_a_feature_that_was_complete_sends_missing_values_with_most_rows(model: 
             n_checked += 1
     assert n_checked
     # Training trees without missing values say nothing of them.
-    complete = type(model)(**model.get_params()).fit(np.nan_to_num(X), y)
+    complete = clone(model).fit(np.nan_to_num(X), y)
     assert all(tree.missing_go_to_left is None for tree in trees_of(complete))
 
 
 def test_models_of_complete_rows_refuse_missing_values(model: Any) -> None:
     X, y = table()
-    complete = type(model)(**model.get_params()).fit(np.nan_to_num(X), y)
+    complete = clone(model).fit(np.nan_to_num(X), y)
     bad = np.nan_to_num(X)
     bad[7, 2] = np.nan
-    with pytest.raises(ValueError, match=r"row 7, feature 2 of X is missing \(NaN\); expected a num"):
+    with pytest.raises(
+        ValueError, match=r"row 7, feature 2 of X is missing \(NaN\); expected a num"
+    ):
         predictions(complete, bad)
-    with pytest.raises(ValueError, match="missing|NaN"):
+    with pytest.raises(ValueError, match=r"missing|NaN"):
         trees_of(complete)[0].apply(bad)
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="contains infinity in row 3, column 1; expected finite"):
@@ -231,7 +234,9 @@ def test_plots_show_where_missing_values_go() -> None:
 
     X, y = table()
     model = BayesianTreeClassifier(random_state=0).fit(X, y)
-    tree = max(model.trees_, key=lambda tree: (1 < tree.n_leaves < 16, np.isinf(tree.threshold).any()))
+    tree = max(
+        model.trees_, key=lambda tree: (1 < tree.n_leaves < 16, np.isinf(tree.threshold).any())
+    )
     texts = [text.get_text() for text in tree.plot().texts]
     assert any(text.endswith(("or missing", "is missing", "is present")) for text in texts)
     plot_disagreement(model, X, resolution=5)

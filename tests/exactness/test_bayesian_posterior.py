@@ -51,7 +51,9 @@ def holes(n: int, d: int) -> tuple[Any, Any]:
 
 def check_trees(model: Any, posterior: Posterior) -> None:
     """Number of leaves and the root's decision, in the trees of the model and by enumeration."""
-    shares: dict[tuple[int, float, bool | None] | None, float] = dict.fromkeys(posterior.root(), 0.0)
+    shares: dict[tuple[int, float, bool | None] | None, float] = dict.fromkeys(
+        posterior.root(), 0.0
+    )
     n_leaves = 0.0
     for tree, weight in zip(model.trees_, model.weights_, strict=True):
         n_leaves += weight * tree.n_leaves
@@ -97,7 +99,9 @@ def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) 
 
 
 @pytest.mark.parametrize(
-    "options", [OPTIONS[0], *(pytest.param(options, marks=slow) for options in OPTIONS[1:])], ids=str
+    "options",
+    [OPTIONS[0], *(pytest.param(options, marks=slow) for options in OPTIONS[1:])],
+    ids=str,
 )
 def test_smc_finds_the_exact_posterior_with_missing_values(options: dict[str, Any]) -> None:
     X, y = holes(10, 2)

@@ -91,7 +91,7 @@ class Bart(BartExplanations, PosteriorSampler):
         Raises
         ------
         ValueError
-            If a parameter is out of range; if `X` holds infinity, or `y` values that are not finite,
+            If a parameter is out of range; if `X` holds infinity, or `y` values not finite,
             has a wrong shape, or is empty; or if ``warm_start`` continues with other data or
             parameters.
         TypeError

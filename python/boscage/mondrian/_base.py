@@ -48,7 +48,6 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
-
     # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
         {"predictive", "warm_up", "window_size", "n_jobs", "verbose", "random_state"}

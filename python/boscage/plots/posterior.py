@@ -73,9 +73,7 @@ def plot_disagreement(
         # Of a feature without any value the middle is missing, too.
         warnings.simplefilter("ignore", RuntimeWarning)
         low, high, middle = (f(rows, axis=0) for f in (np.nanmin, np.nanmax, np.nanmedian))
-    across, up, grid = grid_over(
-        (a, b), low, high, middle, margin, resolution
-    )
+    across, up, grid = grid_over((a, b), low, high, middle, margin, resolution)
     shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
 
     ax = new_axes(ax)

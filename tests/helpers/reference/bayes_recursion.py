@@ -4,10 +4,10 @@ Given its rows, what happens on the two sides of a cut is independent. With V th
 which rows vary, ``Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent)
 Z(left) Z(right)``; only the sets that cuts can make are visited.
 
-Where values of ``d`` are missing (NaN) in some row of the table, a cut also says to which side they go,
-each with probability 1/2. Where they are missing in some of the node's rows, the cut parts them from the
-present values with probability 1/3, or surely if these are all equal; gaps and extent are those of
-the present values.
+Where values of ``d`` are missing (NaN) in some row of the table, a cut also says to which side they
+go, each with probability 1/2. Where they are missing in some of the node's rows, the cut parts them
+from the present values with probability 1/3, or surely if these are all equal; gaps and extent are
+those of the present values.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 Rows = tuple[int, ...]
-# The feature, the lower end of the gap (infinite where missing values are parted from the others), whether
-# missing values go left (None if there are none in the table), the probability given a split, both sides.
+# The feature, the lower end of the gap (infinite where missing values are parted from the others),
+# whether missing values go left (None if there are none in the table), the probability given a
+# split, both sides.
 Cut = tuple[int, float, bool | None, float, Rows, Rows]
 
 
