@@ -91,9 +91,9 @@ class Bart(BartExplanations, PosteriorSampler):
         Raises
         ------
         ValueError
-            If a parameter is out of range; if `X` holds infinity, or `y` values not finite,
-            has a wrong shape, or is empty; or if ``warm_start`` continues with other data or
-            parameters.
+            If a parameter is out of range; if `X` holds infinity, `y` holds values that are not
+            finite numbers, or one of them has a wrong shape or is empty; or if ``warm_start``
+            continues with other data or parameters.
         TypeError
             If a parameter or a label is of a wrong type, or `callback` cannot be called.
         KeyboardInterrupt

@@ -203,7 +203,9 @@ mod tests {
     #[test]
     fn every_tree_has_its_probability() {
         let mut with_missing = X;
-        [1, 4, 14].into_iter().for_each(|k| with_missing[k] = f64::NAN);
+        for k in [1, 4, 14] {
+            with_missing[k] = f64::NAN;
+        }
         check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap(), &X);
         check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap(), &with_missing);
         let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };

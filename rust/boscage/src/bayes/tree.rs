@@ -19,7 +19,7 @@ pub(crate) struct PreorderNode<S> {
 }
 
 /// Rows with `x[feature] <= threshold` go left, to the next node; others go right, to node `right`. Samplers split
-/// along the columns of [`SortedColumns`]; [`PreorderTree::to_features`] sets features and sides of missing values.
+/// along the columns of [`SortedColumns`]; [`PreorderTree::set_features`] sets features and sides of missing values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PreorderSplit {
     pub(crate) feature: u32,
@@ -58,7 +58,7 @@ impl<S> PreorderTree<S> {
     }
 
     /// Replaces the columns of splits by their features and the sides of missing values.
-    pub(crate) fn to_features(&mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) {
+    pub(crate) fn set_features(&mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) {
         for i in 0..self.nodes.len() {
             let Some(PreorderSplit { feature, right, .. }) = self.nodes[i].split else { continue };
             let of_child = |child: usize| n_rows(&self.nodes[child].stats);

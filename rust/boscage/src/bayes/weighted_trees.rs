@@ -145,7 +145,9 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         };
         let log_posteriors = log_posteriors(target, &trees, control)?;
         let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
-        trees.iter_mut().for_each(|tree| tree.to_features(table, &n_rows));
+        for tree in &mut trees {
+            tree.set_features(table, &n_rows);
+        }
         Ok(Self { trees, weights, log_posteriors, ranges, has_missing: table.has_missing(), report })
     }
 

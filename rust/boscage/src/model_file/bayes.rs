@@ -255,7 +255,8 @@ fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<Preorder
     let threshold = reader.f64("threshold")?;
     let has_missing = reader.version >= MISSING_SIDES;
     // An infinite threshold parts missing from present values.
-    if !(low..high).contains(&threshold) && !(has_missing && threshold.is_infinite()) {
+    let is_apart = has_missing && threshold.is_infinite();
+    if !is_apart && !(low..high).contains(&threshold) {
         let expected = format!("at least {low} and below {high}, the range of feature {feature}");
         return Err(reader.expected(expected, threshold));
     }

@@ -305,7 +305,9 @@ mod tests {
     fn proposals_are_as_probable_as_all_ways_together() {
         proposals_are_as_probable_as_all_ways(&table(), 1.0);
         // There are far more trees, so that some of them occur several times by chance.
-        missing_values::tables().iter().for_each(|table| proposals_are_as_probable_as_all_ways(table, 3.0));
+        for table in missing_values::tables() {
+            proposals_are_as_probable_as_all_ways(&table, 3.0);
+        }
     }
 
     /// A rarely proposed tree may occur `by_chance` times.
