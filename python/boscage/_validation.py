@@ -35,14 +35,13 @@ _ABOUT_CELLS = ("could not convert string", "with a sequence", "argument must be
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
+    """Rows as a row-major matrix of float32 or float64, copied only if they are not one.
 
-    They may also hold NaN if the estimator takes missing values. Sets or compares
-    ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
+    Values are finite, or NaN where they are missing. Sets or compares ``n_features_in_`` and
+    ``feature_names_in_`` as scikit-learn does.
     """
-    missing = estimator._takes_missing
     if not reset and _is_checked(estimator, X):
-        _require_finite(X, "X", missing=missing)
+        _require_finite(X, "X", missing=True)
         return X  # type: ignore[no-any-return]
     X = as_table(X)
     if not estimator._takes_categories:
@@ -64,7 +63,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
     names = getattr(estimator, "feature_names_in_", None)
-    _require_finite(rows, "X", names, missing=missing)
+    _require_finite(rows, "X", names, missing=True)
     return rows
 
 

@@ -37,7 +37,7 @@ impl BartRegressor {
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let targets = slice("y", &y)?;
         let start = start.as_ref().map(|start| &start.0);
         let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
@@ -57,7 +57,7 @@ impl BartRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let means = gate::run(py, n_threads, None, |run| self.0.predict(rows, run))?;
         Ok(vector(py, means))
     }

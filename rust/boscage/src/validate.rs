@@ -104,9 +104,8 @@ pub(crate) fn is_small(y: f64) -> bool {
 /// value missing.
 ///
 /// # Errors
-/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`]; [`Error::NonFinite`].
+/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`].
 pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
-    rows.complete()?;
     if rows.n_rows() == 0 {
         return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
     }
@@ -129,12 +128,11 @@ pub(crate) fn check_n_targets(n_rows: usize, n_targets: usize) -> Result<()> {
     Err(Error::Length { what: "y", found: n_targets, expected: n_rows, why: "one a row of X" })
 }
 
-/// Checks that rows have as many features as those that the model was fitted with, and no value is missing.
+/// Checks that rows have as many features as those that the model was fitted with.
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::NonFinite`].
+/// [`Error::Length`].
 pub(crate) fn check_n_features(rows: Rows<'_>, expected: usize) -> Result<()> {
-    rows.complete()?;
     let (what, found) = ("a row of X", rows.n_features());
     if found == expected {
         return Ok(());

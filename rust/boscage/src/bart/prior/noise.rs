@@ -38,7 +38,7 @@ pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64], weights: Option<&[f
     let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MAX_WORK;
     let columns = if few { p } else { 0 };
     let mut basis: Vec<Vec<f64>> = vec![vec![1.0; n]];
-    basis.extend((0..columns).map(|d| scaled((0..n).map(|i| rows.at(i, d)).collect())));
+    basis.extend((0..columns).map(|d| scaled(filled((0..n).map(|i| rows.at(i, d)).collect()))));
     let mut rest = targets.to_vec();
     if let Some(weights) = weights {
         for column in basis.iter_mut().chain([&mut rest]) {
@@ -48,6 +48,17 @@ pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64], weights: Option<&[f
     let rank = project_out(&mut basis, &mut rest);
     let squares: f64 = rest.iter().map(|r| r * r).sum();
     (squares / n.saturating_sub(rank).max(1) as f64).sqrt()
+}
+
+/// A column in which the mean of the present values stands for missing ones.
+fn filled(mut column: Vec<f64>) -> Vec<f64> {
+    let n = column.iter().filter(|x| !x.is_nan()).count();
+    if n < column.len() {
+        // Divided first, since the sum may overflow.
+        let mean: f64 = column.iter().filter(|x| !x.is_nan()).map(|x| x / n as f64).sum();
+        column.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = mean);
+    }
+    column
 }
 
 /// A column scaled so that its largest magnitude is one.
