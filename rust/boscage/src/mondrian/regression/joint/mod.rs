@@ -148,11 +148,10 @@ impl<'a> Joint<'a> {
         path: &[NodeId],
         branch: Option<&Stop>,
     ) -> f64 {
-        let spans = self.system.spans(tree);
-        let whole: f64 = path.iter().map(|&node| spans[node.index()] * sum(node)).sum();
+        let whole: f64 = path.iter().map(|&node| self.system.span(tree, node) * sum(node)).sum();
         match (branch, path.last()) {
             (Some(stop), Some(&leaf)) => {
-                let span = spans[leaf.index()];
+                let span = self.system.span(tree, leaf);
                 let Hyperparameters { gamma1, gamma2, delay, .. } = self.hyper;
                 let probability = branch_time::branch_probability(stop);
                 let gain = gamma1 * branch_time::expected_clock(stop, gamma2, delay, probability)
