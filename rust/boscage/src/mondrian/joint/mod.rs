@@ -23,6 +23,7 @@ use crate::data::RowId;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use passes::{Passes, add};
 use row_order::places_in;
@@ -60,7 +61,7 @@ impl Trees {
 pub(crate) struct System<'a> {
     trees: &'a Trees,
     noise_variance: f64,
-    /// What the clock spends between a node's parent and the node, by tree and node.
+    /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
     run: &'a Run<'a>,
 }
@@ -91,9 +92,9 @@ impl<'a> System<'a> {
         self.spans.len()
     }
 
-    /// What the clock spends between each node's parent and the node, in one tree.
-    pub(crate) fn spans(&self, tree: usize) -> &[f64] {
-        &self.spans[tree]
+    /// What the clock spends between a node's parent and the node, in one tree.
+    pub(crate) fn span(&self, tree: usize, node: NodeId) -> f64 {
+        self.spans[tree][self.trees.passes[tree].number(node.index())]
     }
 
     /// The sums of weights by tree and node.
@@ -110,7 +111,7 @@ impl<'a> System<'a> {
     /// An interrupt.
     pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
         self.run
-            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights, &[])))
+            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights)))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
@@ -158,8 +159,8 @@ impl<'a> System<'a> {
                 None => weighs.iter_mut().for_each(|weighs| weighs[lane] = 0.0),
             }
         }
-        let mut covariances = self.over_trees(|i, product| {
-            self.trees.passes[i].add_paths(&shares[i], product);
+        let mut covariances = self.over_trees(|i, product, buffer| {
+            self.trees.passes[i].add_paths(&shares[i], product, buffer);
         })?;
         for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
@@ -218,22 +219,23 @@ impl<'a> System<'a> {
         weights: &[[f64; L]],
         merged: &[Vec<MergedNode>],
     ) -> Result<Vec<[f64; L]>> {
-        self.over_trees(|i, product| {
+        self.over_trees(|i, product, buffer| {
             let merged = merged.get(i).map_or(&[][..], Vec::as_slice);
-            self.trees.passes[i].add_product(&self.spans[i], weights, merged, product);
+            self.trees.passes[i].add_product(&self.spans[i], weights, merged, product, buffer);
         })
     }
 
-    /// The mean over trees of what `add_tree` adds for each of them.
+    /// The mean over trees of what `add_tree` adds for each of them; it also takes a buffer.
     fn over_trees<const L: usize>(
         &self,
-        add_tree: impl Fn(usize, &mut [[f64; L]]) + Sync,
+        add_tree: impl Fn(usize, &mut [[f64; L]], &mut Vec<[f64; L]>) + Sync,
     ) -> Result<Vec<[f64; L]>> {
         let n_trees = self.trees.passes.len();
         let share = 1.0 / n_trees as f64;
         let blocks = self.run.map(n_trees.div_ceil(BLOCK), |block| {
             let mut sum = vec![[0.0; L]; self.trees.n_rows];
-            (block * BLOCK..n_trees.min((block + 1) * BLOCK)).for_each(|i| add_tree(i, &mut sum));
+            let mut buffer = Vec::new();
+            (block * BLOCK..n_trees.min((block + 1) * BLOCK)).for_each(|i| add_tree(i, &mut sum, &mut buffer));
             Ok(sum)
         })?;
         let mut mean = vec![[0.0; L]; self.trees.n_rows];

@@ -11,7 +11,10 @@
 
 pub(crate) mod far_prior;
 pub(crate) mod heuristic;
+mod joint_trial;
 pub(crate) mod leave_one_out;
 mod left_out_rows;
 pub(crate) mod marginal_likelihood;
 mod search;
+mod trial;
+mod without_parts;
