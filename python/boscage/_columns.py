@@ -1,25 +1,32 @@
 """Columns of tables: their types, and columns of categories as codes.
 
-Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays and what becomes one.
+Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays, SciPy's sparse ones, and
+what becomes an array.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from boscage._types import IntArray, Label
+from boscage._types import AnyArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
 _TEMPORAL = re.compile("date|time|duration|period|interval|month_|day_time", re.IGNORECASE)
 _CATEGORICAL = re.compile("categor|enum|dictionary", re.IGNORECASE)
-_TEXT = re.compile("str|large_string|utf8", re.IGNORECASE)
+_TEXT = re.compile(r"(large_)?str(ing)?(_view)?\b|utf8", re.IGNORECASE)
+# The types whose values are made up of others.
+_NESTED = re.compile(r"(large_|fixed_size_)?list|struct|map\b|array|\w+_union", re.IGNORECASE)
+
+EXPECTED_CATEGORIES = "expected text, booleans, finite numbers or integers of 64 bits"
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,17 @@ class Column:
 
 
 def as_table(X: Any) -> Any:
-    """Turn a record batch into a table, masked entries into NaN, and refuse dates."""
+    """Turn sparse matrices, record batches and masked arrays into tables, and refuse what is none.
+
+    Raises
+    ------
+    TypeError
+        If a column holds dates, times, lists or structs.
+    MemoryError
+        If `X` is sparse and does not fit in memory as a dense table.
+    """
+    if issparse(X):
+        X = _dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
@@ -52,7 +69,27 @@ def as_table(X: Any) -> Any:
                 f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
                 "matters of them, such as the day of the week, or the days since some date"
             )
+        if _NESTED.match(kind):
+            raise TypeError(
+                f"X holds several values in each cell of column {name!r} ({kind}); expected one: "
+                "give each of them a column of its own"
+            )
     return X
+
+
+def _dense(X: Any) -> AnyArray:
+    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values."""
+    try:
+        dense: AnyArray = X.toarray(order="C")
+    except MemoryError as error:
+        n_rows, n_columns = X.shape
+        size = n_rows * n_columns * X.dtype.itemsize / 2**30
+        raise MemoryError(
+            f"X is sparse, {n_rows} rows of {n_columns} columns; the models hold rows as a dense "
+            f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "
+            "sklearn.feature_selection or sklearn.decomposition.TruncatedSVD"
+        ) from error
+    return dense
 
 
 def column_types(X: Any) -> Iterator[tuple[Any, str]]:
@@ -68,10 +105,24 @@ def column_types(X: Any) -> Iterator[tuple[Any, str]]:
             yield name, str(kind)
 
 
+def is_text(kind: str) -> bool:
+    """Whether a column's type, by its name, is text."""
+    return _TEXT.match(kind) is not None
+
+
 def column_names(X: Any) -> Sequence[Any] | None:
     """The names of a table's columns; None for a matrix."""
     names: Sequence[Any] | None = getattr(X, "column_names", getattr(X, "columns", None))
     return names
+
+
+def column_name(names: Sequence[Any] | None, column: int) -> str:
+    """A column as messages name it: by its name, or by its number if it has none."""
+    if names is None:
+        return str(column)
+    name = names[column]
+    # An index of pandas returns NumPy's numbers.
+    return repr(name.item() if isinstance(name, np.generic) else name)
 
 
 def refuse_categories(X: Any, estimator: str) -> None:
@@ -99,7 +150,7 @@ def categorical_features(chosen: Any, X: Any) -> list[int]:
                 f"found {chosen!r}"
             )
         kinds = (kind for _, kind in column_types(X))
-        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or _TEXT.match(kind)]
+        return [d for d, kind in enumerate(kinds) if _CATEGORICAL.match(kind) or is_text(kind)]
     given = np.asarray(chosen)
     if not given.size:
         return []
@@ -126,6 +177,8 @@ def _by_name(wanted: list[Any], X: Any) -> list[int]:
 
 
 def _by_number(given: Any, n: int) -> list[int]:
+    if n == 0:  # no table, which is refused later
+        return []
     if given.dtype.kind == "b":
         if len(given) != n:
             raise ValueError(
@@ -156,9 +209,18 @@ def take(X: Any, columns: Collection[int]) -> tuple[dict[int, Column], Any]:
         X = X.astype(object) if X.dtype.kind in "US" else X.copy()
     names = column_names(X)
     for column in columns:
-        name = column if names is None else names[column]
         values, X = _take_one(X, column)
-        taken[column] = _column(*_codes(values), name)
+        name = column_name(names, column)
+        try:
+            codes, categories = _codes(values)
+        except TypeError as error:
+            for value in values:
+                if not _is_hashable(value):
+                    raise TypeError(
+                        f"X holds {reprlib.repr(value)} in column {name}; {EXPECTED_CATEGORIES}"
+                    ) from error
+            raise
+        taken[column] = _column(codes, categories, name)
     return taken, X
 
 
@@ -203,11 +265,22 @@ def _codes(values: Any) -> tuple[IntArray, list[Any]]:
     return codes, list(numbers)
 
 
-def _column(codes: Any, values: list[Any], name: Any) -> Column:
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _column(codes: Any, values: list[Any], name: str) -> Column:
     """Codes of sorted labels, whatever the order of the values and those that do not occur."""
     seen = np.zeros(len(values), dtype=bool)
     seen[codes[codes >= 0]] = True
-    labels = {i: _label(values[i], name) for i in np.flatnonzero(seen)}
+    labels = {
+        i: as_label(values[i], "X holds the category", f" in column {name}")
+        for i in np.flatnonzero(seen)
+    }
     known: set[Label] = {label for label in labels.values() if label is not None}
     if any(isinstance(label, bool) for label in known) and not all(
         isinstance(label, bool) for label in known
@@ -229,24 +302,36 @@ def sort_labels(labels: Collection[Label]) -> list[Label]:
     return sorted(labels, key=lambda label: (kinds.index(type(label)), label))
 
 
-def _label(value: Any, name: Any) -> Label | None:
-    """A category as a plain value; None if it is missing."""
+def checked_text(text: str, holds: str, where: str = "") -> str:
+    """Text that can be stored, as Python's own string; a message says what `holds` it, `where`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{holds} {text!r}{where}; expected valid text, found a lone surrogate, which is half "
+            "a character"
+        ) from error
+    return str(text)
+
+
+def as_label(value: Any, holds: str, where: str) -> Label | None:
+    """A category as a plain value; None if it is missing.
+
+    A message says what `holds` a value that is no category, and `where`.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ == "NAType" or value != value:
         return None
     if isinstance(value, str):
-        return str(value)
+        return checked_text(value, holds, where)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise ValueError(
-        f"X holds the category {value!r} in column {name!r}; "
-        "expected text, booleans, finite numbers or integers of 64 bits"
-    )
+    raise ValueError(f"{holds} {reprlib.repr(value)}{where}; {EXPECTED_CATEGORIES}")
 
 
 def _is_arrow(X: Any) -> bool:

@@ -210,6 +210,7 @@ class BartRegressor(_Bart):
         y: NDArray[np.float64],
         settings: BartSettings,
         *,
+        weights: NDArray[np.float64] | None = None,
         start: BartRegressor | None = None,
         callback: Callable[..., object] | None = None,
         n_threads: int = 1,

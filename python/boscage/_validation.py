@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import reprlib
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -12,11 +13,17 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._columns import as_table, column_names, refuse_categories
+from boscage._columns import (
+    as_table,
+    checked_text,
+    column_name,
+    column_names,
+    refuse_categories,
+)
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
@@ -24,18 +31,20 @@ _MAX_U64 = 2**64 - 1
 # The most threads on a machine with fewer processors.
 _MAX_THREADS = 256
 
+# Words of NumPy's errors about cells that are not numbers.
+_ABOUT_CELLS = ("could not convert string", "with a sequence", "argument must be a string")
+
 # -- rows -----------------------------------------------------------------------------------------
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
+    """Rows as a row-major matrix of float32 or float64, copied only if they are not one.
 
-    They may also hold NaN if the estimator takes missing values. Sets or compares
-    ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
+    Values are finite, or NaN where they are missing. Sets or compares ``n_features_in_`` and
+    ``feature_names_in_`` as scikit-learn does.
     """
-    missing = estimator._takes_missing
     if not reset and _is_checked(estimator, X):
-        _require_finite(X, "X", missing=missing)
+        _require_finite(X, "X", missing=True)
         return X  # type: ignore[no-any-return]
     X = as_table(X)
     if not estimator._takes_categories:
@@ -50,14 +59,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
             order="C",
             ensure_all_finite=False,
         )
-    except ValueError as error:
-        if "could not convert string" in str(error):
-            _name_text(estimator, X, error)
+    except (TypeError, ValueError) as error:
+        if any(words in str(error) for words in _ABOUT_CELLS):
+            _name_cell(estimator, X, error)
         raise
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
     names = getattr(estimator, "feature_names_in_", None)
-    _require_finite(rows, "X", names, missing=missing)
+    _require_finite(rows, "X", names, missing=True)
     return rows
 
 
@@ -78,29 +87,49 @@ def _is_checked(estimator: Any, X: Any) -> bool:
     )
 
 
-def _name_text(estimator: Any, X: Any, error: ValueError) -> None:
-    """Raise an error that names the first entry that is text."""
-    names = column_names(X)
-    advice = (
-        "; name columns of categories by categorical_features"
-        if estimator._takes_categories
-        else "; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
-        "Mondrian forest, which takes columns of tables that are text"
-    )
-    cells = np.asarray(X, dtype=object)
+def _name_cell(estimator: Any, X: Any, error: Exception) -> None:
+    """Raise an error that names the first cell that is not a number."""
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different lengths
+        return
     if cells.ndim != 2:
         return
-    for row, line in enumerate(cells):
-        for column, value in enumerate(line):
-            if isinstance(value, (str, bytes)):
-                try:
-                    float(value)
-                except ValueError:
-                    name = column if names is None else repr(names[column])
-                    raise ValueError(
-                        f"X holds the text {value!r} in row {row}, column {name}; "
-                        f"expected numbers{advice} (could not convert string to float)"
-                    ) from error
+    names = column_names(X)
+    for (row, column), value in np.ndenumerate(cells):
+        if not _is_number(value):
+            what = f"the text {value!r}" if isinstance(value, str) else reprlib.repr(value)
+            raise type(error)(
+                f"X holds {what} in row {row}, column {column_name(names, column)}; expected "
+                f"{_expected_cell(estimator, value)} ({str(error).partition('.')[0]})"
+            ) from error
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell is a number or missing."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    if isinstance(value, np.ndarray):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _expected_cell(estimator: Any, value: Any) -> str:
+    """What a message expects in place of a cell that is not a number."""
+    if isinstance(value, (list, tuple, dict, set, frozenset, np.ndarray)):
+        return "one number: give each of several values a column of its own"
+    if not isinstance(value, str):
+        return "a number"
+    if estimator._takes_categories:
+        return "numbers; name columns of categories by categorical_features"
+    return (
+        "numbers; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
+        "Mondrian forest, which takes columns of tables that are text"
+    )
 
 
 def _require_finite(
@@ -118,7 +147,7 @@ def _require_finite(
     found = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     place = f"row {at[0]}"
     if values.ndim == 2:
-        place += f", column {at[1]}" if names is None else f", column {names[at[1]]!r}"
+        place += f", column {column_name(names, at[1])}"
     more = f" ({bad.size} such values in all)" if bad.size > 1 else ""
     expected = "finite numbers, or NaN for missing values" if missing else "finite numbers"
     raise ValueError(f"Input {what} contains {found} in {place}{more}; expected {expected}")
@@ -166,6 +195,31 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     if column.dtype.kind not in "biuUO":
         check_classification_targets(column)
     return column
+
+
+def check_sample_weight(
+    sample_weight: Any, n_rows: int
+) -> tuple[slice | NDArray[np.bool_], FloatArray | None]:
+    """Which rows have a weight above 0, and their weights; None if these are equal."""
+    if sample_weight is None:
+        return slice(None), None
+    weights: FloatArray = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}; expected one weight for each of "
+            f"{n_rows} rows"
+        )
+    if weights.min() < 0.0:
+        row = int(weights.argmin())
+        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected at least 0")
+    kept = weights > 0.0
+    if not kept.any():
+        raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
+    weights = weights[kept]
+    rows = slice(None) if kept.all() else kept
+    return rows, None if weights.min() == weights.max() else weights
 
 
 def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
@@ -249,7 +303,7 @@ def _plain(value: Any, what: str) -> Label:
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
-        return str(value)
+        return checked_text(value, f"{what} holds the label")
     raise TypeError(
         f"{what} holds the label {value!r} of type {type(value).__name__}; "
         "expected booleans, integers, floats or strings"

@@ -87,6 +87,46 @@ def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFix
     assert said.startswith("iris.csv: row 1, column 'species': found 'v")
 
 
+def test_columns_of_other_types_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    pairs, days = [{"a": 1}, {"a": 2}], pa.array([1, 2], pa.date32())
+    table = pa.table({"x": [1.0, 2.0], "pair": pairs, "day": days, "y": [0.0, 1.0]})
+    pq.write_table(table, "t.parquet")
+    fit = ["fit", "t.parquet", "-o", "m", "--features"]
+    for args, said in [
+        ([*fit, "x,pair", "-t", "y"], "column 'pair': found {'a': 1}, expected a number"),
+        (
+            [*fit, "x,pair", "-t", "y", "--categorical", "pair"],
+            "column 'pair': found {'a': 1}, expected a category",
+        ),
+        ([*fit, "x", "-t", "pair"], "column 'pair': found {'a': 1}, expected text or a number"),
+        ([*fit, "x,day", "-t", "y"], "column 'day': found 1970-01-02, expected a number"),
+        ([*fit, "x", "-t", "day"], "column 'day': found 1970-01-02, expected text or a number"),
+    ]:
+        assert fails(capsys, *args) == f"t.parquet: row 1, {said}"
+    assert not Path("m").exists()
+
+
+def test_a_forest_without_rows_does_not_predict(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("two.csv").write_text("x,y\n1,2\n3,4\n")
+    run("fit", "two.csv", "-t", "y", *FEW)
+    run("forget", "two.boscage", "0", "1")
+    for command in ("predict", "evaluate"):
+        said = fails(capsys, command, "two.boscage", "two.csv")
+        assert said.startswith(
+            "two.boscage: the forest has no rows left; add some by boscage update"
+        )
+    run("info", "two.boscage")
+    assert "fitted" not in capsys.readouterr().out
+    run("update", "two.boscage", "two.csv")
+    run("predict", "two.boscage", "two.csv", "-o", "p.csv")
+
+
 def test_truth_values_count_as_numbers_in_csv_too(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("flag\ntrue\nFALSE\nTrue\n")

@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import signal
-import threading
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import boscage
 from boscage import dask as cluster_forests
+from boscage.dask import _shares
 from boscage.dask._base import ranges
 from boscage.dask._shares import ClassifierShare
 from generated import rows_and_numbers, uniform
@@ -210,15 +209,22 @@ def test_partitions_may_be_empty(client, number):
     assert np.array_equal(predicted(forest, rows[kept]), predicted(one, x[~empty]))
 
 
-def test_types_of_text_may_differ_from_what_the_collection_says(client):
+@pytest.mark.parametrize("kind", ["str", "string", "object"])
+def test_types_of_text_may_differ_from_what_the_collection_says(client, kind):
+    """Dask believes `meta`, and does not look at what a function returns."""
     x, y = labelled()
     frame = pd.DataFrame({"x": x[:, 0], "kind": np.resize(["a", "b"], N_ROWS)})
-    parts = [frame.astype({"kind": kind}) for kind in ("str", "string", "object")]
-    rows = dd.from_map(lambda part: part, parts, meta=frame[:0])
-    targets = dd.from_map(pd.Series, [y, y, y], meta=pd.Series(y[:0]))
-    one = boscage.MondrianForestClassifier(4, random_state=7)
-    one.fit(pd.concat([frame] * 3, ignore_index=True), np.tile(y, 3))
+    rows = dd.from_pandas(frame, npartitions=2, sort=False).map_partitions(
+        pd.DataFrame.astype, {"kind": kind}, meta=frame[:0].astype({"kind": _OTHER_TEXT[kind]})
+    )
+    assert set(rows.partitions[0].compute().dtypes.astype(str)) == {"float64", kind}
+    assert kind not in set(rows.dtypes.astype(str))
+    targets = dd.from_pandas(pd.Series(y), npartitions=2, sort=False)
+    one = boscage.MondrianForestClassifier(4, random_state=7).fit(frame, y)
     assert on_cluster(one, client).fit(rows, targets).digest() == one.digest()
+
+
+_OTHER_TEXT = {"str": "object", "string": "str", "object": "string"}
 
 
 def test_a_stream_learns_again_in_its_warm_up(client):
@@ -304,11 +310,14 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
         distributed.Client(cluster) as client,
     ):
         pids = client.run(os.getpid)
-        killer = client.submit(
-            _kill_later, 0.5, workers=[min(pids)], pure=False, allow_other_workers=False
+        # The worker dies when it begins to grow its trees. A lambda travels by value.
+        client.run(
+            lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
+            workers=[max(pids)],
         )
         forest = on_cluster(one, client).fit(*collections(np.random.default_rng(0), x, y))
-        killer.cancel()
+        assert len(forest.workers_) == 2
+        assert client.run(os.getpid) != pids
         check_same(forest, one)
         pids = client.run(os.getpid)
         os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
@@ -316,8 +325,3 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
         client.wait_for_workers(2)
         forest.forget([0, 1, 2])
         check_same(forest, one.forget([0, 1, 2]))
-
-
-def _kill_later(seconds):
-    """Kill this worker from a thread, while it works on other tasks."""
-    threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()

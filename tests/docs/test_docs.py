@@ -100,6 +100,7 @@ def public_names(module: ModuleType) -> dict[str, object]:
         "metrics",
         "mondrian.classifier",
         "mondrian.regressor",
+        "optimize._parameters",
         "optimize.optimizer",
         "optimize.space",
         "persistence",

@@ -19,8 +19,8 @@ X = RNG.uniform(size=(200, 2))
 Y = np.sin(6.0 * X[:, 0]) + 0.2 * RNG.normal(size=200)
 
 GIVEN = {"mu": 0.0, "gamma1": 1.0, "gamma2": 1.0, "noise_variance": 0.1}
-# Nothing is learned from the first rows, unless a test is about that.
-EQUAL: dict[str, Any] = {"feature_weights": None, "warm_up": 0}
+# Unless a test is about that, no rates or slopes are learned, and nothing from the first rows.
+EQUAL: dict[str, Any] = {"feature_weights": None, "trend": None, "warm_up": 0}
 
 
 def make(**params: Any) -> MondrianForestRegressor:
@@ -409,3 +409,26 @@ def test_shards_share_frozen_maps() -> None:
     shard.merge(make(**frozen).fit(X[80:], Y[80:], ids=np.arange(80, 200)))
     assert shard.digest() == whole.digest() == first.digest()
     np.testing.assert_array_equal(clone(shard).fit(X, Y).predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
+@pytest.mark.parametrize(("n_rows", "target"), [(1, 5.0), (20, 5.0), (20, -3e-8), (20, 0.0)])
+def test_equal_targets_show_no_scale(posterior: Any, n_rows: int, target: float) -> None:
+    """The variance is that of rounding, unless the noise is given."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.uniform(size=(n_rows, 2)), np.full(n_rows, target)
+    at = np.array([rows[0], [50.0, -50.0]])
+    forest = MondrianForestRegressor(5, random_state=0, posterior=posterior).fit(rows, y)
+    found = forest.predict_dist(at)
+    np.testing.assert_allclose(found.mean, target, rtol=1e-12, atol=1e-140)
+    assert (found.std > 0.0).all()
+    assert (found.std < 1e-14 * abs(target) + 1e-140).all()
+    assert np.isfinite(found.logpdf([target, target])).all()
+    given = clone(forest).set_params(noise_variance=0.25).fit(rows, y).predict_dist(at)
+    np.testing.assert_allclose(given.mean, target, rtol=1e-12, atol=1e-140)
+    np.testing.assert_allclose(given.var, 0.25, rtol=1e-6)
+    # Nothing of this lasts: with other rows the forest is that of all rows.
+    more, z = rng.uniform(size=(3, 2)), np.array([1.0, 2.0, 4.0])
+    streamed = clone(forest).partial_fit(rows, y).partial_fit(more, z)
+    whole = clone(forest).fit(np.concatenate([rows, more]), np.concatenate([y, z]))
+    assert streamed.digest() == whole.digest()

@@ -52,7 +52,7 @@ class Rows:
 
 
 def make(kind: Any, **params: Any) -> Any:
-    return kind(5, random_state=1, **params)
+    return kind(5, random_state=1, **{"feature_weights": None} | params)
 
 
 def predictions(model: Any, at: Any) -> list[Array]:
@@ -115,13 +115,15 @@ def test_tables_of_all_libraries_give_the_same_forest(kind: Any) -> None:
 @both
 def test_the_forest_is_that_of_the_places(kind: Any) -> None:
     rows = Rows()
-    model = make(kind, feature_range=([-4.0, 0.0, 0.0], [4.0, 1.0, 40.0]))
+    learned: dict[str, Any] = {"feature_weights": "learned"}
+    model = make(kind, feature_range=([-4.0, 0.0, 0.0], [4.0, 1.0, 40.0]), **learned)
     model.fit(rows.frame(), rows.targets(kind))
     np.testing.assert_array_equal(model.is_categorical_, [False, True, False])
     table = model.categories_[1]
     places = rows.codes()
     places[:, 1] = [table[name] for name in rows.colour]
-    numbers = make(kind, feature_range=model.feature_range_).fit(places, rows.targets(kind))
+    numbers = make(kind, feature_range=model.feature_range_, **learned)
+    numbers.fit(places, rows.targets(kind))
     assert numbers.categories_ is None
     assert_same_trees(trees_of(model), trees_of(numbers))
     assert_same_predictions(model, rows.frame(), numbers, places)
@@ -309,7 +311,9 @@ def test_many_categories_cost_no_memory(kind: Any) -> None:
     n = 12_000
     x = np.column_stack([rng.permutation(n) % 10_000, rng.normal(size=n)])
     y = (x[:, 1] > 0.0).astype(int) if kind is MondrianForestClassifier else x[:, 1]
-    params = {"feature_weights": None, "predictive": "realised"}
+    params: dict[str, Any] = {"predictive": "realised"}
+    if kind is MondrianForestRegressor:
+        params |= {"posterior": "fast", "trend": None}
     model = make(kind, categorical_features=[0], **params).fit(x, y)
     places = [*model.categories_[0].values()]
     assert len({*places}) == 10_001
@@ -358,10 +362,12 @@ def test_no_feature_may_be_a_category(chosen: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([None], "for each of the 3 features, found 1"),
+        ([None], r"for each of the 3 features, found \[None\]"),
         ([None, {"red": 0.0}, None], "the key None for missing values"),
         ([None, {"red": 0.5, None: 0.5}, None], "another place for each category"),
-        ([None, {"red": np.nan, None: 0.5}, None], "places within"),
+        ([None, {"red": np.nan, None: 0.5}, None], r"categories\[1\]\['red'\] must be finite"),
+        ({"red": 0.0, None: 0.5}, "a list of a dictionary or None for each of the 3 features"),
+        ([None, {("red",): 0.0, None: 0.5}, None], r"\('red',\) for feature 1; expected text"),
         ([{"red": 0.0, None: 0.5}, None, None], "categories must hold those of feature 1"),
     ],
 )
@@ -369,6 +375,32 @@ def test_impossible_categories_are_refused(given: Any, message: str) -> None:
     rows = Rows(30)
     with pytest.raises(ValueError, match=message):
         MondrianForestRegressor(2, categories=given).fit(rows.frame(), rows.y)
+
+
+def test_given_categories_may_be_numbers_and_text_of_numpy() -> None:
+    rows = Rows(30)
+    places = {"red": 0.0, "green": 0.4, "blue": 1.0, None: 0.7}
+    of_numpy = {np.asarray(key)[()]: np.float64(place) for key, place in places.items()}
+    forests = [
+        MondrianForestRegressor(2, categories=[None, given, None], random_state=0)
+        for given in (places, of_numpy)
+    ]
+    digests = {forest.fit(rows.frame(), rows.y).digest() for forest in forests}
+    assert len(digests) == 1
+
+
+def test_a_matrix_of_another_shape_is_called_so() -> None:
+    for chosen in ([0], [True]):
+        with pytest.raises(ValueError, match="Expected 2D array"):
+            MondrianForestRegressor(2, categorical_features=chosen).fit([1.0, 2.0], [1.0, 2.0])
+
+
+def test_categories_are_hashable() -> None:
+    pd = pytest.importorskip("pandas")
+    model = MondrianForestRegressor(2, categorical_features=[0])
+    for table in (pd.DataFrame({"a": ["x", [1]]}), np.array([["x"], [{}]], dtype=object)):
+        with pytest.raises(TypeError, match=r"X holds .* in column .*; expected text"):
+            model.fit(table, [0.0, 1.0])
 
 
 def test_categories_are_text_numbers_or_truth_values() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from boscage import (
@@ -125,6 +126,23 @@ def test_draws_share_trees(exact: dict[str, Any]) -> None:
     assert len(splits) == len(shared) < 20 * 3 * 5
     drawn = sum(np.nansum(tree["value"]) for draw in range(20) for tree in model.trees(draw))
     assert sum(tree["value"].sum() for tree in shared) == pytest.approx(drawn)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_missing_values_go_where_trees_learned(name: str) -> None:
+    model, y = EXACT[name]
+    holes = X.copy()
+    holes[rng.uniform(size=X.shape) < 0.2] = np.nan
+    fitted = clone(model).fit(holes, y)
+    found = by_onnx(fitted, holes)
+    if name.endswith("numbers"):
+        assert np.allclose(found["prediction"], fitted.predict(holes), rtol=1e-6)
+    else:
+        expected = fitted.predict_proba(holes)
+        assert np.allclose(found["probabilities"], expected, rtol=0.0, atol=1e-6)
+    if name in SUMS:
+        expected = fitted.predict(holes)[:, None] if "numbers" in name else expected
+        assert np.allclose(by_treelite(fitted, holes), expected, rtol=1e-5)
 
 
 # -- Mondrian forests ------------------------------------------------------------------------------

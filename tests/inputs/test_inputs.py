@@ -236,16 +236,17 @@ def test_an_infinite_value_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("kind", [BARTRegressor, BayesianTreeClassifier])
-def test_models_without_missing_values_refuse_them_with_their_column(kind: Any) -> None:
+def test_nulls_of_tables_are_missing_values(kind: Any) -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     pa = pytest.importorskip("pyarrow")
-    columns = {"a": [1, 2, 3], "b": [1, None, 3]}
-    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
-        with pytest.raises(ValueError, match="contains NaN in row 1, column 'b'"):
-            kind().fit(table, [0, 1, 0])
-    nullable = pd.DataFrame({"b": pd.array([1, None, 3], dtype="Int64")})
-    with pytest.raises(ValueError, match="contains NaN in row 1, column 'b'"):
-        kind().fit(nullable, [0, 1, 0])
+    columns = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, None, 3.0, None]}
+    rows, y = np.array([columns["a"], columns["b"]], dtype=float).T, [0, 1, 0, 1]
+    few = {"n_draws": 5, "n_burn": 5} if kind is BARTRegressor else {}
+    expected = kind(**few, random_state=0).fit(rows, y).predict(rows)
+    nullable = pd.DataFrame(columns).astype("Float64")
+    for table in (pd.DataFrame(columns), nullable, pl.DataFrame(columns), pa.table(columns)):
+        found = kind(**few, random_state=0).fit(table, y).predict(table)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_dates_are_refused_with_their_column() -> None:
@@ -292,7 +293,9 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
         (np.array([[1.0, 2j], [1.0, 2.0]]), ValueError, "Complex data not supported"),
         ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),
         (np.zeros((2, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
-        (sparse.csr_array(np.eye(2)), TypeError, "Sparse data was passed"),
+        (sparse.coo_array([1.0, 2.0]), ValueError, "Expected 2D array, got 1D array"),
+        ([[1.0, [2.0, 3.0]]] * 2, ValueError, r"\[2.0, 3.0\] in row 0, column 1; expected one"),
+        ([[1.0, 2.0], [b"x", 2.0]], ValueError, "b'x' in row 1, column 0; expected a number"),
         (None, ValueError, "Expected 2D array"),
     ],
 )
@@ -317,6 +320,48 @@ def test_text_in_a_table_is_refused_with_its_column() -> None:
         ):
             with pytest.raises(ValueError, match=f"text 'Oslo' in row 1, column 'town'.*{advice}"):
                 model.fit(table, [0, 1])
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, BARTRegressor])
+def test_cells_of_several_values_are_refused_with_their_column(kind: Any) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    for values in ([[1, 2], [3, 4]], [{"x": 1}, {"x": 2}]):
+        columns = {"a": [1, 2], "pair": values}
+        nested = pd.array(values, pd.ArrowDtype(pa.array(values).type))
+        typed = pd.DataFrame({"a": [1, 2], "pair": nested})
+        for table in (pl.DataFrame(columns), pa.table(columns), typed):
+            with pytest.raises(TypeError, match=r"several values in each cell of column 'pair' \("):
+                kind().fit(table, [0, 1])
+        with pytest.raises((TypeError, ValueError), match="in row 0, column 'pair'; expected one"):
+            kind().fit(pd.DataFrame(columns), [0, 1])
+
+
+def test_columns_without_names_in_text_are_named_by_their_numbers() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame([[1.0, "x", 2.0]] * 2, columns=[0, 7, 3])
+    with pytest.raises(ValueError, match="row 0, column 7; expected numbers"):
+        BARTRegressor().fit(table, [0.0, 1.0])
+    table[7] = [(1, 2), 1j]
+    with pytest.raises(ValueError, match=r"category \(1, 2\) in column '\{7\}'; expected text"):
+        MondrianForestClassifier(categorical_features=["{7}"]).fit(
+            table.rename(columns=lambda name: f"{{{name}}}"), [0, 1]
+        )
+    with pytest.raises(ValueError, match=r"category \(1, 2\) in column 7; expected text"):
+        MondrianForestClassifier(categorical_features=[1]).fit(table, [0, 1])
+
+
+def test_text_that_is_not_valid_is_refused() -> None:
+    rows = np.array([["\ud800", 1.0], ["x", 2.0]], dtype=object)
+    message = r"'\\ud800'.*expected valid text, found a lone surrogate"
+    model = MondrianForestClassifier(2, categorical_features=[0])
+    with pytest.raises(ValueError, match=f"category {message}"):
+        model.fit(rows, [0, 1])
+    with pytest.raises(ValueError, match=f"y holds the label {message}"):
+        model.fit(X[:2], ["\ud800", "x"])
+    model.set_params(categories=[{"\ud800": 0.0, None: 1.0}, None])
+    with pytest.raises(ValueError, match=f"categories holds {message}"):
+        model.fit(X[:2, :2], [0, 1])
 
 
 def test_trees_that_take_numbers_refuse_categories_with_their_column() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -341,3 +342,19 @@ def test_files_keep_numbers_of_numpy_and_a_trend(tmp_path):
     assert loaded.ask() == optimizer.ask()
     with pytest.raises(ValueError, match="know no trend"):
         small(forest=MondrianForestRegressor(5, trend="linear"), acquisition="thompson")
+
+
+def test_a_study_that_cannot_be_written_leaves_the_old_file(tmp_path, monkeypatch):
+    optimizer = MondrianOptimizer({"x": Real(0, 1)}, random_state=0)
+    optimizer.save(tmp_path / "study.json")
+    before = (tmp_path / "study.json").read_bytes()
+    optimizer.ask()
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        optimizer.save(tmp_path / "study.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+    assert (tmp_path / "study.json").read_bytes() == before

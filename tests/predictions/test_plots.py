@@ -271,3 +271,36 @@ def test_uncertainty_has_both_parts_and_the_score(model: Any) -> None:
         plot_uncertainty(model, at=[0.0])
     with pytest.raises(TypeError, match="plot_uncertainty draws"):
         plot_uncertainty(BARTRegressor())
+
+
+def colours() -> tuple[Any, Any, Any]:
+    """A forest of a number and a colour, its rows and targets."""
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"x": X[:, 0], "colour": np.resize(["red", "blue", "green"], 60)})
+    y = X[:, 0] + (rows["colour"] == "red")
+    return MondrianForestRegressor(4, random_state=0).fit(rows, y), rows, y
+
+
+def test_uncertainty_along_categories_has_a_bar_for_each() -> None:
+    forest, rows, _ = colours()
+    ax = drawn(plot_uncertainty(forest, feature=1, at=[0.3, None]))
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert sorted(names) == ["blue", "green", "missing", "red"]
+    shown = rows.iloc[:4].assign(x=0.3, colour=[None if n == "missing" else n for n in names])
+    total, aleatoric, _ = forest.predict_uncertainty(shown)
+    lower, upper = ax.containers
+    np.testing.assert_allclose([bar.get_height() for bar in lower], aleatoric)
+    np.testing.assert_allclose([bar.get_y() + bar.get_height() for bar in upper], total)
+    (beside,) = (other for other in ax.figure.axes if other is not ax)
+    np.testing.assert_allclose(beside.lines[0].get_ydata(), forest.score_samples(shown))
+
+
+def test_other_features_of_plots_may_be_categories() -> None:
+    forest, rows, y = colours()
+    for at, colour in ((None, None), ([0.0, "red"], "red")):
+        ax = plot_uncertainty(forest, at=at, resolution=3, novelty=False)
+        shown = rows.iloc[:3].assign(x=np.linspace(*ax.get_xlim(), 3), colour=colour)
+        top = ax.collections[1].get_paths()[0].vertices[:, 1].max()
+        assert top == pytest.approx(forest.predict_uncertainty(shown)[0].max())
+    with pytest.raises(ValueError, match="feature colour is categorical; expected two numeric"):
+        plot_partition(forest, rows, y)

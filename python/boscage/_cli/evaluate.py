@@ -25,7 +25,7 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    model = models.load(args.model, args.n_jobs)
+    model = models.load_with_rows(args.model, args.n_jobs)
     notes = Notes.of(model)
     target = notes.check_target(args.model, args.target)
     source = Source(args.table, args.delimiter)

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,11 @@ import boscage
 from boscage._cli import models
 from boscage._cli.notes import Notes
 from boscage._cli.terminal import print_table
+
+# Text that cannot be taken for a number, a truth value, or more than one entry of a list.
+_PLAIN = re.compile(
+    r"(?!(true|false|none|nan|inf)$)[^\W\d]([^,;:\"\n\t]*[^,;:\"\s])?", re.IGNORECASE
+)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         print_table(
             [
-                (name.replace("__", " ").replace("_", " "), _short(value))
+                (name.replace("__", " ").replace("_", " "), _in_words(name, value))
                 for name, value in facts.items()
             ]
         )
@@ -68,7 +74,7 @@ def _fitted(model: models.Model) -> dict[str, Any]:
         facts["calibration_noise"] = model.calibration_noise_
         if model.posterior == "joint":
             facts["joint_weight"] = model.joint_weight_
-    if hasattr(model, "hyperparameters_"):
+    if hasattr(model, "hyperparameters_") and model.n_rows_ > 0:
         facts |= {f"fitted_{name}": value for name, value in model.hyperparameters_.items()}
     if hasattr(model, "log_marginal_likelihood_"):
         facts["log_marginal_likelihood"] = model.log_marginal_likelihood_
@@ -128,11 +134,21 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _in_words(name: str, value: Any) -> str:
+    """A fact as a person reads it."""
+    if name == "categorical_features" and value == "from_dtype":
+        return "the columns of text or of a categorical type"
+    return value if isinstance(value, str) else _short(value)
+
+
 def _short(value: Any) -> str:
+    """A value, or a list or dict of which only the beginning is shown."""
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_short(each)}" for name, each in value.items())
+        return "; ".join(f"{_short(name)}: {_short(each)}" for name, each in value.items())
     if isinstance(value, list):
         between = "; " if any(isinstance(each, list) for each in value) else ", "
         shown = between.join(_short(each) for each in value[:8])
         return f"{shown}, ... ({len(value)})" if len(value) > 8 else shown
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
     return f"{value:.6g}" if isinstance(value, float) else str(value)

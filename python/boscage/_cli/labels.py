@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage._cli.notes import Kind
-from boscage._cli.tables import Chunk, is_text
+from boscage._cli.tables import Chunk, is_text, shown
 
 #: Rows within which a column of text must show a label that is no number.
 ENOUGH = 1 << 16
@@ -24,8 +24,10 @@ def kind_of(chunk: Chunk, name: str) -> Kind:
         return Kind.BOOLEAN
     if pa.types.is_integer(values.type):
         return Kind.INTEGER
-    if not is_text(values.type):
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         return Kind.NUMBER
+    if not is_text(values.type):
+        chunk.refuse(0, name, shown(values[0]), "text or a number")
     for kind, to in ((Kind.INTEGER, pa.int64()), (Kind.NUMBER, pa.float64())):
         try:
             pc.cast(values, to)

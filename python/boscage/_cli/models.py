@@ -40,6 +40,14 @@ def load_online(path: str, n_jobs: int | None, command: str) -> Model:
     return model
 
 
+def load_with_rows(path: str, n_jobs: int | None) -> Model:
+    """Load a model that can predict: a forest may have forgotten all its rows."""
+    model = load(path, n_jobs)
+    if getattr(model, "n_rows_", None) == 0:
+        raise UserError(f"{path}: the forest has no rows left; add some by boscage update first")
+    return model
+
+
 def save(model: Model, path: str, notes: Notes | None = None) -> None:
     """Write a model file, whole or not at all; without `notes` it keeps those that it had."""
     sections = {} if notes is None else notes.as_annotation

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
     if args.output not in (None, STDIN):
         require_writable(args.output, model=args.model, table=args.table)
-    model = models.load(args.model, args.n_jobs)
+    model = models.load_with_rows(args.model, args.n_jobs)
     predictor: Classes | Numbers
     if models.is_classifier(model):
         if args.interval is not None or args.quantiles:

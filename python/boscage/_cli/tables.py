@@ -78,7 +78,7 @@ class Chunk:
                 try:
                     pc.cast(value, to)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    self.refuse(index, name, repr(value.as_py()), expected)
+                    self.refuse(index, name, shown(value), expected)
             raise  # each value can be cast, but not all of them: a bug
 
     def numbers(self, name: str, *, missing: bool = False) -> pa.Array:
@@ -106,17 +106,16 @@ class Chunk:
 
     def words(self, name: str) -> pa.Array:
         """A column of categories as text; null where the value is missing."""
-        return _with_nulls(pc.cast(self.column(name), pa.string()))
+        values = self._cast(name, self.column(name), pa.string(), "a category")
+        return _with_nulls(values)
 
-    def features(
-        self, names: Sequence[str], *, missing: bool, categorical: Collection[str] = ()
-    ) -> pa.Table:
-        """Columns of finite numbers, in the given order; with `missing` also of nulls.
+    def features(self, names: Sequence[str], *, categorical: Collection[str] = ()) -> pa.Table:
+        """Columns of finite numbers, null where they are missing, in the given order.
 
         Those that are `categorical` are text.
         """
         columns = [
-            self.words(name) if name in categorical else self.numbers(name, missing=missing)
+            self.words(name) if name in categorical else self.numbers(name, missing=True)
             for name in names
         ]
         return pa.table(columns, names=list(names))
@@ -126,7 +125,7 @@ class Chunk:
         values, expected = self.column(name), "a whole number or text"
         self.refuse_missing(name, values, expected)
         if not (is_text(values.type) or pa.types.is_integer(values.type)):
-            self.refuse(0, name, repr(values[0].as_py()), expected)
+            self.refuse(0, name, shown(values[0]), expected)
         ids = row_numbers(values.to_numpy(zero_copy_only=False))
         first = np.unique(ids, return_index=True)[1]
         if again := np.setdiff1d(np.arange(len(ids)), first).tolist():
@@ -138,6 +137,12 @@ class Chunk:
         if index := np.flatnonzero(np.isin(ids, held)).tolist():
             found = str(self.column(name)[index[0]])
             self.refuse(index[0], name, found, "an id that no row of the model has")
+
+
+def shown(value: pa.Scalar) -> str:
+    """A value as messages show it: text in quotes, dates and the like as they are written."""
+    found = value.as_py()
+    return repr(found) if isinstance(found, (str, bytes)) else str(found)
 
 
 def _with_nulls(values: pa.Array) -> pa.Array:

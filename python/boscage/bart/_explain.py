@@ -11,14 +11,14 @@ from boscage import _validation
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.explain.contributions import Contributions
 
-# Of the draws of all contributions that are in memory at once.
+# How many numbers of all draws together are in memory at once.
 _MAX_NUMBERS = 20_000_000
 
 
 class BartExplanations:
     """Mixin of BART. Not for direct use."""
 
-    if TYPE_CHECKING:  # the estimator, which is a class of the same object, has it
+    if TYPE_CHECKING:  # methods of the estimator that this is a part of
 
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...

@@ -22,7 +22,7 @@ from boscage import _validation
 from boscage._ids import check_ids
 from boscage._types import AnyArray
 from boscage.dask import _shares
-from boscage.dask._partitions import aligned, assemble, check_part, layout_of, partitions
+from boscage.dask._partitions import assemble, check_part, layout_of, partitions, same_partitions
 from boscage.dask._shares import Share
 from boscage.mondrian._base import MondrianForest
 
@@ -35,12 +35,15 @@ class Fitted:
 
     client: distributed.Client
     workers: tuple[str, ...]
-    """The addresses of the workers that are asked to hold the shares,"""
+    """The address of the worker that is asked to hold each share."""
     shares: tuple[Any, ...]
-    """and these, in the order of their trees, as futures."""
-    known: Any
-    """What is known of all trees together, as a future; None if one share has all trees."""
+    """The shares in the order of their trees, as futures."""
+    common: Any
+    """Parameters that follow from all trees together, such as hyperparameters, as a future.
+
+    None if one share has all trees."""
     facts: dict[str, Any]
+    """What the client knows of the forest; see `Share.facts`."""
 
 
 class DaskForest(BaseEstimator):  # type: ignore[misc]
@@ -78,8 +81,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
-    def _know(self, fitted: Fitted, *, is_new: bool) -> Fitted:
-        """The same forest, with what follows from all trees together; they may be new."""
+    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+        """The same forest with `Fitted.common`; `is_new` if its trees were grown just now."""
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -130,8 +133,14 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         ------
         KeyError
             If there is no row of that number. No row is removed then.
+        TypeError
+            If an id is neither an integer, nor text, nor a UUID.
+        ValueError
+            If an id occurs twice.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
+        RuntimeError
+            If the client is closed.
         """
         before = self._require_fitted()
         check_ids(ids)
@@ -145,7 +154,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             self._fitted = self._grown(X, y, ids, classes, warms_up=True)
             return
         before = self._require_fitted()
-        self._check_still_apart(template, before)
+        self._check_still_shared_out(template, before)
         table = self._table(before.client, template, X, y, ids)
         params = template.get_params(deep=False)
         after = self._updated(before, self._share.updated, params, table, classes)
@@ -177,7 +186,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             )
             for own, place in zip(trees, where, strict=True)
         ]
-        return self._settled(client, workers, shares, is_new=True)
+        return self._completed(client, workers, shares, is_new=True)
 
     def _updated(
         self, before: Fitted, change: Callable[..., Share], *args: Any, is_new: bool = False
@@ -187,9 +196,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             self._submit(before, number, change, share, *args)
             for number, share in enumerate(before.shares)
         ]
-        return self._settled(before.client, before.workers, shares, is_new=is_new)
+        return self._completed(before.client, before.workers, shares, is_new=is_new)
 
-    def _settled(
+    def _completed(
         self,
         client: distributed.Client,
         workers: Sequence[str],
@@ -197,16 +206,16 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         *,
         is_new: bool,
     ) -> Fitted:
-        """A forest after all of its new shares are there; raises the first error of a share."""
+        """The forest of new shares, once all are there; raises the first error of a share."""
         _await(shares)
         fitted = Fitted(client, tuple(workers), tuple(shares), None, {})
         facts = self._submit(fitted, 0, self._share.facts, shares[0]).result()
         fitted = replace(fitted, facts=facts)
         if len(shares) > 1 and facts["n_rows"] > 0:
-            fitted = self._know(fitted, is_new=is_new)
+            fitted = self._with_common(fitted, is_new=is_new)
         _await(
             [
-                self._submit(fitted, number, self._share.complete, share, fitted.known)
+                self._submit(fitted, number, self._share.complete, share, fitted.common)
                 for number, share in enumerate(fitted.shares)
             ]
         )
@@ -229,7 +238,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         self, client: distributed.Client, template: MondrianForest, X: Any, y: Any, ids: Any
     ) -> Any:
         """All rows as one table on the cluster, after every partition was checked."""
-        parts, others = aligned(X, {"y": y, "ids": ids})
+        parts, others = same_partitions(X, {"y": y, "ids": ids})
         layout = layout_of(X)
         check = dask.delayed(check_part, pure=False)
         targets, names = others["y"], others["ids"]
@@ -249,7 +258,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         del params["partition"], params["client"]
         return self._one_machine(**params | {"verbose": 0})
 
-    def _check_still_apart(self, template: Any, before: Fitted) -> None:
+    def _check_still_shared_out(self, template: Any, before: Fitted) -> None:
+        """Refuse parameters that need all trees on one worker if they are on several."""
         model = template._new_model(template._settings(), 0)
         if len(before.shares) > 1 and model.n_trees_to_choose == model.n_estimators > 1:
             raise ValueError(
@@ -271,18 +281,26 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                     "give client="
                 ) from error
         _require_open(client)
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        # All workers are asked: the client's own list of them is empty now and then.
+        found = client.run(_shares.installed_version, on_error="return")
+        # A worker that has just died is Dask's to replace; the others go on without it.
+        found = {worker: said for worker, said in found.items() if not isinstance(said, OSError)}
+        for worker, said in sorted(found.items()):
+            if isinstance(said, Exception):
+                raise RuntimeError(
+                    f"worker {worker} cannot import boscage ({said}); install version "
+                    f"{_shares.VERSION} there"
+                )
+            if said != _shares.VERSION:
+                raise RuntimeError(
+                    f"worker {worker} has boscage {said}, and this process has "
+                    f"{_shares.VERSION}; install the same version everywhere"
+                )
+        workers = sorted(found)
         if not workers:
             raise ValueError(
                 "the cluster has no workers; wait for them by client.wait_for_workers(1)"
             )
-        found = client.run(_shares.installed_version, workers=workers, on_error="return")
-        for worker, version in sorted(found.items()):
-            if version != _shares.VERSION:
-                raise RuntimeError(
-                    f"worker {worker} has boscage {version}, and this process has "
-                    f"{_shares.VERSION}; install the same version everywhere"
-                )
         return client, workers
 
     def _require_fitted(self) -> Fitted:
@@ -337,9 +355,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         sums = None
         for share in fitted.shares:
             sums = dask.delayed(self._share.add, pure=False)(
-                share, fitted.known, part, sums, number
+                share, fitted.common, part, sums, number
             )
-        return dask.delayed(self._share.finish, pure=False)(fitted.shares[-1], fitted.known, sums)
+        return dask.delayed(self._share.finish, pure=False)(fitted.shares[-1], fitted.common, sums)
 
     # -- the forest -------------------------------------------------------------------------------
 
@@ -357,6 +375,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         ------
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
+        RuntimeError
+            If the client is closed.
         """
         fitted = self._require_fitted()
         hashes = [
@@ -379,8 +399,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         ------
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
+        RuntimeError
+            If the client is closed.
         """
-        data, attributes = self._one_machine_state()
+        data, attributes = self._ask_share(self._share.one_machine)
         forest = self._template()
         own = {name: value for name, value in attributes.items() if name.startswith("_")}
         forest.__dict__.update(own)
@@ -403,14 +425,12 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         ------
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
+        RuntimeError
+            If the client is closed.
         OSError
             If the file cannot be written.
         """
         self.collect().save(file)
-
-    def _one_machine_state(self) -> tuple[bytes, dict[str, Any]]:
-        found: tuple[bytes, dict[str, Any]] = self._ask_share(self._share.one_machine)
-        return found
 
     def _ask_share(self, task: Any, *args: Any) -> Any:
         """What the first share answers."""

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import dask.array as da
 import numpy as np
 
+from boscage._columns import is_text
 from boscage._ids import row_numbers
 from boscage._types import AnyArray, Ids
 from boscage.mondrian._base import MondrianForest
@@ -18,20 +19,15 @@ Part: TypeAlias = tuple[Any, AnyArray, Ids | None]
 """Features as they came, targets and ids of some rows."""
 
 
-_TEXT = {"object", "str", "string"}
-"""Types of text, between which Dask and pandas convert as they like."""
-
-
 @dataclass(frozen=True)
 class Layout:
     """What all partitions of a collection have in common."""
 
     columns: tuple[Any, ...] | None
-    """The names of the columns of a data frame,"""
+    """The names of the columns of a data frame; None for an array."""
     dtypes: tuple[str, ...]
-    """their types, or the type of an array,"""
+    """The types of the columns, or the type of an array."""
     n_features: int
-    """and their number."""
 
     def check(self, part: Any) -> None:
         """Refuse a partition that does not look as the collection says."""
@@ -45,8 +41,13 @@ class Layout:
         if found.dtypes != self.dtypes:
             names = self.columns or ("X",)
             for name, own, expected in zip(names, found.dtypes, self.dtypes, strict=True):
-                if own != expected and not {own, expected} <= _TEXT:
+                if own != expected and not (_may_be_text(own) and _may_be_text(expected)):
                     raise TypeError(f"{name} is of type {own}, expected {expected}")
+
+
+def _may_be_text(kind: str) -> bool:
+    """Whether a column of this type may be text: Dask and pandas convert between these types."""
+    return kind == "object" or is_text(kind)
 
 
 def _listed(columns: tuple[Any, ...] | None) -> str:
@@ -77,8 +78,10 @@ def partitions(X: Any, name: str) -> tuple[list[Any], list[float]]:
     )
 
 
-def aligned(X: Any, others: dict[str, Any]) -> tuple[list[Any], dict[str, list[Any] | None]]:
-    """The partitions of the features, and those of other collections with the same rows."""
+def same_partitions(
+    X: Any, others: dict[str, Any]
+) -> tuple[list[Any], dict[str, list[Any] | None]]:
+    """The partitions of the features, and those of other collections, which hold the same rows."""
     parts, lengths = partitions(X, "X")
     found: dict[str, list[Any] | None] = {}
     for name, other in others.items():
@@ -102,8 +105,8 @@ def aligned(X: Any, others: dict[str, Any]) -> tuple[list[Any], dict[str, list[A
 
 
 @contextmanager
-def named(number: int) -> Iterator[None]:
-    """Errors name the partition; the rows that they name are counted from its start."""
+def naming_partition(number: int) -> Iterator[None]:
+    """Make errors name the partition, in which they count rows from 0."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -114,7 +117,7 @@ def check_part(
     forest: MondrianForest, layout: Layout, X: Any, y: Any, ids: Any, number: int
 ) -> Part:
     """A partition whose rows, targets and ids are all in order. The features stay as they are."""
-    with named(number):
+    with naming_partition(number):
         layout.check(X)
         if not len(X) and not len(y):  # as filters leave behind
             return X, np.empty(0), None if ids is None else np.empty(0, np.uint64)

@@ -9,7 +9,7 @@ machine.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import distributed
 import numpy as np
@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _core
-from boscage._types import AnyArray, FloatArray, Ids
-from boscage.dask._partitions import Part, named
+from boscage._types import AnyArray, FloatArray, Ids, Rows
+from boscage.dask._partitions import Part, naming_partition
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._growth import GrowthPlan, NewRows
@@ -71,14 +71,21 @@ def plan(template: MondrianForest, table: Part, classes: Any, seed: int) -> Grow
     return forest._plan(new, settings=settings, seed=seed, n_threads=forest._n_threads())
 
 
-def _aligned(array: AnyArray) -> AnyArray:
-    """An array that may have come from elsewhere, at any place of a message."""
-    return np.require(array, requirements="A")
+@overload
+def _aligned(array: AnyArray) -> AnyArray: ...
+@overload
+def _aligned(array: None) -> None: ...
+def _aligned(array: AnyArray | None) -> AnyArray | None:
+    """An array whose numbers are where the processor wants them.
+
+    One that came from another worker lies where its message happened to be.
+    """
+    return None if array is None else np.require(array, requirements="A")
 
 
 def _received(table: Part) -> Part:
     X, y, ids = table
-    return X, _aligned(y), None if ids is None else _aligned(ids)
+    return X, _aligned(y), _aligned(ids)
 
 
 class Share:
@@ -87,7 +94,7 @@ class Share:
     def __init__(self, forest: MondrianForest, n_jobs: int | None) -> None:
         self._forest, self._n_jobs = forest, n_jobs
 
-    def _at_work(self) -> MondrianForest:
+    def _with_threads(self) -> MondrianForest:
         """The forest, with the threads of this worker."""
         self._forest.n_jobs = worker_threads(self._n_jobs)
         return self._forest
@@ -102,24 +109,45 @@ class Share:
         """The number of columns of predictions."""
 
     @abstractmethod
-    def predicted(self, X: Any, number: int) -> FloatArray:
-        """Predictions of a partition by a share that has all trees."""
+    def _predicted(self, X: Any) -> FloatArray:
+        """Predictions of rows by all trees, which are in this share."""
 
     @abstractmethod
-    def add(self, known: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
-        """The sums of a partition over these trees and those before."""
+    def _sums(
+        self, model: Any, rows: Rows, common: Any, before: FloatArray | None, n_threads: int
+    ) -> FloatArray:
+        """Sums over these trees and those before, for checked rows."""
 
     @abstractmethod
-    def finish(self, known: Any, sums: FloatArray) -> FloatArray:
+    def _of_sums(self, sums: FloatArray, common: Any) -> FloatArray:
         """Predictions, given the sums over all trees."""
 
     @abstractmethod
-    def complete(self, known: Any) -> None:
+    def complete(self, common: Any) -> None:
         """Compute what the first prediction needs."""
 
-    def _of_no_rows(self) -> FloatArray:
-        """Sums or predictions of a partition that a filter has left empty."""
-        return np.empty((0, self._n_outputs()))
+    # -- prediction -------------------------------------------------------------------------------
+
+    # A filter may have left a partition without rows, which one-machine forests refuse.
+
+    def predicted(self, X: Any, number: int) -> FloatArray:
+        """Predictions of a partition by a share that has all trees."""
+        if not len(X):
+            return np.empty((0, self._n_outputs()))
+        with naming_partition(number):
+            return self._predicted(X)
+
+    def add(self, common: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
+        """The sums of a partition over these trees and those before."""
+        if not len(X):
+            return np.empty((0, self._n_outputs()))
+        with naming_partition(number):
+            model, rows, n_threads = self._with_threads()._query(X)
+        return self._sums(model, rows, common, _aligned(before), n_threads)
+
+    def finish(self, common: Any, sums: FloatArray) -> FloatArray:
+        """Predictions of a partition, given the sums over all trees."""
+        return self._of_sums(_aligned(sums), common) if len(sums) else sums
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -146,7 +174,7 @@ class Share:
 
     def _draw(self, growth: GrowthPlan, new: NewRows, trees: tuple[int, int]) -> None:
         """Draw new trees."""
-        forest = self._at_work()
+        forest = self._with_threads()
         n_threads = forest._n_threads()
         model = forest._draw(growth, new, n_threads=n_threads, share=trees)
         if trees == (0, model.n_estimators):
@@ -158,7 +186,7 @@ class Share:
         share = self._copy()
         share._n_jobs = params["n_jobs"]
         share._forest.set_params(**params)
-        forest = share._at_work()
+        forest = share._with_threads()
         forest._warm_up()  # checks it
         forest._update(*_received(table), classes)
         return share
@@ -171,7 +199,7 @@ class Share:
 
     def plan_again(self) -> GrowthPlan:
         """Learn anew from the rows of a forest that is in its warm-up."""
-        forest = self._at_work()
+        forest = self._with_threads()
         return forest._plan(
             forest._stored_rows(),
             settings=forest._settings(),
@@ -182,7 +210,7 @@ class Share:
     def grown_again(self: Self, growth: GrowthPlan) -> Self:
         """The share that has learned anew."""
         share = self._copy()
-        forest = share._at_work()
+        forest = share._with_threads()
         before, warming = forest._model, forest._warming
         share._draw(growth, forest._stored_rows(), before.share)
         forest._model.set_annotation(before.annotation)
@@ -208,7 +236,7 @@ class Share:
 
     def tree_hashes(self) -> bytes:
         """The hashes of these trees."""
-        forest = self._at_work()
+        forest = self._with_threads()
         forest._model.flush(n_threads=forest._n_threads())
         return bytes(forest._model.tree_hashes())
 
@@ -241,12 +269,8 @@ class Share:
         forest.__dict__.update(state["attributes"])
         self._forest, self._n_jobs = forest, state["n_jobs"]
         forest._model = forest._kind.model.share_from_bytes(
-            state["data"], state["share"], n_threads=self._at_work()._n_threads()
+            state["data"], state["share"], n_threads=self._with_threads()._n_threads()
         )
-
-
-def _continued(before: FloatArray | None) -> FloatArray | None:
-    return None if before is None else _aligned(before)
 
 
 class ClassifierShare(Share):
@@ -263,28 +287,21 @@ class ClassifierShare(Share):
     def _n_outputs(self) -> int:
         return len(self._forest.classes_)
 
-    def predicted(self, X: Any, number: int) -> FloatArray:
-        if not len(X):
-            return self._of_no_rows()
-        with named(number):
-            proba: FloatArray = self._at_work().predict_proba(X)
+    def _predicted(self, X: Any) -> FloatArray:
+        proba: FloatArray = self._with_threads().predict_proba(X)
         return proba
 
-    def add(self, known: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
-        if not len(X):
-            return self._of_no_rows()
-        with named(number):
-            model, rows, n_threads = self._at_work()._query(X)
-        votes: FloatArray = model.add_votes(rows, _continued(before), n_threads=n_threads)
+    def _sums(
+        self, model: Any, rows: Rows, common: Any, before: FloatArray | None, n_threads: int
+    ) -> FloatArray:
+        votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def finish(self, known: tuple[float, float], sums: FloatArray) -> FloatArray:
-        if not len(sums):
-            return sums
-        proba: FloatArray = self._forest._model.proba_of_votes(_aligned(sums), known)
+    def _of_sums(self, sums: FloatArray, common: tuple[float, float]) -> FloatArray:
+        proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
         return proba
 
-    def complete(self, known: Any) -> None:
+    def complete(self, common: Any) -> None:
         self._forest._flushed()
 
     # What calibrates, and the discount, are fitted to rows that are left out.
@@ -302,13 +319,13 @@ class ClassifierShare(Share):
         self, ids: Ids, discounts: list[float] | None, before: FloatArray | None
     ) -> FloatArray:
         """The votes for rows that are left out; for the forest's own discount by default."""
-        forest = self._at_work()
+        forest = self._with_threads()
         model = forest._model
         forest._flush(model)
         votes: FloatArray = model.add_left_out_votes(
             _aligned(ids),
             discounts or [model.discount],
-            _continued(before),
+            _aligned(before),
             n_threads=forest._n_threads(),
         )
         return votes
@@ -342,42 +359,35 @@ class RegressorShare(Share):
     def _n_outputs(self) -> int:
         return 2
 
-    def predicted(self, X: Any, number: int) -> FloatArray:
-        if not len(X):
-            return self._of_no_rows()
-        with named(number):
-            return np.column_stack(self._at_work().predict(X, return_std=True))
+    def _predicted(self, X: Any) -> FloatArray:
+        return np.column_stack(self._with_threads().predict(X, return_std=True))
 
-    def add(self, known: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
-        if not len(X):
-            return self._of_no_rows()
-        with named(number):
-            model, rows, n_threads = self._at_work()._query(X)
-        model.complete(known, n_threads=n_threads)
-        mixtures: FloatArray = model.add_components(rows, _continued(before), n_threads=n_threads)
-        return mixtures
+    def _sums(
+        self, model: Any, rows: Rows, common: Any, before: FloatArray | None, n_threads: int
+    ) -> FloatArray:
+        model.complete(common, n_threads=n_threads)
+        components: FloatArray = model.add_components(rows, before, n_threads=n_threads)
+        return components
 
-    def finish(self, known: list[float], sums: FloatArray) -> FloatArray:
-        if not len(sums):
-            return sums
+    def _of_sums(self, sums: FloatArray, common: list[float]) -> FloatArray:
         model = self._forest._model
-        model.complete(known, n_threads=self._at_work()._n_threads())
-        mean, variance = model.moments_of_components(_aligned(sums))
+        model.complete(common, n_threads=self._with_threads()._n_threads())
+        mean, variance = model.moments_of_components(sums)
         return np.column_stack([mean, np.sqrt(variance)])
 
-    def complete(self, known: list[float] | None) -> None:
-        forest = self._at_work()
+    def complete(self, common: list[float] | None) -> None:
+        forest = self._with_threads()
         forest._flushed()
-        if known is not None:
-            forest._model.complete(known, n_threads=forest._n_threads())
+        if common is not None:
+            forest._model.complete(common, n_threads=forest._n_threads())
 
     def choose(self) -> list[float]:
         """What all trees are to know, chosen by the first of them."""
-        forest = self._at_work()
+        forest = self._with_threads()
         forest._flushed()
         chosen: list[float] = forest._model.choose(n_threads=forest._n_threads())
         return chosen
 
     def hyperparameters(self) -> dict[str, float]:
         """The hyperparameters of a share that has all trees."""
-        return self._at_work().hyperparameters_  # type: ignore[no-any-return]
+        return self._with_threads().hyperparameters_  # type: ignore[no-any-return]

@@ -94,13 +94,13 @@ class MondrianForestClassifier(DaskForest):
         self._partial_fit(X, y, ids, classes)
         return self
 
-    def _know(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
         if is_new and fitted.facts["selects_discount"]:
             fitted = self._with_discount(fitted)
         ids = self._submit(fitted, 0, ClassifierShare.calibrating, fitted.shares[0])
         votes = self._chained(fitted, ClassifierShare.add_left_out, ids, None)
-        known = self._submit(fitted, -1, ClassifierShare.link, fitted.shares[-1], votes)
-        return replace(fitted, known=known)
+        common = self._submit(fitted, -1, ClassifierShare.link, fitted.shares[-1], votes)
+        return replace(fitted, common=common)
 
     def _with_discount(self, fitted: Fitted) -> Fitted:
         """The forest with the discount that its left-out predictions choose."""
@@ -137,6 +137,8 @@ class MondrianForestClassifier(DaskForest):
         ------
         sklearn.exceptions.NotFittedError
             If the forest is not fitted, or has no rows.
+        RuntimeError
+            If the client is closed.
         TypeError
             If `X` is not a Dask collection.
         ValueError
@@ -159,7 +161,7 @@ class MondrianForestClassifier(DaskForest):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
+        sklearn.exceptions.NotFittedError, RuntimeError, TypeError, ValueError
             As `predict_proba`.
         """
         classes = self.classes_

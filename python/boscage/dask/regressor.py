@@ -92,9 +92,9 @@ class MondrianForestRegressor(DaskForest):
         self._partial_fit(X, y, ids)
         return self
 
-    def _know(self, fitted: Fitted, *, is_new: bool) -> Fitted:
-        known = self._submit(fitted, 0, RegressorShare.choose, fitted.shares[0])
-        return replace(fitted, known=known)
+    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+        common = self._submit(fitted, 0, RegressorShare.choose, fitted.shares[0])
+        return replace(fitted, common=common)
 
     # -- prediction -------------------------------------------------------------------------------
 
@@ -124,6 +124,8 @@ class MondrianForestRegressor(DaskForest):
         ------
         sklearn.exceptions.NotFittedError
             If the forest is not fitted, or has no rows.
+        RuntimeError
+            If the client is closed.
         TypeError
             If `X` is not a Dask collection.
         ValueError
@@ -138,7 +140,7 @@ class MondrianForestRegressor(DaskForest):
     def hyperparameters_(self) -> dict[str, float]:
         """The scales of the hierarchy in use; see the one-machine forest."""
         fitted = self._require_fitted()
-        if fitted.known is None:
+        if fitted.common is None:
             own: dict[str, float] = self._ask_share(RegressorShare.hyperparameters)
             return own
-        return dict(zip(_NAMES, fitted.known.result()[: len(_NAMES)], strict=True))
+        return dict(zip(_NAMES, fitted.common.result()[: len(_NAMES)], strict=True))

@@ -16,9 +16,9 @@ from scipy.special import softmax
 from boscage._types import FloatArray
 
 # A calibrated probability as small as its rounding is none.
-_NOTHING = 1e-17
+_ROUNDING = 1e-17
 # In place of 0, which has no logarithm.
-_LEAST = 1e-300
+_MIN_PROBABILITY = 1e-300
 
 
 def log_mean(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -41,25 +41,25 @@ def through_link(
     """
     power, noise, weight = link
     n_classes = predicted.shape[1]
-    start, of_mean = np.maximum(base[:, :n_classes], _LEAST), values[:, :, :n_classes]
+    start, of_mean = np.maximum(base[:, :n_classes], _MIN_PROBABILITY), values[:, :, :n_classes]
     of_function = values[:, :, n_classes:]
     function = base[:, n_classes:]
     logs = power * np.log(start)
     if power < 1.0:
         # Small mean probabilities are lost in the sums, but follow from what is predicted.
-        sharpened = np.maximum((predicted - noise / n_classes) / (1.0 - noise), _NOTHING)
+        sharpened = np.maximum((predicted - noise / n_classes) / (1.0 - noise), _ROUNDING)
         ends = np.log(sharpened)
         if function.size:
             ends -= weight * (function + of_function.sum(axis=1))
-        end = np.maximum(softmax(ends / power, axis=1), _LEAST)
+        end = np.maximum(softmax(ends / power, axis=1), _MIN_PROBABILITY)
     else:
-        end = np.maximum(start + of_mean.sum(axis=1), _NOTHING)
+        end = np.maximum(start + of_mean.sum(axis=1), _ROUNDING)
     of_logs = power * of_mean / log_mean(end, start)[:, np.newaxis]
     if function.size:
         of_logs += weight * of_function
         logs += weight * function
-    before = np.maximum(softmax(logs, axis=1), _LEAST)
-    after = np.maximum(softmax(logs + of_logs.sum(axis=1), axis=1), _LEAST)
+    before = np.maximum(softmax(logs, axis=1), _MIN_PROBABILITY)
+    after = np.maximum(softmax(logs + of_logs.sum(axis=1), axis=1), _MIN_PROBABILITY)
     means = log_mean(after, before)
     # What the normalising sum gains; the gains of all classes cancel.
     shares = means / means.sum(axis=1, keepdims=True)

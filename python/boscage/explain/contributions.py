@@ -26,7 +26,7 @@ class Contributions:
     base_values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         What the contributions are added to.
     data : ndarray of shape (n_samples, n_features)
-        The rows.
+        The rows, as they were given: categories by name, of dtype object, with None for missing.
     feature_names, output_names : list of str or None
         Names of the features and of the outputs.
     lower, upper, std : ndarray of the shape of `values`, or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,8 @@ class AddedTree:
     children_right: NDArray[np.int32]
     feature: NDArray[np.int32]
     threshold: FloatArray
+    missing_left: BoolArray
+    """Whether missing values go left."""
     outputs: IntArray
     values: FloatArray
     """Of shape (n_nodes, n_outputs of the tree); those of splits do not count."""
@@ -82,14 +84,6 @@ class Ensemble:
     trend: list[TrendPart] = field(default_factory=list)
     missing: FloatArray | None = None
     """The numbers that stand for missing values of each feature."""
-
-    def missing_go_left(self, tree: AddedTree) -> BoolArray:
-        """Whether missing values go left at each node."""
-        if self.missing is None:
-            return np.zeros(len(tree.feature), dtype=np.bool_)
-        # At a leaf the threshold is NaN, and nothing goes anywhere.
-        left: BoolArray = self.missing[tree.feature] <= tree.threshold
-        return left
 
 
 def ensemble_of(model: Any, *, approximate: bool) -> Ensemble:
@@ -157,6 +151,10 @@ def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ens
         )
     missing = _missing(compiled)
     trees = _leaf_trees(compiled.leaf_trees(n_threads=n_threads))
+    if missing is not None:
+        # At a leaf the threshold is NaN, and nothing goes anywhere.
+        sides = [missing[tree.feature] <= tree.threshold for tree in trees]
+        trees = [replace(tree, missing_left=left) for tree, left in zip(trees, sides, strict=True)]
     if isinstance(model, MondrianForestClassifier):
         # Not centred: a sum of numbers that are not negative keeps its relative precision.
         sums = trees, np.zeros(trees[0].values.shape[1])
@@ -189,8 +187,9 @@ def _leaf_trees(trees: Iterable[dict[str, AnyArray]]) -> list[AddedTree]:
 
 
 def _tree(arrays: dict[str, AnyArray], outputs: IntArray, values: FloatArray) -> AddedTree:
-    left, right = arrays["children_left"], arrays["children_right"]
-    return AddedTree(left, right, arrays["feature"], arrays["threshold"], outputs, values)
+    names = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+    left, right, feature, threshold, missing_left = (arrays[name] for name in names)
+    return AddedTree(left, right, feature, threshold, missing_left, outputs, values)
 
 
 def _centred(trees: list[AddedTree], constant: float = 0.0) -> tuple[list[AddedTree], FloatArray]:

@@ -83,9 +83,7 @@ def _attributes(ensemble: Ensemble, dtype: Any) -> dict[str, Any]:
         "nodes_falsenodeids": np.concatenate(
             [np.maximum(tree.children_right, 0) for tree in trees]
         ),
-        "nodes_missing_value_tracks_true": np.concatenate(
-            [ensemble.missing_go_left(tree) for tree in trees]
-        ),
+        "nodes_missing_value_tracks_true": np.concatenate([tree.missing_left for tree in trees]),
     }
     target_ids, weights = _leaf_weights(trees)
     numbers |= target_ids
@@ -141,7 +139,8 @@ def _leaf_weights(trees: list[AddedTree]) -> tuple[dict[str, AnyArray], FloatArr
 def _no_tree() -> AddedTree:
     """A tree that adds 0 everywhere: an ensemble must have one."""
     left, right, feature = np.array([[1, -1, -1], [2, -1, -1], [0, -1, -1]], dtype=np.int32)
-    return AddedTree(left, right, feature, np.zeros(3), np.zeros(1, np.int64), np.zeros((3, 1)))
+    nowhere, output = np.zeros(3, np.bool_), np.zeros(1, np.int64)
+    return AddedTree(left, right, feature, np.zeros(3), nowhere, output, np.zeros((3, 1)))
 
 
 # -- predictions -----------------------------------------------------------------------------------

@@ -35,14 +35,14 @@ def trees_of(ensemble: Ensemble) -> treelite.Model:
         base_scores=ensemble.constants.tolist(),
     )
     for tree in ensemble.trees:
-        _add(builder, tree, ensemble)
+        _add(builder, tree)
     return builder.commit()
 
 
-def _add(builder: ModelBuilder, tree: AddedTree, ensemble: Ensemble) -> None:
+def _add(builder: ModelBuilder, tree: AddedTree) -> None:
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     features, thresholds = tree.feature.tolist(), tree.threshold.tolist()
-    missing_left, values = ensemble.missing_go_left(tree).tolist(), tree.values.tolist()
+    missing_left, values = tree.missing_left.tolist(), tree.values.tolist()
     builder.start_tree()
     for node in range(len(features)):
         builder.start_node(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -16,39 +16,23 @@ from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
     Table,
     Tables,
-    different,
     extend,
-    from_core,
     put,
     to_core,
 )
 from boscage.mondrian._explain import ForestExplanations
 from boscage.mondrian._growth import NewRows
+from boscage.mondrian._merge import MergingForest
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._uncertainty import ScoringForest
-from boscage.mondrian._warm_up import WarmingForest, same_value, warming_from
-from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian._warm_up import same_value
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
 
-# Values of parameters that leave a choice to the forest. Files keep them.
-_CHOICES: dict[str, tuple[str | None, ...]] = {
-    "discount": ("loo",),
-    "categorical_features": (None, "from_dtype"),
-    "categories": (None,),
-    "feature_range": (None,),
-    "feature_weights": (None, "learned"),
-    "substitutes": (None,),
-    "random_state": (None,),
-    "trend": ("auto",),
-}
 
-
-class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
+class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     """Base of the Mondrian forests. Not for direct use."""
-
-    _takes_missing: ClassVar[bool] = True
 
     # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
@@ -178,62 +162,6 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
             raise KeyError(f"{unknown(ids, model.ids)}; nothing was changed") from None
         return self
 
-    def merge(self: Self, other: Self) -> Self:
-        """Add the rows of another forest.
-
-        The result is, bit for bit, the forest fitted to both sets of rows, so training can be
-        distributed over machines. Both forests need the same ``random_state`` (an integer),
-        parameters, reference ranges (``feature_range``), feature weights, feature maps,
-        ``categories`` and, where values are missing, ``substitutes``. If
-        weights or maps are to be learned, start all shards from copies of one fitted forest that
-        has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
-        all shards. A forest in its warm-up (``warm_up_left_``) takes over what the other has
-        learned; if both are, ranges and weights are learned anew from the rows of both.
-
-        Parameters
-        ----------
-        other : forest of the same class
-            The other forest; it does not change. The two have no row number in common.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If `other` is of another class.
-        ValueError
-            If the forests differ in what must be the same, or share a row number. This forest does
-            not change then.
-        sklearn.exceptions.NotFittedError
-            If either forest is not fitted.
-        """
-        model = self._require_model()
-        if type(other) is not type(self):
-            raise TypeError(
-                f"expected another {type(self).__name__} to merge, found {type(other).__name__}"
-            )
-        theirs = other._require_model()
-        if theirs is model:
-            raise ValueError("a forest cannot be merged with itself: its ids would occur twice")
-        names = [getattr(forest, "feature_names_in_", None) for forest in (self, other)]
-        if names[0] is not None and names[1] is not None and list(names[0]) != list(names[1]):
-            raise ValueError(
-                f"the forests have different features: {list(names[0])} and {list(names[1])}"
-            )
-        self._check_same_categories(other)
-        window = self._window()
-        if self._warming is None and other._warming is None:
-            try:
-                model.merge(theirs)
-            finally:
-                self._enforce_window(window)
-        else:
-            with self._unchanged_on_error():
-                self._merge_warming(other, window)
-        return self
-
     def flush(self: Self) -> Self:
         """Apply pending insertions and removals of rows to the trees.
 
@@ -254,12 +182,6 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
         """
         self._flushed()
         return self
-
-    def __add__(self: Self, other: Self) -> Self:
-        """The merged forest; neither operand changes."""
-        if type(other) is not type(self):
-            return NotImplemented
-        return self.copy().merge(other)
 
     def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> int:
         """Grow a new forest. Returns the number of rows that came."""
@@ -298,16 +220,21 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
         target = self._check_target(y, len(rows))
         numbers = None if ids is None else check_ids(ids, len(rows))
         encoded, _ = self._encode(target, classes, model)
-        before = dict(self._tables)
+        before = tables = dict(self._tables)
         if self._warming is not None and self.categories is None:
             # Until what is learned is final, new categories get places of their own.
-            self._set_tables({k: extend(before[k], each.labels) for k, each in columns.items()})
-        rows = put(rows, columns, self._tables)
-        first = model.substitutes is None and has_missing(rows)
-        if first:
+            tables = {k: extend(before[k], each.labels) for k, each in columns.items()}
+        rows = put(rows, columns, tables)
+        substitutes = model.substitutes
+        if substitutes is None and has_missing(rows):
             every = np.concatenate([model.rows(), rows]), self._with_stored(model, encoded)
-            model.set_substitutes(learn_substitutes(*every, seed=model.seed))
+            substitutes = learn_substitutes(*every, seed=model.seed)
+        # Nothing has changed so far.
+        first = model.substitutes is None and substitutes is not None
         try:
+            self._set_tables(tables)
+            if first:
+                model.set_substitutes(substitutes)
             model.partial_fit(rows, *encoded, ids=numbers)
         except ValueError:
             if first:
@@ -328,21 +255,6 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
             # In place, for the model keeps them after an interrupt.
             self._tables.update(tables)
             self._model.set_categories(to_core(self._tables))
-
-    def _check_same_categories(self, other: MondrianForest) -> None:
-        """Refuse to merge forests with different categories."""
-        ours, theirs = self._tables, other._tables
-        if self._warming is not None or other._warming is not None:
-            # These are learned anew, or taken over.
-            nothing: Table = {}
-            ours, theirs = (dict.fromkeys(each, nothing) for each in (ours, theirs))
-        if features := different(ours, theirs):
-            names = self._names()
-            name = features[0] if names is None else repr(names[features[0]])
-            raise ValueError(
-                f"the forests have different categories of feature {name}: give one forest's "
-                "categories_ to both as categories, or start both from copies of one fitted forest"
-            )
 
     def _changed(self) -> bool:
         """Whether parameters changed since the trees were grown.
@@ -504,90 +416,3 @@ class MondrianForest(ForestExplanations, ScoringForest, WarmingForest):
             If the forest is not fitted.
         """
         return str(self._flushed().digest())
-
-    # -- copies and files -------------------------------------------------------------------------
-
-    def copy(self: Self) -> Self:
-        """Return an independent forest with the same rows, trees and parameters.
-
-        Returns
-        -------
-        forest of the same class
-        """
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        if hasattr(self, "_model"):
-            twin._model = self._model.copy()
-            twin._tables = dict(self._tables)
-        return twin
-
-    @classmethod
-    @abstractmethod
-    def _params_of(cls, model: Any) -> dict[str, Any]:
-        """The parameters of this class alone, read off a compiled model."""
-
-    def _metadata(self) -> dict[str, Any]:
-        metadata: dict[str, Any] = {
-            name: choice
-            for name, choices in _CHOICES.items()
-            for choice in choices
-            if same_value(self._grown_with.get(name, ""), choice)
-        }
-        metadata["window_size"] = None if self.window_size is None else int(self.window_size)
-        metadata["warm_up"] = int(self.warm_up)
-        if self._warming is not None:
-            metadata["warming"] = astuple(self._warming)
-        if self._learned is not None:
-            metadata["importances"] = self._learned.importances.tolist()
-            metadata["power"] = self._learned.power
-        return metadata
-
-    @classmethod
-    def _from_model(
-        cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
-    ) -> Self:
-        tables = from_core(model.categories)
-        params = cls._params_of(model) | {
-            "categorical_features": sorted(tables) or "from_dtype",
-            "categories": [tables.get(k) for k in range(model.n_features)] if tables else None,
-            "n_estimators": model.n_estimators,
-            "lifetime": model.lifetime,
-            "min_samples_split": model.min_samples_split,
-            "predictive": model.predictive,
-            "random_state": model.seed,
-            "feature_range": (model.low, model.high),
-            "feature_weights": model.weights,
-            "feature_maps": model.maps,
-            "substitutes": model.substitutes,
-            "n_jobs": n_jobs,
-        }
-        # The next fit makes anew the choices that the user left to the forest.
-        for name, choices in _CHOICES.items():
-            if name in params and name in metadata and metadata[name] in choices:
-                params[name] = metadata[name]
-        if metadata.get("feature_weights") == "learned":
-            params["feature_maps"] = None
-        window = metadata.get("window_size")
-        if isinstance(window, int) and window >= 1:
-            params["window_size"] = window
-        warm_up = metadata.get("warm_up")
-        if isinstance(warm_up, int) and warm_up >= 0:
-            params["warm_up"] = warm_up
-        forest = cls(**params)
-        forest._tables = tables
-        forest._warming = warming_from(metadata)
-        forest._learned = _learned_from(metadata, model)
-        forest._grown_with = forest.get_params(deep=False)
-        return forest
-
-
-def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:
-    """What was learned of the features, from a file's metadata, which is not to be trusted."""
-    try:
-        importances = np.asarray(metadata["importances"], dtype=np.float64)
-        power = float(metadata["power"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    if importances.shape != (model.n_features,) or not np.isfinite(importances).all():
-        return None
-    return LearnedRates(importances, power, model.weights, model.maps)

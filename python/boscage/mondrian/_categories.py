@@ -15,12 +15,14 @@ like others; unknown categories lie there, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from boscage._columns import Column, sort_labels
+from boscage import _validation
+from boscage._columns import Column, as_label, sort_labels
 from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 
 Table: TypeAlias = dict[Label | None, float]
@@ -233,10 +235,11 @@ def check_tables(given: Sequence[Any] | None, n_features: int) -> Tables | None:
     """The parameter ``categories``; the compiled module checks the places."""
     if given is None:
         return None
-    if len(given) != n_features:
+    is_list = hasattr(given, "__len__") and not isinstance(given, Mapping)
+    if not is_list or len(given) != n_features:
         raise ValueError(
-            f"categories must hold a dictionary or None for each of the {n_features} features, "
-            f"found {len(given)}"
+            f"categories must be a list of a dictionary or None for each of the {n_features} "
+            f"features, found {reprlib.repr(given)}"
         )
     tables: Tables = {}
     for feature, table in enumerate(given):
@@ -247,7 +250,12 @@ def check_tables(given: Sequence[Any] | None, n_features: int) -> Tables | None:
                 "categories must hold, for each feature that has any, a dictionary of places, one "
                 f"of them with the key None for missing values; found {table!r}"
             )
-        tables[feature] = {label: float(place) for label, place in table.items()}
+        tables[feature] = {
+            as_label(label, "categories holds", f" for feature {feature}"): _validation.check_real(
+                f"categories[{feature}][{label!r}]", place
+            )
+            for label, place in table.items()
+        }
     return tables
 
 

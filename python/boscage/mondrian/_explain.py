@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from boscage import _validation
+from boscage._columns import Column
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.mondrian._missing import fill
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
 class ForestExplanations:
     """Mixin of the Mondrian forests. Not for direct use."""
 
-    if TYPE_CHECKING:  # the forest, which is a class of the same object, has it
+    if TYPE_CHECKING:  # methods of the forest that this is a part of
 
         @property
         def trees_(self) -> list[MondrianTree]: ...
 
+        def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]: ...
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
         def _progress(self, what: str) -> Any: ...
@@ -82,7 +85,8 @@ class ForestExplanations:
         else:
             with self._progress("explaining") as progress:
                 found = model.shapley(rows, n_threads=n_threads, progress=progress)
-        return self._finish_contributions(model, of_parts(found, rows, self._names()))
+        finished = self._finish_contributions(model, of_parts(found, rows, self._names()))
+        return replace(finished, data=self._as_given(X))
 
     def explain(self, X: Any, *, method: Literal["shapley", "path"] = "shapley") -> Any:
         """Explain predictions for the plots of the package shap.
@@ -197,6 +201,17 @@ class ForestExplanations:
             for rows in both
         ]
         return same_leaf(cells[0], cells[-1], np.ones(len(trees))) / len(trees)
+
+    def _as_given(self, X: Any) -> AnyArray:
+        """Rows as a matrix that has categories by name and missing values missing."""
+        rows, columns = self._read(X, reset=False)
+        if not columns:
+            return rows
+        given = rows.astype(object)
+        for feature, column in columns.items():
+            # A missing category has the code -1.
+            given[:, feature] = np.array([*column.labels, None], dtype=object)[column.codes]
+        return given
 
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""

@@ -38,9 +38,9 @@ class NewRows:
     columns: dict[int, Column]
     """The categories of the rows, whose places `put` puts into them."""
     encoded: tuple[Any, ...]
-    """The targets as positional arguments of the compiled ``fit``,"""
+    """The targets as positional arguments of the compiled ``fit``."""
     extra: dict[str, Any]
-    """and as keyword arguments."""
+    """Keyword arguments that belong to the targets, such as the classes."""
     ids: Ids | None
 
 

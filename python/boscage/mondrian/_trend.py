@@ -20,16 +20,16 @@ from boscage.mondrian.feature_rates.regression import log_scale_of_errors
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
-MOST_ROWS = 900
+MAX_ROWS = 900
 """The greatest number of rows that are looked at."""
 TREES = 10
 FEATURES = 6
 """The number of features that may have slopes: the most important ones."""
-LEAST_GAIN = 0.05
+MIN_GAIN = 0.05
 """By how much the logarithm of the scale of errors in blocks must fall, on average."""
-MOST_LOSS = 0.02
+MAX_LOSS = 0.02
 """By how much it may grow on one side of a feature, and for rows left out at random."""
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """The smallest share of the rows in a block."""
 
 __all__: list[str] = []
@@ -47,7 +47,7 @@ def choose_trend(
     n_threads: int,
 ) -> list[int]:
     """Choose the features of the trend of a forest with these settings and rates."""
-    chosen = first_by_contents(X, y, MOST_ROWS, seed)
+    chosen = first_by_contents(X, y, MAX_ROWS, seed)
     some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []
@@ -69,7 +69,7 @@ def choose_trend(
             maps=learned.maps,
             n_threads=n_threads,
         )
-        mean, _ = forest.predict(some[block], n_threads=n_threads)
+        mean = forest.predict_mean(some[block], n_threads=n_threads)
         return log_scale_of_errors(mean, targets[block]).score
 
     def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
@@ -80,13 +80,13 @@ def choose_trend(
             np.mean([gain(rows, block, [feature]) for rows in (~block, other)])
             for block, other in _thirds(some[:, feature])
         ]
-        return bool(sides and np.mean(sides) >= LEAST_GAIN and min(sides) >= -MOST_LOSS)
+        return bool(sides and np.mean(sides) >= MIN_GAIN and min(sides) >= -MAX_LOSS)
 
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.
     features = [int(d) for d in np.sort(candidates) if learned.weights[d] > 0.0 and helps(int(d))]
     at_random = np.arange(len(some)) < len(some) // 3
-    hurts = features and gain(~at_random, at_random, features) < -MOST_LOSS
+    hurts = features and gain(~at_random, at_random, features) < -MAX_LOSS
     return [] if hurts else features
 
 
@@ -95,6 +95,6 @@ def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:
     ends = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
     lower, upper = x < ends[0], x > ends[1]
     # Where many rows have the same value, a third may have none.
-    if min(lower.mean(), upper.mean()) < LEAST_SHARE:
+    if min(lower.mean(), upper.mean()) < MIN_SHARE:
         return []
     return [(lower, upper), (upper, lower)]

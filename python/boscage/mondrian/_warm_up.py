@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage import _validation
-from boscage.mondrian._categories import Tables, extend, put, read_back, to_core
+from boscage.mondrian._categories import read_back
 from boscage.mondrian._growth import GrowingForest, NewRows
 
 Self = TypeVar("Self", bound="WarmingForest")
@@ -18,15 +18,6 @@ Self = TypeVar("Self", bound="WarmingForest")
 GROWTH = 2
 """During the warm-up, what is learned from the first rows is learned again each time the number of
 rows has grown by this factor."""
-
-_LEARNED = (
-    "feature_range",
-    "feature_weights",
-    "feature_maps",
-    "trend",
-    "substitutes",
-    "categories",
-)
 
 
 @dataclass(frozen=True)
@@ -47,10 +38,6 @@ class WarmingForest(GrowingForest):
 
     warm_up: int
 
-    def _choices_of(self, model: Any) -> dict[str, Any]:
-        """The settings of a model that were chosen when its rates were learned."""
-        return {}
-
     @abstractmethod
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The targets of a model's rows, as `_encode` returns them for a new model."""
@@ -68,62 +55,6 @@ class WarmingForest(GrowingForest):
 
     def _warm_up(self) -> int:
         return _validation.check_count("warm_up", self.warm_up, 0)
-
-    def _merge_warming(self: Self, other: Self, window: int | None) -> None:
-        """Merge forests of which one at least is in its warm-up."""
-        for name in _LEARNED:
-            ours, theirs = (one._grown_with.get(name) for one in (self, other))
-            if not same_value(ours, theirs):
-                raise ValueError(
-                    f"the forests cannot be merged: {name} is {ours!r} in one of them and "
-                    f"{theirs!r} in the other"
-                )
-        final = other if self._warming is not None and other._warming is None else self
-        tables = dict(final._tables)
-        if self._warming is not None and other._warming is not None and self.categories is None:
-            tables = {k: extend(table, list(other._tables[k])) for k, table in tables.items()}
-        mine, theirs = (one._as_learned_by(final, tables) for one in (self, other))
-        mine.merge(theirs)
-        self._model, self._learned, self._tables = mine, final._learned, tables
-        self._enforce_window(window)
-        if self._warming is None or other._warming is None:
-            self._warming = None
-        elif mine.n_rows > 0:
-            self._learn_again(self._warming.n_rows + other._warming.n_rows, self._warm_up())
-
-    def _as_learned_by(self, other: WarmingForest, tables: Tables) -> Any:
-        """A copy of the model with the ranges, rates and discount of another forest.
-
-        `tables` are the other's, or hold more categories.
-        """
-        own, theirs = self._model, other._model
-        if own is theirs:
-            model = own.copy()
-            model.set_categories(to_core(tables))
-            return model
-        rows = own.rows()
-        rows = put(rows, read_back(rows, self._tables), tables)
-        encoded, extra = self._stored(own)
-        extra = extra | {"categories": to_core(tables)}
-        substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
-        if substitutes is not None:
-            extra = extra | {"substitutes": substitutes}
-        model = self._new_model(self._settings() | self._choices_of(theirs), own.seed)
-        model.fit(
-            rows,
-            *encoded,
-            **extra,
-            ids=own.ids,
-            low=theirs.low,
-            high=theirs.high,
-            weights=theirs.weights,
-            maps=theirs.maps,
-            n_threads=self._n_threads(),
-        )
-        if hasattr(theirs, "discount"):
-            model.set_discount(theirs.discount)
-        model.set_annotation(own.annotation)
-        return model
 
     def _learn_again(self, n_rows: int, warm_up: int) -> None:
         """Grow the forest anew from its rows, after `n_rows` came in all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,19 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage import _core, _validation, persistence
+from boscage import _core, persistence
 from boscage._prediction import DistributionalRegressor
-from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.explain.contributions import Contributions
-from boscage.mondrian._base import MondrianForest
-from boscage.mondrian._trend import choose_trend
-from boscage.mondrian.feature_rates._shared import LearnedRates
-from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
+from boscage.mondrian._regression import RegressionForest
 
 
 @persistence.register(_core.MondrianRegressor)
-class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
+class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     """A Mondrian forest for regression, in batch and online, that predicts distributions.
 
     Each tree is the restriction of a Mondrian process to the training rows, with a Gaussian
@@ -62,7 +58,8 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         means. With ``hyperparameters="loo"`` it also has heavier tails: a share of the rows has a
         greater noise variance; leave-one-out predictions choose the share and the variance.
     noise_variance : float, default=None
-        Variance of the noise if it is known; None estimates it.
+        Variance of the noise if it is known; None estimates it. Give it where all targets may be
+        equal; see the notes.
     prior_scale : float or None, default=1.0
         Standard deviation of predictions far from all rows, in units of the standard deviation of
         the targets; at least 1. What a rule for ``hyperparameters`` finds inside the data says
@@ -185,6 +182,12 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
     ``MondrianForestRegressor(10, min_samples_split=10, posterior="exact",
     hyperparameters="heuristic", noise="global", prior_scale=None, feature_weights=None)``.
 
+    One row, or rows whose targets are all equal, show no scale on which targets differ, and no rule
+    for ``hyperparameters`` can find one: units of the targets would decide. The predicted variance
+    is then that of rounding, about ``1e-32`` times the square of the target, so that any other
+    target seems impossible. Give ``noise_variance``, which is then the variance everywhere, or
+    wait for the first different target: the forest is that of all rows.
+
     See Also
     --------
     MondrianForestClassifier : The same for classes.
@@ -292,148 +295,6 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
         self._partial_fit(X, y, ids)
         return self
 
-    def _settings(self) -> dict[str, Any]:
-        noise_variance = self.noise_variance
-        if noise_variance is not None:
-            noise_variance = _validation.check_positive("noise_variance", noise_variance)
-        prior_scale = self.prior_scale
-        if prior_scale is not None:
-            prior_scale = _validation.check_positive("prior_scale", prior_scale)
-            if prior_scale < 1.0:
-                raise ValueError(f"prior_scale must be at least 1, found {prior_scale}")
-        settings: dict[str, Any] = {
-            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _validation.check_count(
-                "min_samples_split", self.min_samples_split, 2
-            ),
-            "posterior": _validation.check_choice(
-                "posterior", self.posterior, ("exact", "fast", "joint")
-            ),
-            "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
-            "noise_variance": noise_variance,
-            "prior_scale": prior_scale,
-            **self._trend(),
-            "predictive": _validation.check_choice(
-                "predictive", self.predictive, ("averaged", "realised")
-            ),
-        }
-        if isinstance(self.hyperparameters, Mapping):
-            if noise_variance is not None:
-                raise ValueError(
-                    "noise_variance cannot be given with a dict of hyperparameters, which holds it"
-                )
-            settings |= _check_hyperparameters(self.hyperparameters, settings["trend"])
-        else:
-            settings["hyperparameters"] = _validation.check_choice(
-                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
-            )
-        return settings
-
-    def _trend(self) -> dict[str, Any]:
-        """Settings of the trend before anything is chosen."""
-        trend = self.trend
-        if trend is None or (isinstance(trend, str) and trend == "auto"):
-            return {"trend": None}
-        if self.posterior != "joint":
-            raise ValueError(
-                f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
-                f"part together (found {self.posterior!r})"
-            )
-        if isinstance(trend, str):
-            return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
-        numbers = sorted({operator.index(feature) for feature in trend})
-        if len(numbers) < max(len(trend), 1) or numbers[0] < 0:
-            raise ValueError(
-                "trend as a list has at least one feature's number, each once and none negative; "
-                f"found {trend!r}"
-            )
-        return {"trend": "linear", "trend_features": numbers}
-
-    def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
-        return {"trend": model.trend, "trend_features": model.trend_features}
-
-    def _choose_settings(
-        self,
-        X: Rows,
-        y: AnyArray,
-        learned: LearnedRates,
-        *,
-        settings: dict[str, Any],
-        **options: Any,
-    ) -> dict[str, Any]:
-        is_auto = isinstance(self.trend, str) and self.trend == "auto"
-        # Hyperparameters that are given are those of a forest without a trend.
-        given = isinstance(self.hyperparameters, Mapping)
-        if not is_auto or self.posterior != "joint" or given:
-            return settings
-        features = choose_trend(X, y, learned, settings=settings, **options)
-        if not features:
-            return settings
-        return settings | {"trend": "linear", "trend_features": features}
-
-    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
-        if settings["posterior"] == "fast":
-            # One number is all the noise that it has: equal forests have equal settings.
-            settings = settings | {"noise": "global"}
-            defaults = {"hyperparameters": "loo", "prior_scale": 1.0}
-            for name, default in defaults.items():
-                found = getattr(self, name)
-                if found != default:
-                    raise ValueError(
-                        "posterior='fast' takes each node's own mean and variance, and does not "
-                        f"use {name}: leave it at {default!r} (found {found!r}), or choose "
-                        "posterior='exact'"
-                    )
-        return _core.MondrianRegressor(**settings, seed=seed)
-
-    @classmethod
-    def _params_of(cls, model: _core.MondrianRegressor) -> dict[str, Any]:
-        return {
-            "posterior": model.posterior,
-            "hyperparameters": model.rule,
-            "noise": model.noise,
-            "noise_variance": model.noise_variance,
-            # The fast posterior has none, and takes only the default.
-            "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
-            "trend": model.trend if model.trend_features is None else model.trend_features,
-        }
-
-    def _metadata(self) -> dict[str, Any]:
-        given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
-        return super()._metadata() | ({"hyperparameters": "given"} if given else {})
-
-    @classmethod
-    def _from_model(
-        cls, model: _core.MondrianRegressor, metadata: dict[str, Any], n_jobs: int | None
-    ) -> MondrianForestRegressor:
-        forest = super()._from_model(model, metadata, n_jobs)
-        given = model.given_hyperparameters
-        if given is not None and metadata.get("hyperparameters") == "given":
-            forest.hyperparameters = given
-            forest.prior_scale = 1.0
-            forest._grown_with = forest.get_params(deep=False)
-        return forest
-
-    def _encode(
-        self, y: AnyArray, classes: Any, model: Any
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (y,), {}
-
-    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (model.targets(),), {}
-
-    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
-        return np.concatenate([model.targets(), *encoded])
-
-    def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
-    ) -> LearnedRates:
-        return learn_rates_and_maps(X, y, settings=settings, **options)
-
-    def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
-        return model.trees(n_threads=self._n_threads())
-
     # -- prediction -------------------------------------------------------------------------------
 
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
@@ -441,7 +302,7 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
 
     def _predict_mean(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
-        return np.asarray(model.predict(rows, n_threads=n_threads)[0])
+        return np.asarray(model.predict_mean(rows, n_threads=n_threads))
 
     def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
         model, rows, n_threads = self._query(X)
@@ -556,23 +417,3 @@ class MondrianForestRegressor(DistributionalRegressor, MondrianForest):
             If the forest is not fitted.
         """
         return float(self._flushed().log_marginal_likelihood(n_threads=self._n_threads()))
-
-
-def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
-    """Hyperparameters that are all given, as arguments of the compiled model."""
-    has_trend = "trend_variance" in given
-    if has_trend != (trend is not None):
-        raise ValueError(
-            "hyperparameters as a dict have trend_variance just if trend='linear', found "
-            f"trend={trend!r} and hyperparameters {'with' if has_trend else 'without'} it"
-        )
-    needed: tuple[str, ...] = ("mu", "gamma1", "gamma2", "noise_variance")
-    needed += ("trend_variance",) if has_trend else ()
-    names = {*needed, "delay", "coarse_variance", "coarse_rate"}
-    missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
-    if missing or unknown:
-        raise ValueError(
-            "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
-            f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
-        )
-    return {name: float(value) for name, value in given.items()}

@@ -4,8 +4,9 @@
 one. `Real`, `Integer` and `Categorical` parameters make up the space that it searches.
 """
 
+from boscage.optimize._parameters import Categorical, Integer, Real
 from boscage.optimize.optimizer import MondrianOptimizer
-from boscage.optimize.space import Categorical, Integer, Real, Space
+from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
 
 __all__ = ["Categorical", "Integer", "MondrianOptimizer", "Real", "Space", "Trial"]

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boscage._types import FloatArray
-from boscage.optimize.space import Categorical, Space
+from boscage.optimize._parameters import Categorical
+from boscage.optimize.space import Space
 
 # Steps have a size drawn log-uniformly between these, in units of a parameter's range: great ones
 # explore, small ones refine.

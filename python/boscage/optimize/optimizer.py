@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -13,41 +10,21 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _validation
-from boscage._types import FloatArray, IntArray
+from boscage._types import FloatArray
 from boscage.mondrian import MondrianForestRegressor
-from boscage.optimize import _acquisition, _candidates
+from boscage.optimize import _candidates
+from boscage.optimize._parameters import Categorical, Integer, Real
+from boscage.optimize._search import Search
+from boscage.optimize._study_file import StudyFile
 from boscage.optimize._surrogate import Surrogate
-from boscage.optimize.space import Categorical, Integer, Real, Space
+from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
 
 Self = TypeVar("Self", bound="MondrianOptimizer")
 
-_FORMAT, _VERSION = "boscage study", 1
-_SETTINGS = ("direction", "acquisition", "kappa", "n_initial", "n_candidates")
-
 _GREATEST = 1e100
 """Absolute values that are greater, or less than one over it, count as the nearest number that is
 not."""
-_CENTRES = 5
-"""Number of best trials around which candidates lie."""
-_REFINED = 3
-"""Number of best candidates around which more are tried."""
-_FINALISTS = 32
-"""Number of candidates whose whole predictive distributions are compared."""
-
-# Parameters of the forest that a file keeps; the optimizer sets the others.
-_KEPT = (
-    "n_estimators",
-    "lifetime",
-    "min_samples_split",
-    "posterior",
-    "hyperparameters",
-    "noise",
-    "noise_variance",
-    "prior_scale",
-    "predictive",
-    "trend",
-)
 
 
 def _bounded(value: float) -> float:
@@ -55,7 +32,7 @@ def _bounded(value: float) -> float:
     return 0.0 if abs(value) < 1.0 / _GREATEST else min(max(value, -_GREATEST), _GREATEST)
 
 
-class MondrianOptimizer:
+class MondrianOptimizer(StudyFile):
     """Minimise or maximise a function that is expensive to evaluate, by a Mondrian forest.
 
     `ask` suggests a trial, and `tell` says what came of it. A forest predicts the objective from
@@ -235,15 +212,20 @@ class MondrianOptimizer:
         others = [self.space.positions(params) for params in pending]
         known = np.array(self._positions + others).reshape(-1, len(self.space.names))
         complete = [trial for trial in self.trials if trial.state == "complete"]
+        search = Search(
+            self.space, self._surrogate, self.acquisition, self.kappa, self.n_candidates
+        )
         if len(complete) < self.n_initial:
             point = _candidates.design_point(self.space, number, self.n_initial, self.seed)
             fresh = _candidates.without(point, known)
-            chosen = (fresh if len(fresh) else self._candidates(known, [], rng))[0]
+            chosen = (fresh if len(fresh) else search.candidates(known, [], rng))[0]
         else:
             waiting = [trial.number for trial in self.trials if trial.state == "pending"]
             waiting += range(count, count + len(others))
             with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
-                chosen = self._best_candidate(known, complete, rng)
+                targets = {trial.number: self._target(trial) for trial in complete}
+                feasible = {trial.number for trial in complete if trial.is_feasible}
+                chosen = search.best_candidate(known, targets, feasible, rng)
         return self.space.params(chosen)
 
     def tell(
@@ -427,192 +409,6 @@ class MondrianOptimizer:
         mean, std = self.surrogate.predict(row, return_std=True)
         return float(mean[0] if self.direction == "minimize" else -mean[0]), float(std[0])
 
-    # -- the next trial ---------------------------------------------------------------------------
-
-    def _candidates(
-        self, known: FloatArray, ranked: list[int], rng: np.random.Generator
-    ) -> FloatArray:
-        """Places to compare: all that are left, if these are few."""
-        if self.space.n_values <= self.n_candidates:
-            fresh = _candidates.without(self.space.all_positions(), known)
-            if len(fresh):
-                return np.asarray(rng.permutation(fresh))
-            return _candidates.random_points(self.space, self.n_candidates, rng)
-        half = self.n_candidates // 2 + 1
-        points = [_candidates.random_points(self.space, half, rng)]
-        if ranked:
-            points.append(_candidates.neighbours(self.space, known[ranked], half, rng))
-        fresh = _candidates.without(np.concatenate(points), known)
-        return fresh if len(fresh) else points[0]
-
-    def _best_candidate(
-        self, known: FloatArray, complete: list[Trial], rng: np.random.Generator
-    ) -> FloatArray:
-        targets = {trial.number: self._target(trial) for trial in complete}
-        feasible = {trial.number for trial in complete if trial.is_feasible}
-        # A trial that breaks constraints is a worse place to look around than any that does not.
-        order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
-        ranked = order[:_CENTRES]
-        best = targets[ranked[0]] if feasible else None
-        spread = float(np.std(list(targets.values()))) or 1.0
-        draw = int(rng.integers(2**63))
-        points = self._candidates(known, ranked, rng)
-        score = self._score(points, best, spread, draw)
-        if self.space.n_values > self.n_candidates:
-            top = points[_greatest(score, _REFINED)]
-            near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
-            near = _candidates.without(near, np.concatenate([known, points]))
-            if len(near):
-                points = np.concatenate([points, near])
-                score = np.concatenate([score, self._score(near, best, spread, draw)])
-        if self.acquisition == "ei" and best is not None:
-            # Means and standard deviations choose whom the whole distributions, which take more
-            # time, are computed for.
-            points = points[_greatest(score, _FINALISTS)]
-            score = self._log_improvement(points, best)
-        return np.asarray(points[int(np.argmax(score))])
-
-    def _score(
-        self, points: FloatArray, best: float | None, spread: float, draw: int
-    ) -> FloatArray:
-        """How much a trial is worth at each of some places; greater is better.
-
-        `best` is the value to improve on, None if no trial is feasible: only the chance to be
-        feasible counts then. `spread` is the standard deviation of the values so far, and `draw`
-        the seed of a drawn function.
-        """
-        rows = self.space.rows(points)
-        chance = self._surrogate.log_feasibility(rows)
-        if best is None:
-            return chance
-        if self.acquisition == "thompson":
-            return chance + _log_gain(self._surrogate.draw(rows, draw), best, spread)
-        mean, std = self._surrogate.moments(rows)
-        if self.acquisition == "ucb":
-            bound = _acquisition.confidence_bound(mean, std, self.kappa)
-            return chance + _log_gain(bound, best, spread)
-        return chance + _acquisition.log_expected_improvement(mean, std, best)
-
-    def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
-        """The logarithm of the expected improvement that is feasible, by whole distributions."""
-        rows = self.space.rows(points)
-        improvement = _acquisition.mixture_log_expected_improvement(
-            self._surrogate.mixture(rows), best
-        )
-        return improvement + self._surrogate.log_feasibility(rows)
-
-    # -- files ------------------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the study as a dict that JSON can hold: settings, space and trials.
-
-        Returns
-        -------
-        dict
-        """
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        params = self.forest.get_params(deep=False)
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "settings": settings | {"seed": self.seed},
-            "forest": {name: params[name] for name in _KEPT},
-            "space": self.space.to_dict(),
-            "trials": [asdict(trial) for trial in self.trials],
-        }
-
-    def save(self, file: str | os.PathLike[str]) -> None:
-        """Save the study as JSON.
-
-        Parameters
-        ----------
-        file : path-like
-            An existing file of that name is replaced once the new one is complete.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        path = os.fspath(file)
-        text = json.dumps(self.to_dict(), indent=1)
-        with open(path + ".part", "w", encoding="utf-8") as opened:
-            opened.write(text)
-        os.replace(path + ".part", path)
-
-    @classmethod
-    def load(cls: type[Self], file: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
-        """Load a study, which goes on exactly as if it had never been saved.
-
-        Parameters
-        ----------
-        file : path-like
-            What `save` wrote.
-        n_jobs : int, default=None
-            Number of threads.
-
-        Returns
-        -------
-        MondrianOptimizer
-
-        Raises
-        ------
-        ValueError
-            If the file is not a study, or is damaged.
-        OSError
-            If the file cannot be read.
-        """
-        with open(file, encoding="utf-8") as opened:
-            text = opened.read()
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{os.fspath(file)} is not a study: {error}") from error
-        return cls.from_dict(found, n_jobs=n_jobs)
-
-    @classmethod
-    def from_dict(cls: type[Self], found: Mapping[str, Any], *, n_jobs: int | None = None) -> Self:
-        """Make a study from what `to_dict` returned.
-
-        Parameters
-        ----------
-        found : dict
-            The study.
-        n_jobs : int, default=None
-            Number of threads.
-
-        Returns
-        -------
-        MondrianOptimizer
-
-        Raises
-        ------
-        ValueError
-            If it is not a study, or not one that this version can read.
-        """
-        if not isinstance(found, Mapping) or found.get("format") != _FORMAT:
-            raise ValueError(f"not a study: expected the format {_FORMAT!r}")
-        if found.get("version") != _VERSION:
-            raise ValueError(f"expected version {_VERSION}, found {found.get('version')!r}")
-        try:
-            settings = {name: found["settings"][name] for name in _SETTINGS}
-            study = cls(
-                Space.from_dict(found["space"]),
-                **settings,
-                forest=MondrianForestRegressor(**{n: found["forest"][n] for n in _KEPT}),
-                random_state=found["settings"]["seed"],
-                n_jobs=n_jobs,
-            )
-            for number, entry in enumerate(found["trials"]):
-                if entry["number"] != number:
-                    raise ValueError(f"trial {number} has the number {entry['number']}")
-                trial = study._new_trial(dict(entry["params"]))
-                if entry["state"] != "pending":
-                    study.tell(trial, entry["value"], constraints=entry["constraints"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the study is damaged: {error}") from error
-        return study
-
 
 def _default_forest() -> MondrianForestRegressor:
     # Realised predictions take a sixth of the time of averaged ones, and found as good places.
@@ -620,17 +416,3 @@ def _default_forest() -> MondrianForestRegressor:
     return MondrianForestRegressor(
         50, hyperparameters="ml", noise="global", trend=None, predictive="realised"
     )
-
-
-def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
-    """Values that the objective may have, as an order that chances can be added to.
-
-    It is the logarithm of a smooth positive part of the improvement, so that a chance weighs what
-    it does with the expected improvement.
-    """
-    return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
-
-
-def _greatest(score: FloatArray, n: int) -> IntArray:
-    """The places of the `n` greatest numbers, greatest first."""
-    return np.asarray(np.argsort(-score, kind="stable")[:n])

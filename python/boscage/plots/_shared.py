@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from boscage._columns import take
 from boscage._types import FloatArray
+from boscage.mondrian._categories import put
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +61,25 @@ def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:
     raise ValueError(
         f"features must be two different numbers below {n_features}, found {features!r}"
     )
+
+
+def other_values(forest: Any, at: Any, middle: FloatArray) -> FloatArray:
+    """A row with the values of features that are not on an axis, and the places of categories.
+
+    Without values it has the middle of each range, and a missing value of each category.
+    """
+    tables = forest._tables
+    if at is None:
+        row = np.array(middle, dtype=np.float64)
+        for feature, table in tables.items():
+            row[feature] = table[None]
+        return row
+    given = np.asarray(at, dtype=object if tables else np.float64)
+    if given.shape != middle.shape:
+        raise ValueError(f"at has shape {given.shape}, expected {middle.shape}")
+    columns, rows = take(given[np.newaxis], sorted(tables))
+    found: FloatArray = put(rows.astype(np.float64), columns, tables)[0]
+    return found
 
 
 def grid_over(

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from boscage._names import feature_name
 from boscage._types import FloatArray
-from boscage.plots._shared import grid_over, new_axes, require, two_features
+from boscage.plots._shared import grid_over, new_axes, other_values, require, two_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,8 @@ def plot_partition(
     features : tuple of two int, default=(0, 1)
         Features on the axes.
     at : array-like of shape (n_features,), default=None
-        Values of the other features. None takes the middle of the training rows' range.
+        Values of the other features; categories by name. None takes the middle of the training
+        rows' range, and a missing value of each categorical feature.
     margin : float, default=0.1
         Margin around the training rows, as a share of their range.
     resolution : int, default=150
@@ -64,7 +65,7 @@ def plot_partition(
     TypeError
         If `forest` is not a Mondrian forest.
     ValueError
-        If `features` are not two different features, or `at` has a wrong shape.
+        If `features` are not two different numeric features, or `at` has a wrong shape.
     sklearn.exceptions.NotFittedError
         If `forest` is not fitted.
     ImportError
@@ -75,11 +76,15 @@ def plot_partition(
     n_features = shown.lower.shape[1]
     a, b = two_features(features, n_features)
     low, high = shown.lower[0], shown.upper[0]
-    base = 0.5 * (low + high) if at is None else np.asarray(at, dtype=np.float64)
-    if base.shape != (n_features,):
-        raise ValueError(f"at has shape {base.shape}, expected ({n_features},)")
-    across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
     names = getattr(forest, "feature_names_in_", None)
+    for feature in (a, b):
+        if feature in forest._tables:
+            raise ValueError(
+                f"feature {feature_name(names, feature)} is categorical; expected two numeric "
+                "features for the axes"
+            )
+    base = other_values(forest, at, 0.5 * (low + high))
+    across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
     shade, label = _uncertainty(forest, grid)
 
     ax = new_axes(ax)
@@ -93,19 +98,19 @@ def plot_partition(
         lines = _split_lines(shown, a, b)
         ax.add_collection(LineCollection(lines, colors="white", linewidths=0.6, alpha=0.8))
     if X is not None:
-        rows = np.asarray(X)
+        rows = np.asarray(X)[:, [a, b]].astype(np.float64)
         marks: dict[str, Any] = {"s": 24, "edgecolors": "white", "linewidths": 0.4}
         targets = None if y is None else np.asarray(y)
         if targets is not None and is_classifier(forest):
             for i, value in enumerate(forest.classes_):
                 own = targets == value
                 colour = f"C{(i + 1) % 10}"  # C0 is too similar to the shade
-                ax.scatter(rows[own, a], rows[own, b], color=colour, label=value, **marks)
+                ax.scatter(rows[own, 0], rows[own, 1], color=colour, label=value, **marks)
             ax.legend(loc="best", fontsize="small")
         else:
             colours = "tab:red" if targets is None else targets
             cmap = None if targets is None else "coolwarm"
-            ax.scatter(rows[:, a], rows[:, b], c=colours, cmap=cmap, **marks)
+            ax.scatter(rows[:, 0], rows[:, 1], c=colours, cmap=cmap, **marks)
     ax.set(
         xlabel=feature_name(names, a),
         ylabel=feature_name(names, b),

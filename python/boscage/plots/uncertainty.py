@@ -9,10 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from boscage._names import feature_name
-from boscage.plots._shared import new_axes, require
+from boscage._types import FloatArray, Label
+from boscage.plots._shared import new_axes, other_values, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_COLOURS = ("C0", "C1")
 
 
 def plot_uncertainty(
@@ -29,7 +32,9 @@ def plot_uncertainty(
 
     The lower area is the aleatoric part, which more rows would not lessen, the upper one the
     epistemic part, and their sum the total; see ``predict_uncertainty``. The line, on an axis of
-    its own, is the score of the rows (``score_samples``): 1 where rows are usual.
+    its own, is the score of the rows (``score_samples``): 1 where rows are usual. A categorical
+    feature has bars and points instead, one for each category, in the order in which the forest
+    has them.
 
     Parameters
     ----------
@@ -38,11 +43,12 @@ def plot_uncertainty(
     feature : int, default=0
         Number of the feature on the axis.
     at : array-like of shape (n_features,), default=None
-        Values of the other features. None takes the middle of the reference ranges.
+        Values of the other features; categories by name. None takes the middle of the reference
+        ranges, and a missing value of each categorical feature.
     margin : float, default=1.0
-        Margin around the feature's reference range, in units of the range.
+        Margin around the reference range of a numeric feature, in units of the range.
     resolution : int, default=200
-        Number of rows to predict.
+        Number of rows to predict along a numeric feature.
     novelty : bool, default=True
         Whether to draw the scores.
     ax : matplotlib.axes.Axes, default=None
@@ -67,38 +73,48 @@ def plot_uncertainty(
     low, high = forest.feature_range_
     if not 0 <= feature < len(low):
         raise ValueError(f"feature must be a number below {len(low)}, found {feature}")
-    base = 0.5 * (low + high) if at is None else np.asarray(at, dtype=np.float64)
-    if base.shape != low.shape:
-        raise ValueError(f"at has shape {base.shape}, expected {low.shape}")
-    span = high[feature] - low[feature] or 1.0
-    across = np.linspace(low[feature] - margin * span, high[feature] + margin * span, resolution)
-    rows = np.tile(base, (resolution, 1))
-    rows[:, feature] = across
+    base = other_values(forest, at, 0.5 * (low + high))
+    table = forest._tables.get(feature)
+    if table is None:
+        span = margin * (high[feature] - low[feature] or 1.0)
+        values = np.linspace(low[feature] - span, high[feature] + span, resolution)
+    else:
+        values = np.array(sorted(table.values()))
+    rows = np.tile(base, (len(values), 1))
+    rows[:, feature] = values
     # The forest's own methods would warn that the rows have no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
     total, aleatoric = model.predict_uncertainty(rows, n_threads=n_threads)
 
     ax = new_axes(ax)
-    ax.stackplot(
-        across,
-        aleatoric,
-        total - aleatoric,
-        labels=["aleatoric", "epistemic"],
-        colors=["C0", "C1"],
-        alpha=0.7,
-    )
+    parts = {"aleatoric": aleatoric, "epistemic": total - aleatoric}
+    if table is None:
+        across, marks = values, "-"
+        ax.stackplot(across, *parts.values(), labels=list(parts), colors=_COLOURS, alpha=0.7)
+        ax.set_xlim(across[0], across[-1])
+    else:
+        across, marks = np.arange(len(values)), "o"
+        _draw_bars(ax, parts, sorted(table, key=lambda label: table[label]))
     ax.set(
         xlabel=feature_name(getattr(forest, "feature_names_in_", None), feature),
         ylabel="entropy in nats" if is_classifier(forest) else "variance",
-        xlim=(across[0], across[-1]),
     )
     ax.set_ylim(bottom=0.0)
-    lines, names = ax.get_legend_handles_labels()
+    handles, names = ax.get_legend_handles_labels()
     if novelty:
         beside = ax.twinx()
         score = model.score_samples(rows, n_threads=n_threads)
-        lines += beside.plot(across, score, color="0.2", linewidth=1.2)
+        handles += beside.plot(across, score, marks, color="0.2", linewidth=1.2)
         names.append("score")
         beside.set(ylabel="score", ylim=(0.0, 1.05))
-    ax.legend(lines, names, loc="best", fontsize="small")
+    ax.legend(handles, names, loc="best", fontsize="small")
     return ax
+
+
+def _draw_bars(ax: Axes, parts: dict[str, FloatArray], labels: list[Label | None]) -> None:
+    """Draw the parts of each category upon each other."""
+    across, below = np.arange(len(labels)), np.zeros(len(labels))
+    for (name, part), colour in zip(parts.items(), _COLOURS, strict=True):
+        ax.bar(across, part, bottom=below, label=name, color=colour, alpha=0.7)
+        below = below + part
+    ax.set_xticks(across, ["missing" if label is None else str(label) for label in labels])

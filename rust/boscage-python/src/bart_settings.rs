@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
-use crate::trees::structure;
+use crate::trees::{add_sides, structure};
 
 /// Priors and sampler of BART.
 #[pyclass(module = "boscage._core", frozen, from_py_object)]
@@ -154,6 +154,7 @@ pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_,
             [tree.children_left, tree.children_right, tree.parent, tree.feature],
             tree.threshold,
         )?;
+        add_sides(&dict, tree.missing_go_to_left)?;
         dict.set_item("value", vector(py, tree.value))?;
         list.append(dict)?;
     }
@@ -169,6 +170,7 @@ pub(crate) fn shared_trees(py: Python<'_>, trees: Vec<SharedTree>) -> PyResult<B
             [tree.children_left, tree.children_right, tree.parent, tree.feature],
             tree.threshold,
         )?;
+        add_sides(&dict, tree.missing_go_to_left)?;
         dict.set_item("sums", vector(py, tree.sums))?;
         dict.set_item("value", matrix(py, tree.values, n_sums, n)?)?;
         Ok(dict)

@@ -20,7 +20,7 @@ use crate::random::keyed::Stream;
 use crate::validate::check;
 
 /// Largest number of trees in all sums together.
-const MOST: usize = 100_000;
+const MAX_TREES_IN_ALL: usize = 100_000;
 
 /// A posterior over sums of trees for classes. With two classes, the probability of the second is the
 /// standard normal distribution function of the sum of trees (Chipman et al. 2010, section 4). With more
@@ -74,7 +74,12 @@ impl BartClassifier {
         check("the number of classes", classes.len() >= 2, "at least 2", &classes.len())?;
         let known = !settings.learn_k || classes.len() == 2;
         check("k", known, "a number if there are more than two classes", &"a prior of k")?;
-        check("n_trees times the number of classes", n_trees <= MOST, "at most 100000", &n_trees)?;
+        check(
+            "n_trees times the number of classes",
+            n_trees <= MAX_TREES_IN_ALL,
+            "at most 100000",
+            &n_trees,
+        )?;
         let code = |label| classes.partition_point(|class| class < label);
         let codes: Vec<usize> = labels.iter().map(code).collect();
         let chains = |centres| Chains {

@@ -16,8 +16,12 @@ pub struct DrawnTree {
     pub parent: Vec<i32>,
     /// Feature of the cut; -1 at a leaf.
     pub feature: Vec<i32>,
-    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
+    /// values.
     pub threshold: Vec<f64>,
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
+    /// training.
+    pub missing_go_to_left: Vec<bool>,
     /// Value of a leaf; NaN at other nodes.
     pub value: Vec<f64>,
 }
@@ -35,6 +39,8 @@ pub struct SharedTree {
     pub feature: Vec<i32>,
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
     pub threshold: Vec<f64>,
+    /// Whether missing values go left at each node; false at leaves.
+    pub missing_go_to_left: Vec<bool>,
     /// The sums to which the leaves add, ascending: those of the first draw come first.
     pub sums: Vec<u32>,
     /// What each node adds, sum after sum; 0 at splits.
@@ -50,11 +56,9 @@ impl SumsOfTrees {
         let mut shared: Vec<SharedTree> = Vec::new();
         for i in 0..self.draws.starts.len() {
             let (sum, nodes) = ((i / self.n_trees) as u32, self.draws.tree(i));
-            let split =
-                |node: &DrawnNode| (node.feature, if node.is_leaf() { 0 } else { node.value.to_bits() });
-            let place = *places.entry(nodes.iter().map(split).collect()).or_insert(shared.len());
+            let place = *places.entry(nodes.iter().map(DrawnNode::split).collect()).or_insert(shared.len());
             if place == shared.len() {
-                shared.push(SharedTree::new(arrays(nodes)));
+                shared.push(SharedTree::new(arrays(nodes, true)));
             }
             shared[place].add(sum, nodes);
         }
@@ -63,16 +67,18 @@ impl SumsOfTrees {
 
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
-        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
+        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i), self.has_missing)).collect()
     }
 }
 
 impl SharedTree {
     /// The splits of a tree, which adds to no sum yet.
     fn new(tree: DrawnTree) -> Self {
-        let DrawnTree { children_left, children_right, parent, feature, threshold, .. } = tree;
+        let DrawnTree {
+            children_left, children_right, parent, feature, threshold, missing_go_to_left, ..
+        } = tree;
         let (sums, values) = (Vec::new(), Vec::new());
-        Self { children_left, children_right, parent, feature, threshold, sums, values }
+        Self { children_left, children_right, parent, feature, threshold, missing_go_to_left, sums, values }
     }
 
     /// Adds a tree of a sum; sums come in order.
@@ -88,7 +94,7 @@ impl SharedTree {
     }
 }
 
-fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
+fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
         let right = i + node.right as usize;
@@ -97,12 +103,15 @@ fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
         } else {
             out.parent[i + 1] = i as i32;
             out.parent[right] = i as i32;
-            ((i as i32 + 1, right as i32), node.feature as i32, (node.value, f64::NAN))
+            ((i as i32 + 1, right as i32), node.feature() as i32, (node.value, f64::NAN))
         };
         out.children_left.push(links.0);
         out.children_right.push(links.1);
         out.feature.push(feature);
         out.threshold.push(numbers.0);
+        if has_missing {
+            out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
+        }
         out.value.push(numbers.1);
     }
     out

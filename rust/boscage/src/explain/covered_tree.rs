@@ -1,6 +1,6 @@
 //! A tree with the numbers of rows in its nodes, as the Shapley values of its predictions need it.
 
-use crate::data::goes_right;
+use crate::data::value_goes_right;
 use crate::explain::LeafTree;
 
 /// The feature of a leaf.
@@ -14,6 +14,8 @@ pub(crate) struct CoveredNode {
     /// The feature of the split, or [`LEAF`].
     pub(crate) feature: u32,
     pub(crate) threshold: f64,
+    /// Whether missing values go right.
+    pub(crate) missing_right: bool,
     /// The right child; 0 at a leaf.
     pub(crate) right: u32,
     /// The number of rows, or their weight.
@@ -21,6 +23,15 @@ pub(crate) struct CoveredNode {
 }
 
 impl CoveredNode {
+    pub(crate) fn leaf(cover: f64) -> Self {
+        Self { feature: LEAF, threshold: f64::NAN, missing_right: false, right: 0, cover }
+    }
+
+    /// The side of a value, which may be missing.
+    pub(crate) fn goes_right(&self, value: f64) -> bool {
+        value_goes_right(value, self.threshold, self.missing_right)
+    }
+
     pub(crate) fn is_leaf(&self) -> bool {
         self.feature == LEAF
     }
@@ -43,7 +54,7 @@ pub(crate) struct CoveredTree {
     pub(super) edges: Vec<Edge>,
     /// The values of all nodes, node by node; only those of leaves count.
     pub(super) values: Vec<f64>,
-    /// The most different features on a path.
+    /// The greatest number of different features on a path.
     pub(super) n_on_path: usize,
 }
 
@@ -56,8 +67,7 @@ impl CoveredTree {
             let before = edge_above(&nodes, &edges, i as u32, node.feature);
             let kept = if before == NONE { 1.0 } else { edges[before as usize].kept };
             let right = node.right as usize;
-            // Where no row is, it goes both ways alike.
-            let of_right = if node.cover > 0.0 { nodes[right].cover / node.cover } else { 0.5 };
+            let of_right = share_of_right(&nodes, i);
             for (child, share) in [(i + 1, 1.0 - of_right), (right, of_right)] {
                 edges[child] = Edge { parent: i as u32, kept: kept * share, before };
                 different[child] = different[i] + usize::from(before == NONE);
@@ -86,6 +96,7 @@ impl CoveredTree {
             out.parent.push(if edge.parent == NONE { -1 } else { edge.parent as i32 });
             out.feature.push(feature);
             out.threshold.push(node.threshold);
+            out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right);
             out.cover.push(node.cover);
         }
         out
@@ -102,11 +113,7 @@ impl CoveredTree {
         let mut at = 0;
         while !self.nodes[at].is_leaf() {
             let node = &self.nodes[at];
-            at = if goes_right(x(node.feature as usize), node.threshold) {
-                node.right as usize
-            } else {
-                at + 1
-            };
+            at = if node.goes_right(x(node.feature as usize)) { node.right as usize } else { at + 1 };
         }
         at
     }
@@ -121,7 +128,7 @@ impl CoveredTree {
                 continue;
             }
             let right = node.right as usize;
-            let of_right = if node.cover > 0.0 { self.nodes[right].cover / node.cover } else { 0.5 };
+            let of_right = share_of_right(&self.nodes, i);
             (share[i + 1], share[right]) = (share[i] * (1.0 - of_right), share[i] * of_right);
         }
     }
@@ -142,6 +149,12 @@ impl CoveredTree {
         }
         found
     }
+}
+
+/// The share of a split's rows that are on its right; half of them where there is no row.
+fn share_of_right(nodes: &[CoveredNode], split: usize) -> f64 {
+    let CoveredNode { right, cover, .. } = nodes[split];
+    if cover > 0.0 { nodes[right as usize].cover / cover } else { 0.5 }
 }
 
 /// The node below the last edge above a node that has a feature, or [`NONE`].

@@ -36,8 +36,8 @@ use crate::mondrian::forest::rows_by_contents::Copies;
 /// Rows that are left out (at most).
 pub(crate) const ROWS: usize = 300;
 /// Bounds of the power.
-const LEAST: f64 = 1.0 / 16.0;
-const MOST: f64 = 16.0;
+const MIN_POWER: f64 = 1.0 / 16.0;
+const MAX_POWER: f64 = 16.0;
 /// A prior on the power, `(a exp(1 - a))^PRIOR`, which is greatest at 1: about as strong as this many rows. Without it, rows
 /// that are all predicted well would ask for the greatest power.
 const PRIOR: f64 = 1.0;
@@ -45,10 +45,10 @@ const PRIOR: f64 = 1.0;
 /// no class is ever ruled out.
 const NOISE: f64 = 0.1;
 /// The bound of the joint function's weight, and the mean of its exponential prior, which counts as much as the power's.
-const MOST_WEIGHT: f64 = 64.0;
+const MAX_WEIGHT: f64 = 64.0;
 const USUAL_WEIGHT: f64 = 10.0;
 /// The largest share of noise, which leaves the order of classes.
-const MOST_NOISE: f64 = 0.99;
+const MAX_NOISE: f64 = 0.99;
 /// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
 const SMALLEST: f64 = 1e-18;
 /// Copies are used where at least this share of them have a copy of another class.
@@ -221,7 +221,7 @@ impl Rows<'_> {
         if !is_joint {
             return self.with_weight(0.0).0;
         }
-        let weight = |i: i32| if i == 0 { 0.0 } else { MOST_WEIGHT * f64::powi(2.0, i - WEIGHTS + 1) };
+        let weight = |i: i32| if i == 0 { 0.0 } else { MAX_WEIGHT * f64::powi(2.0, i - WEIGHTS + 1) };
         let weight = search(WEIGHTS as usize, |i| weight(i as i32), |weight| self.with_weight(weight).1);
         self.with_weight(weight).0
     }
@@ -230,8 +230,8 @@ impl Rows<'_> {
     fn with_weight(&self, weight: f64) -> (CalibrationLink, f64) {
         /// Powers that are tried, evenly on a logarithmic scale.
         const POWERS: usize = 33;
-        let step = libm::log(MOST / LEAST) / (POWERS - 1) as f64;
-        let log_power = |i: usize| libm::log(LEAST) + step * i as f64;
+        let step = libm::log(MAX_POWER / MIN_POWER) / (POWERS - 1) as f64;
+        let log_power = |i: usize| libm::log(MIN_POWER) + step * i as f64;
         let log = search(POWERS, log_power, |log| self.with_power(libm::exp(log), weight).1);
         self.with_power(libm::exp(log), weight)
     }
@@ -262,7 +262,7 @@ fn best_noise(own: &[f64], uniform: f64) -> f64 {
         let of_row = |p: &f64| (p - uniform) / ((1.0 - noise) * p + noise * uniform);
         own.iter().map(of_row).sum::<f64>() - NOISE / noise
     };
-    let (mut low, mut high) = (0.0, MOST_NOISE);
+    let (mut low, mut high) = (0.0, MAX_NOISE);
     for _ in 0..STEPS {
         let middle = 0.5 * (low + high);
         if slope(middle) > 0.0 {
@@ -439,9 +439,9 @@ mod tests {
         assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
         assert!(sure.noise > 1e-5 && sure.noise < 1e-3, "{sure:?}");
         // Better with every power, and worse with every power.
-        assert!((best(&vec![vec![-1e-3; 3]; 1_000_000], 4).power / MOST - 1.0).abs() < 1e-6);
+        assert!((best(&vec![vec![-1e-3; 3]; 1_000_000], 4).power / MAX_POWER - 1.0).abs() < 1e-6);
         let wrong = best(&vec![vec![5.0; 3]; 500], 4);
-        assert!((wrong.noise / MOST_NOISE - 1.0).abs() < 1e-9, "{wrong:?}");
+        assert!((wrong.noise / MAX_NOISE - 1.0).abs() < 1e-9, "{wrong:?}");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl MondrianClassifier {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        shapley(&self.forest, &self.shares(run)?, rows, run)
+        shapley(&self.forest, &self.tree_contributions(run)?, rows, run)
     }
 
     /// The same of the splits on each row's paths. A base belongs to a row.
@@ -82,7 +82,7 @@ impl MondrianClassifier {
     /// # Errors
     /// As [`MondrianClassifier::shapley`].
     pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        of_paths(&self.forest, &self.shares(run)?, rows, run)
+        of_paths(&self.forest, &self.tree_contributions(run)?, rows, run)
     }
 
     /// The trees, whose leaves hold what they add to the same numbers.
@@ -90,7 +90,7 @@ impl MondrianClassifier {
     /// # Errors
     /// An interrupt.
     pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
-        let trees = covered_trees(&self.forest, &self.shares(run)?, run)?;
+        let trees = covered_trees(&self.forest, &self.tree_contributions(run)?, run)?;
         Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
     }
 
@@ -110,7 +110,7 @@ impl MondrianClassifier {
         split_gains(&self.forest, f64::from, squares, run)
     }
 
-    fn shares(&self, run: &Run<'_>) -> Result<ClassContributions<'_>> {
+    fn tree_contributions(&self, run: &Run<'_>) -> Result<ClassContributions<'_>> {
         let link = self.posterior.link(&self.forest, run)?;
         let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
         Ok(ClassContributions {

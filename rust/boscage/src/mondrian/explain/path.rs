@@ -18,11 +18,11 @@ use crate::mondrian::tree::statistics::Statistics;
 /// A number of features other than in `fit`; an interrupt.
 pub(crate) fn of_paths<P: Statistics, T: TreeContributions<P>>(
     forest: &Forest<P>,
-    shares: &T,
+    by_tree: &T,
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Contributions> {
-    let terms = PathTerms { shares, n_features: forest.domain.n_features() };
+    let terms = PathTerms { by_tree, n_features: forest.domain.n_features() };
     let mut all = Contributions::default();
     for Gathered { found, .. } in walk::predict(forest, rows, run, &terms)? {
         all.base.extend(found.base);
@@ -32,7 +32,7 @@ pub(crate) fn of_paths<P: Statistics, T: TreeContributions<P>>(
 }
 
 struct PathTerms<'a, T> {
-    shares: &'a T,
+    by_tree: &'a T,
     n_features: usize,
 }
 
@@ -48,7 +48,7 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
     type Chunk = Gathered<T::Buffers>;
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        let n = self.shares.n_outputs();
+        let n = self.by_tree.n_outputs();
         Gathered {
             found: Contributions::zeros(n_rows * n, n_rows * self.n_features * n),
             buffers: T::Buffers::default(),
@@ -65,10 +65,10 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
         stops: &[Stop],
         chunk: &mut Self::Chunk,
     ) {
-        let n = self.shares.n_outputs();
+        let n = self.by_tree.n_outputs();
         let Gathered { found, buffers, now, before } = chunk;
         for depth in 0..stops.len() {
-            self.shares.of_tree(tree_index, tree, &stops[..=depth], buffers, now);
+            self.by_tree.of_tree(tree_index, tree, &stops[..=depth], buffers, now);
             if depth == 0 {
                 let base = &mut found.base[row * n..(row + 1) * n];
                 base.iter_mut().zip(&*now).for_each(|(base, now)| *base += now);

@@ -4,7 +4,7 @@ use crate::control::Run;
 use crate::data::{RowId, Rows, Scalar};
 use crate::error::Result;
 use crate::explain::Contributions;
-use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::covered_tree::{CoveredNode, CoveredTree};
 use crate::explain::shapley::{Buffers, Explainer, OwnCell};
 use crate::mondrian::explain::TreeContributions;
 use crate::mondrian::forest::Forest;
@@ -29,7 +29,7 @@ pub(crate) struct TreeOfRows {
 /// A number of features other than in `fit`; an interrupt.
 pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     forest: &Forest<P>,
-    shares: &T,
+    by_tree: &T,
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Contributions> {
@@ -37,14 +37,14 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     const BLOCK: usize = 64;
     let mut filled = Vec::new();
     let rows = forest.domain.complete(rows, &mut filled)?;
-    let trees = covered_trees(forest, shares, run)?;
+    let trees = covered_trees(forest, by_tree, run)?;
     let n_features = forest.domain.n_features();
     let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_features);
     let n = rows.n_rows();
     run.control.expect(n as u64);
     let blocks = run.map(n.div_ceil(BLOCK), |i| {
         let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
-        let found = Block { forest, shares, trees: &trees, explainer: &explainer }.explain(part, run);
+        let found = Block { forest, by_tree, trees: &trees, explainer: &explainer }.explain(part, run);
         run.control.advance(part.n_rows() as u64);
         found
     })?;
@@ -57,21 +57,21 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
 /// An interrupt.
 pub(crate) fn covered_trees<P: Statistics, T: TreeContributions<P>>(
     forest: &Forest<P>,
-    shares: &T,
+    by_tree: &T,
     run: &Run<'_>,
 ) -> Result<Vec<TreeOfRows>> {
     with_storage!(forest.flushed(run)?, storage => {
-        run.map(storage.trees.len(), |i| Ok(covered(forest, shares, i, &storage.trees[i])))
+        run.map(storage.trees.len(), |i| Ok(covered(forest, by_tree, i, &storage.trees[i])))
     })
 }
 
 fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
     forest: &Forest<P>,
-    shares: &T,
+    by_tree: &T,
     tree_index: usize,
     tree: &Tree<S, P>,
 ) -> TreeOfRows {
-    let n_outputs = shares.n_outputs();
+    let n_outputs = by_tree.n_outputs();
     let mut buffers = T::Buffers::default();
     let (mut nodes, mut values, mut rows): (Vec<CoveredNode>, Vec<f64>, Vec<Vec<RowId>>) = Default::default();
     let mut stops: Vec<Stop> = Vec::new();
@@ -92,13 +92,13 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
             NodeKind::Split(left, right) => {
                 let cut = tree.arena.cut(id);
                 let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
-                nodes.push(CoveredNode { feature: cut.feature, threshold, right: 0, cover });
+                nodes.push(CoveredNode { feature: cut.feature, threshold, ..CoveredNode::leaf(cover) });
                 rows.push(Vec::new());
                 waiting.extend([(right, depth + 1, Some(at)), (left, depth + 1, None)]);
             }
             NodeKind::Leaf => {
-                shares.of_tree(tree_index, tree, &stops, &mut buffers, &mut own);
-                nodes.push(CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover });
+                by_tree.of_tree(tree_index, tree, &stops, &mut buffers, &mut own);
+                nodes.push(CoveredNode::leaf(cover));
                 rows.push(tree.arena.leaf_rows(id).collect());
             }
         }
@@ -110,18 +110,18 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
 /// What the blocks of rows have in common.
 struct Block<'a, P: Statistics, T> {
     forest: &'a Forest<P>,
-    shares: &'a T,
+    by_tree: &'a T,
     trees: &'a [TreeOfRows],
     explainer: &'a Explainer,
 }
 
 impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
     fn explain(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let (n_features, n_outputs) = (rows.n_features(), self.shares.n_outputs());
+        let (n_features, n_outputs) = (rows.n_features(), self.by_tree.n_outputs());
         // One chunk, whose rows are those of the block.
         let alone = Run { n_threads: 1, ..*run };
-        let shares = Each { shares: self.shares, n_trees: self.trees.len() };
-        let predicted = walk::predict(self.forest, rows, &alone, &shares)?.pop().map(|(each, _)| each);
+        let each = Each { by_tree: self.by_tree, n_trees: self.trees.len() };
+        let predicted = walk::predict(self.forest, rows, &alone, &each)?.pop().map(|(each, _)| each);
         let predicted = predicted.unwrap_or_default();
         let mut found = Contributions::zeros(n_outputs, rows.n_rows() * n_features * n_outputs);
         let mut buffers = Buffers::default();
@@ -166,7 +166,7 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
 
 /// What every tree adds to every row's prediction.
 struct Each<'a, T> {
-    shares: &'a T,
+    by_tree: &'a T,
     n_trees: usize,
 }
 
@@ -174,7 +174,7 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for Each<'_, T> {
     type Chunk = (Vec<f64>, T::Buffers);
 
     fn start(&self, n_rows: usize) -> Self::Chunk {
-        (vec![0.0; n_rows * self.n_trees * self.shares.n_outputs()], T::Buffers::default())
+        (vec![0.0; n_rows * self.n_trees * self.by_tree.n_outputs()], T::Buffers::default())
     }
 
     fn visit<S: Scalar>(
@@ -185,8 +185,8 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for Each<'_, T> {
         stops: &[Stop],
         (each, buffers): &mut Self::Chunk,
     ) {
-        let n = self.shares.n_outputs();
+        let n = self.by_tree.n_outputs();
         let out = &mut each[(row * self.n_trees + tree_index) * n..][..n];
-        self.shares.of_tree(tree_index, tree, stops, buffers, out);
+        self.by_tree.of_tree(tree_index, tree, stops, buffers, out);
     }
 }

@@ -1,79 +1,6 @@
-//! Methods that several classes share. Python classes cannot be generic, so these macros add blocks of
-//! methods to a class that has `model` and `of`; classes of forests also have `model_mut`, `settings` and
-//! `size`. A class has the name of its model and of its kind of model.
+//! Methods of Mondrian forests.
 
-/// `model` and `of` of a class that only wraps a model.
-macro_rules! only_a_model {
-    ($class:ident) => {
-        #[allow(clippy::unnecessary_wraps)]
-        impl $class {
-            fn model(&self) -> pyo3::PyResult<&boscage::$class> {
-                Ok(&self.0)
-            }
-
-            fn of(model: boscage::$class) -> Self {
-                Self(model)
-            }
-        }
-    };
-}
-
-/// Conversion to bytes and files, and the annotation stored in them.
-macro_rules! file_methods {
-    ($class:ident) => {
-        #[pymethods]
-        impl $class {
-            /// The name of the kind of model, as in `model_kind`.
-            #[classattr]
-            fn kind() -> &'static str {
-                boscage::ModelKind::$class.name()
-            }
-
-            #[pyo3(signature = (*, annotation=None))]
-            fn to_bytes<'py>(
-                &self,
-                py: Python<'py>,
-                annotation: Option<&str>,
-            ) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
-                let model = self.model()?;
-                let annotation = annotation.unwrap_or(model.annotation());
-                let bytes = py.detach(|| model.to_bytes_annotated(annotation));
-                Ok(pyo3::types::PyBytes::new(py, &bytes))
-            }
-
-            #[classmethod]
-            #[pyo3(signature = (data, *, n_threads=1))]
-            fn from_bytes(
-                class: &Bound<'_, pyo3::types::PyType>,
-                data: &[u8],
-                n_threads: usize,
-            ) -> PyResult<Self> {
-                let read = |run: &boscage::Run<'_>| boscage::$class::from_bytes(data, run);
-                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
-            }
-
-            #[pyo3(signature = (path, *, annotation=None))]
-            fn save(
-                &self,
-                py: Python<'_>,
-                path: std::path::PathBuf,
-                annotation: Option<&str>,
-            ) -> PyResult<()> {
-                let model = self.model()?;
-                let annotation = annotation.unwrap_or(model.annotation());
-                crate::gate::brief(py, || model.save_annotated(path, annotation))
-            }
-
-            /// Text stored with the model and in its file.
-            #[getter]
-            fn annotation(&self) -> PyResult<&str> {
-                Ok(self.model()?.annotation())
-            }
-        }
-    };
-}
-
-/// Methods of both Mondrian forests.
+/// The methods of a Mondrian forest.
 macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
@@ -87,10 +14,13 @@ macro_rules! forest_methods {
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
                 progress: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<crate::explain::Found<'py>> {
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
                 let (model, rows) = (self.model()?, X.rows_with_missing()?);
                 let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
-                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
+                Ok(crate::explain::contribution_arrays(
+                    py,
+                    crate::gate::run(py, n_threads, progress.as_ref(), work)?,
+                ))
             }
 
             /// Contributions of the splits on the paths of rows: bases by row, and contributions.
@@ -100,10 +30,10 @@ macro_rules! forest_methods {
                 py: Python<'py>,
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
-            ) -> PyResult<crate::explain::Found<'py>> {
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
                 let (model, rows) = (self.model()?, X.rows_with_missing()?);
                 let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
-                Ok(crate::explain::found(py, crate::gate::run(py, n_threads, None, work)?))
+                Ok(crate::explain::contribution_arrays(py, crate::gate::run(py, n_threads, None, work)?))
             }
 
             /// The trees, whose leaves hold what they add to predictions.
@@ -384,182 +314,4 @@ macro_rules! forest_methods {
     };
 }
 
-/// Methods of both posteriors over trees.
-macro_rules! bayes_methods {
-    ($class:ident) => {
-        #[pymethods]
-        #[allow(non_snake_case)]
-        impl $class {
-            /// Indices of leaves, `n_rows x n_trees`.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            fn apply<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-                let rows = X.rows()?;
-                let leaves = crate::gate::run(py, n_threads, None, |run| self.0.apply(rows, run))?;
-                crate::arrays::matrix(py, leaves, rows.n_rows(), self.0.weights().len())
-            }
-
-            /// Shapley values of the posterior mean: bases, and contributions.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            fn shapley<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<crate::explain::Found<'py>> {
-                let rows = X.rows()?;
-                let found = crate::gate::run(py, n_threads, None, |run| self.0.shapley(rows, run))?;
-                Ok(crate::explain::found(py, found))
-            }
-
-            /// The trees, whose leaves hold what they add to the mean of predictions.
-            fn leaf_trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::explain::leaf_trees(py, py.detach(|| self.0.leaf_trees()))
-            }
-
-            fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                let trees = self.0.trees().into_iter().map(|tree| crate::bayes_settings::tree(py, tree));
-                pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
-            }
-
-            /// Number of cuts of each tree along each feature.
-            fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-                crate::arrays::matrix(py, self.0.cuts(), self.0.weights().len(), self.0.n_features())
-            }
-
-            fn best_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
-                crate::bayes_settings::tree(py, self.0.best_tree())
-            }
-
-            /// Logarithm of each tree's posterior probability, up to the log evidence.
-            #[getter]
-            fn log_posteriors<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
-                crate::arrays::vector(py, self.0.log_posteriors().to_vec())
-            }
-
-            fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bayes_settings::report(py, self.0.report())
-            }
-
-            /// Logarithm of the marginal likelihood and its standard error; None for MCMC.
-            fn log_evidence(&self) -> Option<(f64, f64)> {
-                self.0.report().log_evidence()
-            }
-
-            #[getter]
-            fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
-                crate::arrays::vector(py, self.0.weights().to_vec())
-            }
-
-            #[getter]
-            fn n_features(&self) -> usize {
-                self.0.n_features()
-            }
-
-            #[getter]
-            fn alpha_s(&self) -> Option<f64> {
-                self.0.prior().map(|prior| prior.alpha_s())
-            }
-
-            #[getter]
-            fn beta_s(&self) -> Option<f64> {
-                self.0.prior().map(|prior| prior.beta_s())
-            }
-        }
-    };
-}
-
-/// Methods of both posteriors over sums of trees.
-macro_rules! bart_methods {
-    ($class:ident) => {
-        #[pymethods]
-        #[allow(non_snake_case)]
-        impl $class {
-            /// Predictions at every row in every draw; draws of the first chain come first. A prediction is
-            /// the target without noise, the probability of the second class, or the probabilities of all
-            /// classes if there are more than two.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            fn predict_draws<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
-                let rows = X.rows()?;
-                let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
-                let n_numbers = draws.len() / self.0.n_draws();
-                crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
-            }
-
-            /// Shapley values of the sums of trees in every draw: bases, and contributions.
-            #[pyo3(signature = (X, background, *, n_threads=1, progress=None))]
-            fn shapley_draws<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                background: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-                progress: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<Vec<crate::explain::Found<'py>>> {
-                let (rows, background) = (X.rows()?, background.rows()?);
-                let work = |run: &boscage::Run<'_>| self.0.shapley_draws(rows, background, run);
-                let draws = crate::gate::run(py, n_threads, progress.as_ref(), work)?;
-                Ok(draws.into_iter().map(|draw| crate::explain::found(py, draw)).collect())
-            }
-
-            /// Number of cuts of each draw along each feature.
-            fn cuts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-                let cuts = py.detach(|| self.0.cuts()).map_err(crate::errors::to_python)?;
-                crate::arrays::matrix(py, cuts, self.0.n_draws(), self.0.n_features())
-            }
-
-            fn trees<'py>(&self, py: Python<'py>, draw: usize) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                if draw >= self.0.n_draws() {
-                    return Err(pyo3::exceptions::PyIndexError::new_err("draw is beyond the last"));
-                }
-                crate::bart_settings::trees(py, self.0.trees(draw))
-            }
-
-            /// The trees of all draws, those with the same splits together.
-            fn shared_trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bart_settings::shared_trees(py, py.detach(|| self.0.shared_trees()))
-            }
-
-            fn traces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bart_settings::traces(py, self.0.traces())
-            }
-
-            #[getter]
-            fn n_features(&self) -> usize {
-                self.0.n_features()
-            }
-
-            #[getter]
-            fn n_trees(&self) -> usize {
-                self.0.n_trees()
-            }
-
-            #[getter]
-            fn n_draws(&self) -> usize {
-                self.0.n_draws()
-            }
-
-            /// The constant that is added to each sum of trees.
-            #[getter]
-            fn centres<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<f64>> {
-                crate::arrays::vector(py, self.0.centres().to_vec())
-            }
-
-            #[getter]
-            fn seed(&self) -> u64 {
-                self.0.seed()
-            }
-        }
-    };
-}
-
-pub(crate) use {bart_methods, bayes_methods, file_methods, forest_methods, only_a_model};
+pub(crate) use forest_methods;

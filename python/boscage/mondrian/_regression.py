@@ -1,0 +1,194 @@
+"""How regression forests grow: settings, targets, and what is chosen before the first cut."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from boscage import _core, _validation
+from boscage._types import AnyArray, Rows
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._trend import choose_trend
+from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
+
+Self = TypeVar("Self", bound="RegressionForest")
+
+
+class RegressionForest(MondrianForest):
+    """A Mondrian forest whose targets are numbers, without its predictions."""
+
+    posterior: Literal["exact", "fast", "joint"]
+    hyperparameters: Literal["loo", "ml", "heuristic"] | Mapping[str, float]
+    noise: Literal["global", "local"]
+    noise_variance: float | None
+    prior_scale: float | None
+    trend: Literal["auto", "linear"] | Sequence[int] | None
+
+    def _settings(self) -> dict[str, Any]:
+        noise_variance = self.noise_variance
+        if noise_variance is not None:
+            noise_variance = _validation.check_positive("noise_variance", noise_variance)
+        prior_scale = self.prior_scale
+        if prior_scale is not None:
+            prior_scale = _validation.check_positive("prior_scale", prior_scale)
+            if prior_scale < 1.0:
+                raise ValueError(f"prior_scale must be at least 1, found {prior_scale}")
+        settings: dict[str, Any] = {
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "posterior": _validation.check_choice(
+                "posterior", self.posterior, ("exact", "fast", "joint")
+            ),
+            "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
+            "noise_variance": noise_variance,
+            "prior_scale": prior_scale,
+            **self._trend(),
+            "predictive": _validation.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+        if isinstance(self.hyperparameters, Mapping):
+            if noise_variance is not None:
+                raise ValueError(
+                    "noise_variance cannot be given with a dict of hyperparameters, which holds it"
+                )
+            settings |= _check_hyperparameters(self.hyperparameters, settings["trend"])
+        else:
+            settings["hyperparameters"] = _validation.check_choice(
+                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
+            )
+        return settings
+
+    def _trend(self) -> dict[str, Any]:
+        """Settings of the trend before anything is chosen."""
+        trend = self.trend
+        if trend is None or (isinstance(trend, str) and trend == "auto"):
+            return {"trend": None}
+        if self.posterior != "joint":
+            raise ValueError(
+                f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
+                f"part together (found {self.posterior!r})"
+            )
+        if isinstance(trend, str):
+            return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
+        numbers = sorted({operator.index(feature) for feature in trend})
+        if len(numbers) < max(len(trend), 1) or numbers[0] < 0:
+            raise ValueError(
+                "trend as a list has at least one feature's number, each once and none negative; "
+                f"found {trend!r}"
+            )
+        return {"trend": "linear", "trend_features": numbers}
+
+    def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
+        return {"trend": model.trend, "trend_features": model.trend_features}
+
+    def _choose_settings(
+        self,
+        X: Rows,
+        y: AnyArray,
+        learned: LearnedRates,
+        *,
+        settings: dict[str, Any],
+        **options: Any,
+    ) -> dict[str, Any]:
+        is_auto = isinstance(self.trend, str) and self.trend == "auto"
+        # Hyperparameters that are given are those of a forest without a trend.
+        given = isinstance(self.hyperparameters, Mapping)
+        if not is_auto or self.posterior != "joint" or given:
+            return settings
+        features = choose_trend(X, y, learned, settings=settings, **options)
+        if not features:
+            return settings
+        return settings | {"trend": "linear", "trend_features": features}
+
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
+        if settings["posterior"] == "fast":
+            # One number is all the noise that it has: equal forests have equal settings.
+            settings = settings | {"noise": "global"}
+            defaults = {"hyperparameters": "loo", "prior_scale": 1.0}
+            for name, default in defaults.items():
+                found = getattr(self, name)
+                if found != default:
+                    raise ValueError(
+                        "posterior='fast' takes each node's own mean and variance, and does not "
+                        f"use {name}: leave it at {default!r} (found {found!r}), or choose "
+                        "posterior='exact'"
+                    )
+        return _core.MondrianRegressor(**settings, seed=seed)
+
+    @classmethod
+    def _params_of(cls, model: _core.MondrianRegressor) -> dict[str, Any]:
+        return {
+            "posterior": model.posterior,
+            "hyperparameters": model.rule,
+            "noise": model.noise,
+            "noise_variance": model.noise_variance,
+            # The fast posterior has none, and takes only the default.
+            "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
+            "trend": model.trend if model.trend_features is None else model.trend_features,
+        }
+
+    def _metadata(self) -> dict[str, Any]:
+        given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
+        return super()._metadata() | ({"hyperparameters": "given"} if given else {})
+
+    @classmethod
+    def _from_model(
+        cls: type[Self],
+        model: _core.MondrianRegressor,
+        metadata: dict[str, Any],
+        n_jobs: int | None,
+    ) -> Self:
+        forest = super()._from_model(model, metadata, n_jobs)
+        given = model.given_hyperparameters
+        if given is not None and metadata.get("hyperparameters") == "given":
+            forest.hyperparameters = given
+            forest.prior_scale = 1.0
+            forest._grown_with = forest.get_params(deep=False)
+        return forest
+
+    def _encode(
+        self, y: AnyArray, classes: Any, model: Any
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (y,), {}
+
+    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (model.targets(),), {}
+
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        return np.concatenate([model.targets(), *encoded])
+
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        return learn_rates_and_maps(X, y, settings=settings, **options)
+
+    def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
+        return model.trees(n_threads=self._n_threads())
+
+
+def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
+    """Hyperparameters that are all given, as arguments of the compiled model."""
+    has_trend = "trend_variance" in given
+    if has_trend != (trend is not None):
+        raise ValueError(
+            "hyperparameters as a dict have trend_variance just if trend='linear', found "
+            f"trend={trend!r} and hyperparameters {'with' if has_trend else 'without'} it"
+        )
+    needed: tuple[str, ...] = ("mu", "gamma1", "gamma2", "noise_variance")
+    needed += ("trend_variance",) if has_trend else ()
+    names = {*needed, "delay", "coarse_variance", "coarse_rate"}
+    missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
+    if missing or unknown:
+        raise ValueError(
+            "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
+            f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
+        )
+    return {name: float(value) for name, value in given.items()}

@@ -1,0 +1,124 @@
+"""The search for the place whose trial promises most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from boscage._types import FloatArray, IntArray
+from boscage.optimize import _acquisition, _candidates
+from boscage.optimize._surrogate import Surrogate
+from boscage.optimize.space import Space
+
+_CENTRES = 5
+"""Number of best trials around which candidates lie."""
+_REFINED = 3
+"""Number of best candidates around which more are tried."""
+_FINALISTS = 32
+"""Number of candidates whose whole predictive distributions are compared."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Candidates for the next trial, and what forests predict of them."""
+
+    space: Space
+    surrogate: Surrogate
+    acquisition: str
+    kappa: float
+    n_candidates: int
+
+    def candidates(
+        self, known: FloatArray, ranked: list[int], rng: np.random.Generator
+    ) -> FloatArray:
+        """Places to compare: all that are left, if these are few."""
+        if self.space.n_values <= self.n_candidates:
+            fresh = _candidates.without(self.space.all_positions(), known)
+            if len(fresh):
+                return np.asarray(rng.permutation(fresh))
+            return _candidates.random_points(self.space, self.n_candidates, rng)
+        half = self.n_candidates // 2 + 1
+        points = [_candidates.random_points(self.space, half, rng)]
+        if ranked:
+            points.append(_candidates.neighbours(self.space, known[ranked], half, rng))
+        fresh = _candidates.without(np.concatenate(points), known)
+        return fresh if len(fresh) else points[0]
+
+    def best_candidate(
+        self,
+        known: FloatArray,
+        targets: Mapping[int, float],
+        feasible: Set[int],
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """The candidate whose trial promises most.
+
+        `known` has the positions of all trials, `targets` the values to be minimised of the
+        complete ones by number, and `feasible` the numbers of those that meet all constraints.
+        """
+        # A trial that breaks constraints is a worse place to look around than any that does not.
+        order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
+        ranked = order[:_CENTRES]
+        best = targets[ranked[0]] if feasible else None
+        spread = float(np.std(list(targets.values()))) or 1.0
+        draw = int(rng.integers(2**63))
+        points = self.candidates(known, ranked, rng)
+        score = self._score(points, best, spread, draw)
+        if self.space.n_values > self.n_candidates:
+            top = points[_greatest(score, _REFINED)]
+            near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
+            near = _candidates.without(near, np.concatenate([known, points]))
+            if len(near):
+                points = np.concatenate([points, near])
+                score = np.concatenate([score, self._score(near, best, spread, draw)])
+        if self.acquisition == "ei" and best is not None:
+            # Means and standard deviations choose whom the whole distributions, which take more
+            # time, are computed for.
+            points = points[_greatest(score, _FINALISTS)]
+            score = self._log_improvement(points, best)
+        return np.asarray(points[int(np.argmax(score))])
+
+    def _score(
+        self, points: FloatArray, best: float | None, spread: float, draw: int
+    ) -> FloatArray:
+        """How much a trial is worth at each of some places; greater is better.
+
+        `best` is the value to improve on, None if no trial is feasible: only the chance to be
+        feasible counts then. `spread` is the standard deviation of the values so far, and `draw`
+        the seed of a drawn function.
+        """
+        rows = self.space.rows(points)
+        chance = self.surrogate.log_feasibility(rows)
+        if best is None:
+            return chance
+        if self.acquisition == "thompson":
+            return chance + _log_gain(self.surrogate.draw(rows, draw), best, spread)
+        mean, std = self.surrogate.moments(rows)
+        if self.acquisition == "ucb":
+            bound = _acquisition.confidence_bound(mean, std, self.kappa)
+            return chance + _log_gain(bound, best, spread)
+        return chance + _acquisition.log_expected_improvement(mean, std, best)
+
+    def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
+        """The logarithm of the expected improvement that is feasible, by whole distributions."""
+        rows = self.space.rows(points)
+        improvement = _acquisition.mixture_log_expected_improvement(
+            self.surrogate.mixture(rows), best
+        )
+        return improvement + self.surrogate.log_feasibility(rows)
+
+
+def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
+    """Values that the objective may have, as an order that chances can be added to.
+
+    It is the logarithm of a smooth positive part of the improvement, so that a chance weighs what
+    it does with the expected improvement.
+    """
+    return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
+
+
+def _greatest(score: FloatArray, n: int) -> IntArray:
+    """The places of the `n` greatest numbers, greatest first."""
+    return np.asarray(np.argsort(-score, kind="stable")[:n])
