@@ -27,17 +27,16 @@ STYLE = ROOT / "docs" / "_static" / "figures.mplstyle"
 
 HEAD = """# The papers' experiments
 
-What the experiments of B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic
-Perspective* (2016), give with this package, beside what the thesis says.
-`python -m benches.papers` runs them and writes this page; all of our numbers come from that run. A
-figure of the thesis prints no numbers, so there the claim is what the text says about it.
-[Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
+The experiments of B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective*
+(2016), run with this package, beside what the thesis says. `python -m benches.papers` runs them and
+writes this page; all of our numbers come from that run. A figure of the thesis shows no numbers, so
+there the claim is what the text says about the figure. [Where we differ from the
+papers](../where-we-differ.md) says what is different on purpose.
 
-Times are processor seconds of one thread, without predictions unless it says so; those of the
-thesis are from other machines and from Python. Quick sizes are those of `--quick`: fewer seeds,
-particles, rows and data sets, as each section shows; what they say of a claim is provisional,
-above all for chains, which are short then. A spread (±) is the standard deviation over
-seeds.
+Times are processor seconds of one thread, without predictions unless a section says so; those of
+the thesis are from other machines and from Python. "Quick sizes" are those of `--quick`: fewer
+seeds, particles, rows and data sets, and shorter chains, as each section shows. A verdict from them
+is provisional, above all one about chains. A spread (±) is the standard deviation over seeds.
 """
 
 

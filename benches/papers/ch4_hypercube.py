@@ -175,7 +175,7 @@ def run(section: Section, effort: Effort) -> None:
     section.text(
         "An effective size says how well a chain explores the place where it is, not whether "
         "this place is the posterior: "
-        "in a poor mode it means nothing. So beside the thesis' ESS stand the log-likelihood "
+        "in a poor mode it means nothing. So the next table also has the log-likelihood "
         "that the chains reached, the "
         "best that any sampler reached on the same data, and whether the four chains agree with "
         "it and with each other "

@@ -10,8 +10,8 @@ of its rows, where the ranges and weights of the features are given.
 # %%
 # A tree that grows
 # -----------------
-# We feed a forest with points from two moons and look at its predictions and at the cuts of its
-# first tree. New rows add cuts where they need them; the cuts that are there stay.
+# A forest learns rows from two moons. The panels show its predictions and the cuts of its first
+# tree. New rows add cuts where they need them; the cuts that are there stay.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -63,8 +63,8 @@ panels[0].set_ylabel("second feature")
 figure.colorbar(mesh, ax=panels, label="probability of class 1", pad=0.01)
 
 # %%
-# The last two panels are equal, to the last bit. The digest is a fingerprint of everything that
-# predictions depend on.
+# The last two panels are equal, to the last bit. The digest is a hash of everything that
+# predictions depend on, so equal digests mean equal forests.
 
 print("stream", stream.digest())
 print("batch ", batch.digest())

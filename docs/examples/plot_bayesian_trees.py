@@ -50,8 +50,9 @@ for panel in (left, right):
 #
 # Which features, which prior?
 # ----------------------------
-# The evidence answers such questions. A Bayes factor is the ratio of two evidences; its logarithm
-# is shown against the best model, with its standard error. A difference of 3 is already strong.
+# The evidence answers such questions. A Bayes factor is the ratio of two evidences. The tables show
+# its logarithm for each model against the best one, with a standard error. A difference of 3 is
+# already strong.
 
 subsets = {
     "concave points, texture": pair,

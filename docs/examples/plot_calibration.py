@@ -2,9 +2,9 @@
 Are the probabilities right?
 ============================
 
-A prediction is calibrated if events that are given a probability of 80 % happen in 80 of 100
-cases, and if intervals of 90 % hold 90 of 100 targets. This can be measured on rows that the model
-has not seen.
+Predictions are calibrated if events with a predicted probability of 80 % happen in 80 of 100 cases,
+and if intervals of 90 % contain 90 of 100 targets. This can be measured on rows that the model has
+not seen.
 """
 
 # %%
@@ -70,7 +70,7 @@ panels[1].set_ylabel("")
 # leaves the average as it is.
 #
 # ``loo_predict_proba`` shows the calibration without a validation set: it predicts each training
-# row with the forest that never saw it. The power was chosen by such predictions of some rows.
+# row with the forest without it. The power was chosen by such predictions of some rows.
 
 X, y = load_digits(return_X_y=True)
 X, y, X_test, y_test = X[:1200], y[:1200], X[1200:], y[1200:]

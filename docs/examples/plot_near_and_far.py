@@ -11,7 +11,8 @@ distribution of targets, or equal probabilities of all classes.
 # Numbers
 # -------
 # There are no rows in a gap and beyond both ends. A random forest continues with the value of the
-# last row. The Mondrian forest's intervals widen, and its mean returns to the middle.
+# last row. The Mondrian forest's intervals widen, and its mean returns to the middle. (Where a
+# slope predicts better beyond the rows, ``trend="auto"`` continues it; here it finds none.)
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -61,8 +62,8 @@ axes.legend(loc="upper left")
 # %%
 # Classes
 # -------
-# The same holds for classes. Shown is the probability of the most probable of three classes: near
-# one among the rows of a class, and falling to a third away from them.
+# The same holds for classes. The picture shows the probability of the most probable of three
+# classes. It is near one among the rows of a class, and falls to a third away from them.
 
 X, y = make_blobs(240, centers=[[-4, 0], [3, 4], [4, -4]], cluster_std=1.1, random_state=0)
 classifier = MondrianForestClassifier(200, random_state=0).fit(X, y)
@@ -79,10 +80,11 @@ axes.legend(loc="upper left", frameon=True, framealpha=0.9)
 figure.colorbar(mesh, ax=axes, label="probability of the likeliest class")
 
 # %%
-# What more rows would help
-# -------------------------
+# Where would more rows help?
+# ---------------------------
 # The uncertainty has two parts. Where classes overlap it is aleatoric: more rows would not help. In
-# the gap of the numbers above and beyond their ends it is epistemic. The score is 1 among the rows.
+# the gap of the numbers above, and beyond their ends, it is epistemic: more rows would help. The
+# score says how usual a row is; it is 1 among the training rows.
 
 from boscage.plots import plot_uncertainty
 

@@ -2,9 +2,9 @@
 Which features matter?
 ======================
 
-Of 40 features only the first five have an effect. Two models find them in two ways: BART with
-``sparse=True`` gives a posterior over the share of cuts along each feature, and a Mondrian forest
-learns how often to cut along each, unless ``feature_weights=None``.
+Of 40 features only the first five have an effect. Two models find them in two ways. BART with
+``sparse=True`` gives a posterior over the share of cuts along each feature. A Mondrian forest
+learns how often to cut along each feature, unless ``feature_weights=None``.
 """
 
 import matplotlib.pyplot as plt
@@ -54,8 +54,8 @@ panels[1].set_xlabel("feature (the first five matter)")
 # %%
 # Mondrian forests
 # ----------------
-# The cuts of a Mondrian forest do not depend on labels, so irrelevant features harm it. Learned
-# weights help: they are learned once, from the first rows and their labels, and then kept.
+# The cuts of a Mondrian forest do not depend on targets, so irrelevant features harm it. Weights
+# that are learned once, from the first rows and their targets, reduce this harm.
 
 forests = {
     "Mondrian forest, feature_weights=None": MondrianForestRegressor(
@@ -72,9 +72,9 @@ for panel, (name, model) in zip(panels, forests.items(), strict=True):
 panels[1].set_xlabel("feature (the first five matter)")
 
 # %%
-# Both find the five features. The forest gives little to the third, whose effect is a parabola:
-# few cuts along it separate high from low targets. BART predicts better here; the forest can go
-# on to learn from a stream.
+# Both find the five features. The forest gives little weight to the third, whose effect is a
+# parabola: few cuts along it separate high from low targets. BART predicts better here; the forest
+# can continue to learn from a stream.
 #
 # A small share is no proof that a feature has no effect: features that carry the same information
 # share their cuts.

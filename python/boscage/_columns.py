@@ -1,6 +1,7 @@
 """Columns of tables: their types, and columns of categories as codes.
 
-Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays and what becomes one.
+Tables are those of pandas, polars and Arrow; matrices are NumPy's arrays, SciPy's sparse ones, and
+what becomes an array.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from boscage._types import IntArray, Label
+from boscage._types import AnyArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
@@ -43,17 +44,17 @@ class Column:
 
 
 def as_table(X: Any) -> Any:
-    """Turn a record batch into a table, masked entries into NaN, and refuse what is no table.
+    """Turn sparse matrices, record batches and masked arrays into tables, and refuse what is none.
 
     Raises
     ------
     TypeError
-        If `X` is sparse, or a column holds dates, times, lists or structs.
+        If a column holds dates, times, lists or structs.
+    MemoryError
+        If `X` is sparse and does not fit in memory as a dense table.
     """
     if issparse(X):
-        raise TypeError(
-            "X is a sparse matrix; expected an array or a table: X.toarray() makes an array"
-        )
+        X = _dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
@@ -74,6 +75,21 @@ def as_table(X: Any) -> Any:
                 "give each of them a column of its own"
             )
     return X
+
+
+def _dense(X: Any) -> AnyArray:
+    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values."""
+    try:
+        dense: AnyArray = X.toarray(order="C")
+    except MemoryError as error:
+        n_rows, n_columns = X.shape
+        size = n_rows * n_columns * X.dtype.itemsize / 2**30
+        raise MemoryError(
+            f"X is sparse, {n_rows} rows of {n_columns} columns; the models hold rows as a dense "
+            f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "
+            "sklearn.feature_selection or sklearn.decomposition.TruncatedSVD"
+        ) from error
+    return dense
 
 
 def column_types(X: Any) -> Iterator[tuple[Any, str]]:

@@ -207,6 +207,7 @@ class BartRegressor(_Bart):
         y: NDArray[np.float64],
         settings: BartSettings,
         *,
+        weights: NDArray[np.float64] | None = None,
         start: BartRegressor | None = None,
         callback: Callable[..., object] | None = None,
         n_threads: int = 1,
@@ -434,6 +435,7 @@ class MondrianRegressor(_MondrianForest):
     def predict(
         self, X: _Rows, *, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict_mean(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
     def predict_dist(
         self, X: _Rows, *, n_threads: int = 1
     ) -> tuple[

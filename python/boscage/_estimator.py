@@ -28,9 +28,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # The kind of model; set by `persistence.register`.
     _kind: ClassVar[persistence.ModelKind]
 
-    # Whether values of features may be missing.
-    _takes_missing: ClassVar[bool] = False
-
     # Whether features may be categories, by `categorical_features`.
     _takes_categories: ClassVar[bool] = False
 
@@ -77,7 +74,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_missing
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def _n_threads(self) -> int:

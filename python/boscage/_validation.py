@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -35,14 +35,13 @@ _ABOUT_CELLS = ("could not convert string", "with a sequence", "argument must be
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Rows as a finite row-major matrix of float32 or float64, copied only if they are not one.
+    """Rows as a row-major matrix of float32 or float64, copied only if they are not one.
 
-    They may also hold NaN if the estimator takes missing values. Sets or compares
-    ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does.
+    Values are finite, or NaN where they are missing. Sets or compares ``n_features_in_`` and
+    ``feature_names_in_`` as scikit-learn does.
     """
-    missing = estimator._takes_missing
     if not reset and _is_checked(estimator, X):
-        _require_finite(X, "X", missing=missing)
+        _require_finite(X, "X", missing=True)
         return X  # type: ignore[no-any-return]
     X = as_table(X)
     if not estimator._takes_categories:
@@ -64,7 +63,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
     names = getattr(estimator, "feature_names_in_", None)
-    _require_finite(rows, "X", names, missing=missing)
+    _require_finite(rows, "X", names, missing=True)
     return rows
 
 
@@ -193,6 +192,31 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     if column.dtype.kind not in "biuUO":
         check_classification_targets(column)
     return column
+
+
+def check_sample_weight(
+    sample_weight: Any, n_rows: int
+) -> tuple[slice | NDArray[np.bool_], FloatArray | None]:
+    """Which rows have a weight above 0, and their weights; None if these are equal."""
+    if sample_weight is None:
+        return slice(None), None
+    weights: FloatArray = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}; expected one weight for each of "
+            f"{n_rows} rows"
+        )
+    if weights.min() < 0.0:
+        row = int(weights.argmin())
+        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected at least 0")
+    kept = weights > 0.0
+    if not kept.any():
+        raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
+    weights = weights[kept]
+    rows = slice(None) if kept.all() else kept
+    return rows, None if weights.min() == weights.max() else weights
 
 
 def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:

@@ -343,6 +343,22 @@ def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
     np.testing.assert_allclose(predicted, expected.predict_proba(X)[:, 1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["bart", "bayes"])
+def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.round(rng.uniform(size=(60, 2)), 3)
+    y = np.where(X[:, 0] > 0.5, "high", "low")
+    X[(y == "high") & (rng.random(60) < 0.5), 0] = np.nan
+    cells = [["" if np.isnan(x) else str(x) for x in row] for row in X]
+    lines = ["a,b,y", *(f"{a},{b},{label}" for (a, b), label in zip(cells, y, strict=True))]
+    Path("holes.csv").write_text("\n".join(lines) + "\n")
+    run("fit", "holes.csv", "-t", "y", "--model", name, "-o", "m")
+    model = boscage.load("m")
+    run("predict", "m", "holes.csv", "-o", "p.csv")
+    predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])
+    np.testing.assert_allclose(predicted, model.predict_proba(X)[:, 1], rtol=1e-12)
+
+
 @pytest.mark.parametrize("chunk", ["40", "1000"])
 def test_columns_of_text_are_categories(
     folder: Path, capsys: pytest.CaptureFixture[str], chunk: str

@@ -210,8 +210,10 @@ def test_no_client(client, monkeypatch):
 
 
 def test_a_worker_of_another_version(client, fitted):
-    worker = sorted(client.scheduler_info()["workers"])[1]
-    client.run(_set_version, "0.0.7", workers=[worker])
+    worker = sorted(client.nthreads())[1]
+    # Lambdas travel by value; a function of this file could not be imported on a worker.
+    client.run(lambda: setattr(_shares, "VERSION", "0.0.7"), workers=[worker])
+    ours = _shares.VERSION
     try:
         message = f"worker {worker} has boscage 0.0.7, and this process has {_shares.VERSION}"
         before = fitted.digest()
@@ -225,13 +227,26 @@ def test_a_worker_of_another_version(client, fitted):
         ):
             late.result()
     finally:
-        client.run(_set_version, _shares.VERSION, workers=[worker])
+        client.run(lambda: setattr(_shares, "VERSION", ours), workers=[worker])
 
 
-def _set_version(version):
-    from boscage.dask import _shares
+def test_a_worker_that_dies_while_it_is_asked_is_left_to_dask(client, monkeypatch):
+    first, second = sorted(client.nthreads())
+    answers = {first: OSError("Stream is closed"), second: _shares.VERSION}
+    monkeypatch.setattr(client, "run", lambda *_, **__: answers)
+    forest = MondrianForestClassifier(2, feature_weights=None, random_state=1, client=client)
+    assert forest.fit(arrays(ROWS), arrays(LABELS)).workers_ == [second]
+    answers[second] = OSError("Stream is closed")
+    with pytest.raises(ValueError, match="the cluster has no workers"):
+        forest.fit(arrays(ROWS), arrays(LABELS))
 
-    _shares.VERSION = version
+
+def test_a_worker_without_the_library(client, monkeypatch):
+    worker = sorted(client.nthreads())[0]
+    answers = {worker: ModuleNotFoundError("No module named 'boscage'")}
+    monkeypatch.setattr(client, "run", lambda *_, **__: answers)
+    with pytest.raises(RuntimeError, match=f"worker {worker} cannot import boscage"):
+        MondrianForestClassifier(2, client=client).fit(arrays(ROWS), arrays(LABELS))
 
 
 def test_without_dask_the_extra_is_named(monkeypatch):

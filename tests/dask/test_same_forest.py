@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import signal
-import threading
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import boscage
 from boscage import dask as cluster_forests
+from boscage.dask import _shares
 from boscage.dask._cluster import tree_ranges
 from boscage.dask._shares import ClassifierShare
 from generated import rows_and_numbers, uniform
@@ -311,11 +310,14 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
         distributed.Client(cluster) as client,
     ):
         pids = client.run(os.getpid)
-        killer = client.submit(
-            _kill_later, 0.5, workers=[min(pids)], pure=False, allow_other_workers=False
+        # The worker dies when it begins to grow its trees. A lambda travels by value.
+        client.run(
+            lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
+            workers=[max(pids)],
         )
         forest = on_cluster(one, client).fit(*collections(np.random.default_rng(0), x, y))
-        killer.cancel()
+        assert len(forest.workers_) == 2
+        assert client.run(os.getpid) != pids
         check_same(forest, one)
         pids = client.run(os.getpid)
         os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
@@ -323,8 +325,3 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
         client.wait_for_workers(2)
         forest.forget([0, 1, 2])
         check_same(forest, one.forget([0, 1, 2]))
-
-
-def _kill_later(seconds):
-    """Kill this worker from a thread, while it works on other tasks."""
-    threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()

@@ -171,7 +171,7 @@ def test_an_interrupted_flush_continues_from_where_it_stopped() -> None:
 
 def test_interrupted_predictions_end_soon() -> None:
     x, y = data(3_000, 8)
-    model = MondrianForestClassifier(100, random_state=0).fit(x, y)
+    model = MondrianForestClassifier(100, feature_weights=None, random_state=0).fit(x, y)
     at = np.random.default_rng(2).uniform(size=(60_000, 8))
     assert interrupted(lambda: model.predict_proba(at)) < WITHIN
     assert interrupted(lambda: model.predict(at)) < WITHIN

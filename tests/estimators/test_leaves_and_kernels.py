@@ -14,7 +14,7 @@ NEW = RNG.uniform(-0.5, 1.5, size=(15, 2))
 
 
 def test_leaves_and_paths_are_those_of_the_trees() -> None:
-    forest = MondrianForestRegressor(n_estimators=4, random_state=0).fit(X, Y)
+    forest = MondrianForestRegressor(4, feature_weights=None, random_state=0).fit(X, Y)
     leaves = forest.apply(NEW)
     indicator, ends = forest.decision_path(NEW)
     assert indicator.shape == (15, ends[-1])
@@ -30,7 +30,7 @@ def test_leaves_and_paths_are_those_of_the_trees() -> None:
 
 
 def test_the_kernel_is_the_share_of_trees_with_both_rows_in_a_cell() -> None:
-    forest = MondrianForestRegressor(n_estimators=30, random_state=0).fit(X, Y)
+    forest = MondrianForestRegressor(30, feature_weights=None, random_state=0).fit(X, Y)
     leaves = [forest.apply(rows) for rows in (NEW, X)]
     same = (leaves[0][:, np.newaxis] == leaves[1]).mean(axis=2)
     np.testing.assert_allclose(forest.kernel(NEW, X), same, atol=1e-15)

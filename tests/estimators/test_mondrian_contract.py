@@ -57,7 +57,7 @@ def test_scikit_learn_tags(kind: Any) -> None:
     assert is_regressor(kind()) == (kind is MondrianForestRegressor)
     tags = kind().__sklearn_tags__()
     assert tags.input_tags.allow_nan
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse
     assert tags.target_tags.required
     assert not tags.non_deterministic
 

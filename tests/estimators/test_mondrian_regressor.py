@@ -19,8 +19,8 @@ X = RNG.uniform(size=(200, 2))
 Y = np.sin(6.0 * X[:, 0]) + 0.2 * RNG.normal(size=200)
 
 GIVEN = {"mu": 0.0, "gamma1": 1.0, "gamma2": 1.0, "noise_variance": 0.1}
-# Nothing is learned from the first rows, unless a test is about that.
-EQUAL: dict[str, Any] = {"feature_weights": None, "warm_up": 0}
+# Unless a test is about that, no rates or slopes are learned, and nothing from the first rows.
+EQUAL: dict[str, Any] = {"feature_weights": None, "trend": None, "warm_up": 0}
 
 
 def make(**params: Any) -> MondrianForestRegressor:

@@ -39,17 +39,31 @@ def test_recursion_agrees_with_all_trees_one_by_one() -> None:
         assert sum(posterior.root().values()) == pytest.approx(1.0, abs=1e-10)
 
 
+def holes(n: int, d: int) -> tuple[Any, Any]:
+    """The same rows, with missing values that tell something of the class."""
+    X, y = classes(n, d)
+    rng = np.random.default_rng([5, n, d])
+    X[rng.random(X.shape) < np.where(y == 1, 0.4, 0.1)[:, np.newaxis]] = np.nan
+    X[:, -1] = 1.0
+    X[0, -1] = np.nan
+    return X, y
+
+
 def check_trees(model: Any, posterior: Posterior) -> None:
     """Number of leaves and the root's decision, in the trees of the model and by enumeration."""
-    shares: dict[tuple[int, float] | None, float] = dict.fromkeys(posterior.root(), 0.0)
+    shares: dict[tuple[int, float, bool | None] | None, float] = dict.fromkeys(
+        posterior.root(), 0.0
+    )
     n_leaves = 0.0
     for tree, weight in zip(model.trees_, model.weights_, strict=True):
         n_leaves += weight * tree.n_leaves
         key = None
         if tree.feature[0] >= 0:
-            column = posterior.X[:, tree.feature[0]]
-            below = column[column <= tree.threshold[0]]
-            key = (int(tree.feature[0]), float(below.max()))
+            column, end = posterior.X[:, tree.feature[0]], float(tree.threshold[0])
+            if np.isfinite(end):
+                end = float(column[column <= end].max())
+            side = bool(tree.missing_go_to_left[0]) if np.isnan(column).any() else None
+            key = (int(tree.feature[0]), end, side)
         shares[key] += weight
     assert n_leaves == pytest.approx(posterior.n_leaves(), rel=0.03)
     for key, p in posterior.root().items():
@@ -81,6 +95,32 @@ def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) 
     error = model.log_marginal_likelihood_error_
     assert error < 0.05
     assert abs(model.log_marginal_likelihood_ - posterior.log_evidence()) < 5.0 * error
+    check_trees(model, posterior)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [OPTIONS[0], *(pytest.param(options, marks=slow) for options in OPTIONS[1:])],
+    ids=str,
+)
+def test_smc_finds_the_exact_posterior_with_missing_values(options: dict[str, Any]) -> None:
+    X, y = holes(10, 2)
+    posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
+    sampler = SMC(n_particles=2000, n_islands=20, island_weights="evidence", **options)
+    model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=1, **PRIOR)
+    model.fit(X, y)
+    error = model.log_marginal_likelihood_error_
+    assert error < 0.05
+    assert abs(model.log_marginal_likelihood_ - posterior.log_evidence()) < 5.0 * error
+    check_trees(model, posterior)
+
+
+@slow
+def test_mcmc_finds_the_exact_posterior_with_missing_values() -> None:
+    X, y = holes(10, 2)
+    posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
+    sampler = MCMC(n_draws=10_000, thin=20)
+    model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=0, **PRIOR).fit(X, y)
     check_trees(model, posterior)
 
 
@@ -153,10 +193,13 @@ def test_student_predictives() -> None:
     ],
     ids=["mcmc", "smc"],
 )
+@pytest.mark.parametrize("last", [2.5, np.nan], ids=["complete", "missing"])
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
-def test_weights_of_trees_are_their_posterior_probabilities(kind: Any, sampler: Any) -> None:
+def test_weights_of_trees_are_their_posterior_probabilities(
+    kind: Any, last: float, sampler: Any
+) -> None:
     """With the exact evidence, the probabilities of all trees sum to one."""
-    X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [2.5, 1e9]])
+    X = np.array([[0.0, 1e9], [1.0, 1e9], [1.0, 3e9], [last, 1e9]])
     if kind is BayesianTreeClassifier:
         y, own = np.array([0, 1, 1, 0]), {"alpha": 0.8}
         posterior = Posterior(X, dirichlet(y, 2, 0.8), **PRIOR)
@@ -167,7 +210,7 @@ def test_weights_of_trees_are_their_posterior_probabilities(kind: Any, sampler: 
     model = kind(sampler, random_state=0, **own, **PRIOR).fit(X, y)
     found: dict[str, tuple[float, float]] = {}
     for tree, weight, log in zip(model.trees_, model.weights_, model.log_posterior_, strict=True):
-        name = f"{tree.feature.tolist()} {tree.apply(X).tolist()}"
+        name = name_of(tree, X)
         p = float(np.exp(log - posterior.log_evidence()))
         before, same = found.get(name, (0.0, p))
         assert same == pytest.approx(p, rel=1e-9)
@@ -176,5 +219,11 @@ def test_weights_of_trees_are_their_posterior_probabilities(kind: Any, sampler: 
     assert p.sum() == pytest.approx(1.0, abs=1e-9)
     np.testing.assert_allclose(weights, p, atol=0.012)
     best = model.best_tree_
-    name = f"{best.feature.tolist()} {best.apply(X).tolist()}"
-    assert found[name][1] == p.max()
+    assert found[name_of(best, X)][1] == p.max()
+
+
+def name_of(tree: Any, X: Any) -> str:
+    sides = tree.missing_go_to_left
+    # Only the first feature may have missing values.
+    own = [] if sides is None else sides[tree.feature == 0].tolist()
+    return f"{tree.feature.tolist()} {own} {tree.apply(X).tolist()}"

@@ -29,7 +29,7 @@ def target_of(kind: Any) -> Array:
 def make(kind: Any, **params: Any) -> Any:
     # They are chosen when trees are grown; the warm-up is about what is learned before.
     cheap = (
-        {"hyperparameters": "heuristic", "noise": "global"}
+        {"hyperparameters": "heuristic", "noise": "global", "trend": None}
         if kind is MondrianForestRegressor
         else {}
     )

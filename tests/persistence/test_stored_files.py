@@ -103,6 +103,10 @@ def test_every_kind_is_stored_in_every_version_so_far() -> None:
         ("BayesianTreeRegressor", 1),
         ("BARTClassifier", 1),
         ("BARTRegressor", 1),
+        ("BayesianTreeClassifier", 9),
+        ("BayesianTreeRegressor", 9),
+        ("BARTClassifier", 9),
+        ("BARTRegressor", 9),
     }
 
 

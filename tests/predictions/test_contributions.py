@@ -74,31 +74,32 @@ def by_subsets(tree: dict[str, Any], x: Any, cell: tuple[Any, Any] | None = None
     return np.array(phi), game(frozenset(), 0), tree["value"][reached]
 
 
-@pytest.mark.parametrize("method", ["shapley", "path"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize("params", FORESTS)
-def test_they_add_up_to_the_mean(params: dict[str, Any], predictive: Any, method: Any) -> None:
+def test_they_add_up_to_the_mean(params: dict[str, Any], predictive: Any) -> None:
     forest = MondrianForestRegressor(
         n_estimators=10, predictive=predictive, random_state=0, **params
     ).fit(X, Y)
-    found = forest.contributions(NEW, method=method)
-    np.testing.assert_allclose(found.predictions(), forest.predict(NEW), rtol=0.0, atol=1e-12)
-    assert found.values.shape == NEW.shape
-    assert np.ptp(found.base_values) == 0.0 or method == "path"
+    for method in ("shapley", "path"):
+        found = forest.contributions(NEW, method=method)
+        np.testing.assert_allclose(found.predictions(), forest.predict(NEW), rtol=0.0, atol=1e-12)
+        assert found.values.shape == NEW.shape
+        assert np.ptp(found.base_values) == 0.0 or method == "path"
 
 
-@pytest.mark.parametrize("method", ["shapley", "path"])
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize("params", CLASSIFIERS)
-def test_they_add_up_to_probabilities(params: dict[str, Any], predictive: Any, method: Any) -> None:
+def test_they_add_up_to_probabilities(params: dict[str, Any], predictive: Any) -> None:
     forest = MondrianForestClassifier(
         n_estimators=10, predictive=predictive, random_state=0, **params
     ).fit(X, CODES)
-    found = forest.contributions(NEW, method=method)
-    np.testing.assert_allclose(found.predictions(), forest.predict_proba(NEW), rtol=0, atol=1e-14)
-    # What one class gains, others lose.
-    np.testing.assert_allclose(found.values.sum(axis=2), 0.0, atol=1e-12)
-    assert found.output_names == ["0", "1", "2"]
+    expected = forest.predict_proba(NEW)
+    for method in ("shapley", "path"):
+        found = forest.contributions(NEW, method=method)
+        np.testing.assert_allclose(found.predictions(), expected, rtol=0, atol=1e-14)
+        # What one class gains, others lose.
+        np.testing.assert_allclose(found.values.sum(axis=2), 0.0, atol=1e-12)
+        assert found.output_names == ["0", "1", "2"]
 
 
 def test_a_class_that_no_leaf_predicts_has_no_contributions() -> None:
@@ -136,7 +137,9 @@ def test_shapley_values_of_a_forest_are_those_of_the_definition(
 def test_missing_values_are_explained_by_their_substitutes() -> None:
     holes = X.copy()
     holes[::3, 1] = np.nan
-    forest = MondrianForestRegressor(n_estimators=10, random_state=0).fit(holes, Y)
+    forest = MondrianForestRegressor(n_estimators=10, feature_weights=None, random_state=0).fit(
+        holes, Y
+    )
     for method in ("shapley", "path"):
         found = forest.contributions(holes[:12], method=method)
         np.testing.assert_allclose(found.predictions(), forest.predict(holes[:12]), atol=1e-12)
@@ -144,7 +147,9 @@ def test_missing_values_are_explained_by_their_substitutes() -> None:
 
 
 def test_results_do_not_depend_on_threads() -> None:
-    forest = MondrianForestRegressor(n_estimators=10, random_state=0).fit(X, Y)
+    forest = MondrianForestRegressor(n_estimators=10, feature_weights=None, random_state=0).fit(
+        X, Y
+    )
     rows = np.repeat(NEW, 10, axis=0)
     one = forest.contributions(rows).values
     two = forest.set_params(n_jobs=2).contributions(rows).values
@@ -198,7 +203,7 @@ def test_contributions_of_bart_for_classes_are_those_to_the_sums_of_trees() -> N
 
 
 def test_bad_arguments_are_refused() -> None:
-    forest = MondrianForestRegressor(n_estimators=2, random_state=0).fit(X, Y)
+    forest = MondrianForestRegressor(n_estimators=2, feature_weights=None, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="method must be one of"):
         forest.contributions(X, method="tree")  # type: ignore[arg-type]
     model = BARTRegressor(n_trees=2, n_chains=1, n_burn=1, n_draws=1, random_state=0).fit(X, Y)
@@ -210,7 +215,7 @@ def test_bad_arguments_are_refused() -> None:
 
 def test_explain_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "shap", None)
-    forest = MondrianForestRegressor(n_estimators=2, random_state=0).fit(X, Y)
+    forest = MondrianForestRegressor(n_estimators=2, feature_weights=None, random_state=0).fit(X, Y)
     with pytest.raises(ImportError, match=r"boscage\[shap\]"):
         forest.explain(X)
 

@@ -257,6 +257,7 @@ def test_both_ways_to_the_pairwise_term_agree(seed: int, count: int, spread: flo
     np.testing.assert_allclose(by_integral, by_pairs, rtol=1e-8)
 
 
+@pytest.mark.slow  # to import the library takes seconds
 def test_crps_agrees_with_scoringrules() -> None:
     scoringrules = pytest.importorskip("scoringrules")
     dist = ragged(8, [30] * 20)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.estimators import takes_missing
 from boscage._cli.models import Model
 from boscage._cli.sources import Source
 from boscage._cli.tables import Chunk
@@ -89,9 +88,7 @@ def learn(
 
 def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
     """Read a chunk's features as the model takes them: with names if it knows names."""
-    table = chunk.features(
-        columns, missing=takes_missing(model), categorical=_categorical(model, columns)
-    )
+    table = chunk.features(columns, categorical=_categorical(model, columns))
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         return table.rename_columns([str(name) for name in names])

@@ -35,11 +35,6 @@ CLASSIFICATION, REGRESSION = "classification", "regression"
 Parameters = dict[str, Any]
 
 
-def takes_missing(model: Any) -> bool:
-    """Whether a model takes features whose values are missing."""
-    return bool(model.__sklearn_tags__().input_tags.allow_nan)
-
-
 @dataclass(frozen=True)
 class Option:
     """A parameter of an estimator, as it is typed.
@@ -116,11 +111,6 @@ class Model:
         return all(
             "categorical_features" in kind().get_params() for kind in self.estimators.values()
         )
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether features' values may be missing."""
-        return all(takes_missing(kind()) for kind in self.estimators.values())
 
     @property
     def learns_online(self) -> bool:

@@ -39,7 +39,6 @@ class Survey:
 
     features: list[str]
     target: str
-    takes_missing: bool
     categories: Categories
     n_rows: int = 0
     kind: Kind = Kind.BOOLEAN
@@ -51,7 +50,7 @@ class Survey:
     def add(self, chunk: Chunk) -> None:
         """Take account of a chunk."""
         numbers = [name for name in self.features if name not in self.categories.columns]
-        table = chunk.features(numbers, missing=self.takes_missing)
+        table = chunk.features(numbers)
         ranges = [pc.min_max(column) for column in table.columns]
         # Of a column without values both are None, which becomes NaN.
         low = np.array([each["min"].as_py() for each in ranges], dtype=np.float64)
@@ -69,7 +68,7 @@ class Survey:
     def table(self, chunk: Chunk) -> pa.Table:
         """A chunk's features."""
         categorical = self.categories.columns
-        return chunk.features(self.features, missing=self.takes_missing, categorical=categorical)
+        return chunk.features(self.features, categorical=categorical)
 
     def ranges(self) -> NDArray[np.float64]:
         """The features' ranges; any for categories, whose places have their own."""
@@ -139,7 +138,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{source.name}: the table has no rows")
     categories = Categories([*text_columns(first, features), *args.categorical])
     _check_categories(args, source, categories)
-    survey = Survey(features, args.target, MODELS[args.model].takes_missing, categories)
+    survey = Survey(features, args.target, categories)
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
     model, plan = learn(args, given, source, survey, chain([first], chunks))

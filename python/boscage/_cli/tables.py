@@ -109,15 +109,13 @@ class Chunk:
         values = self._cast(name, self.column(name), pa.string(), "a category")
         return _with_nulls(values)
 
-    def features(
-        self, names: Sequence[str], *, missing: bool, categorical: Collection[str] = ()
-    ) -> pa.Table:
-        """Columns of finite numbers, in the given order; with `missing` also of nulls.
+    def features(self, names: Sequence[str], *, categorical: Collection[str] = ()) -> pa.Table:
+        """Columns of finite numbers, null where they are missing, in the given order.
 
         Those that are `categorical` are text.
         """
         columns = [
-            self.words(name) if name in categorical else self.numbers(name, missing=missing)
+            self.words(name) if name in categorical else self.numbers(name, missing=True)
             for name in names
         ]
         return pa.table(columns, names=list(names))

@@ -73,7 +73,8 @@ class Bart(BartExplanations, PosteriorSampler):
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
-            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
+            arrays are not copied.
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels of at least two classes (integers, strings, booleans or
             whole floats), for a regressor finite numbers.
@@ -90,18 +91,23 @@ class Bart(BartExplanations, PosteriorSampler):
         Raises
         ------
         ValueError
-            If a parameter is out of range; if `X` or `y` holds values that are not finite numbers,
-            has a wrong shape, or is empty; or if ``warm_start`` continues with other data or
-            parameters.
+            If a parameter is out of range; if `X` holds infinity, `y` holds values that are not
+            finite numbers, or one of them has a wrong shape or is empty; or if ``warm_start``
+            continues with other data or parameters.
         TypeError
             If a parameter or a label is of a wrong type, or `callback` cannot be called.
         KeyboardInterrupt
             If interrupted. After any error the estimator is as it was before the call.
         """
+        return self._run_chains(X, y, callback)
+
+    def _run_chains(
+        self: Self, X: Any, y: Any, callback: Callable[..., object] | None, **more: Any
+    ) -> Self:
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, found {callback!r}")
         start = self._model if self._continues() else None
-        self._fit(X, y, start=start, callback=callback)
+        self._fit(X, y, start=start, callback=callback, **more)
         self._warn_if_chains_disagree()
         return self
 
@@ -152,7 +158,7 @@ class Bart(BartExplanations, PosteriorSampler):
                 f"the chains disagree (R-hat of {found}; expected at most {_MAX_R_HAT}): run more "
                 "sweeps (n_burn, n_draws, thin) or use other kernels",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # -- the posterior ----------------------------------------------------------------------------
@@ -269,15 +275,18 @@ class Bart(BartExplanations, PosteriorSampler):
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `X` is refused (see `predict`), there is no such feature, or `grid` is empty or not
-            finite.
+            If `X` is refused (see `predict`), there is no such feature, `grid` is empty or not
+            finite, or it is None and `X` has no value of the feature.
         """
         self._require_model()
         rows = np.array(_validation.check_rows(self, X, reset=False), dtype=np.float64)
         column = self._column(feature)
         if grid is None:
             n_points = _validation.check_count("n_points", n_points, 1)
-            low, high = np.quantile(rows[:, column], [0.05, 0.95])
+            present = rows[~np.isnan(rows[:, column]), column]
+            if not present.size:
+                raise ValueError(f"X has no value of feature {feature!r}; give a grid")
+            low, high = np.quantile(present, [0.05, 0.95])
             grid = np.linspace(low, high, n_points)
         values = np.asarray(grid, dtype=np.float64).ravel()
         if not values.size or not np.isfinite(values).all():

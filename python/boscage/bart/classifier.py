@@ -104,6 +104,15 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     BARTRegressor : The same for numbers.
     Kernels : How chains change trees.
 
+    Notes
+    -----
+    Where values of a feature are missing in training, a split on it also has a side for them, left
+    or right with probability 1/2 each. Where they are missing in the node, the split parts them
+    from the present values with probability 1/3, or surely if these are all equal (after Twala,
+    Jones and Hand 2008, and Kapelner and Bleich 2015). Of features without missing values in
+    training, those that come later go with more of the training rows; a model of complete rows
+    refuses them.
+
     Examples
     --------
     >>> import numpy as np

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._arviz import of_normals
@@ -15,6 +16,8 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
 from boscage.bart.kernels import KernelName, Kernels
 from boscage.distributions import GaussianMixture
+
+Self = TypeVar("Self", bound="BARTRegressor")
 
 
 @persistence.register(_core.BartRegressor)
@@ -115,6 +118,15 @@ class BARTRegressor(DistributionalRegressor, Bart):
     BARTClassifier : The same for classes.
     Kernels : How chains change trees.
 
+    Notes
+    -----
+    Where values of a feature are missing in training, a split on it also has a side for them, left
+    or right with probability 1/2 each. Where they are missing in the node, the split parts them
+    from the present values with probability 1/3, or surely if these are all equal (after Twala,
+    Jones and Hand 2008, and Kapelner and Bleich 2015). Of features without missing values in
+    training, those that come later go with more of the training rows; a model of complete rows
+    refuses them.
+
     Examples
     --------
     >>> import numpy as np
@@ -171,6 +183,55 @@ class BARTRegressor(DistributionalRegressor, Bart):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def fit(
+        self: Self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callable[..., object] | None = None,
+    ) -> Self:
+        """Sample the posterior over sums of trees.
+
+        Warns with a `sklearn.exceptions.ConvergenceWarning` if chains of at least 100 draws
+        disagree, and with a `UserWarning` if all targets are equal and neither ``sigma`` nor
+        ``sigma_estimate`` is given.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Targets; finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Precision of each target: the noise of a row of weight ``w`` has the variance
+            ``sigma**2 / w``, for example the number of measurements that a target is the mean of.
+            Weights are divided by their mean, so that only their ratios matter, and ``sigma`` is
+            the noise of a row of mean weight; so is that of predictions. Rows of weight 0 are left
+            out. With unequal weights a sweep takes up to half as long again. None means equal ones.
+        callback : callable, default=None
+            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
+            Iterations count from 1 and include the burn-in. Chains call it from their own threads:
+            with ``n_jobs`` greater than one, two calls may run at once. An exception that it raises
+            ends the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; if `X`, `y` or `sample_weight` holds values that are not
+            finite numbers, has a wrong shape, or is empty; if a weight is negative or all are 0; or
+            if ``warm_start`` continues with other data or parameters.
+        TypeError
+            If a parameter is of a wrong type, or `callback` cannot be called.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        return self._run_chains(X, y, callback, sample_weight=sample_weight)
+
     def _noise_prior(self) -> dict[str, Any]:
         prior: dict[str, Any] = {
             name: _validation.check_positive(name, getattr(self, name)) for name in ("nu", "q")
@@ -183,14 +244,16 @@ class BARTRegressor(DistributionalRegressor, Bart):
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
     ) -> _core.BartRegressor:
+        kept, weights = _validation.check_sample_weight(options.pop("sample_weight"), len(rows))
+        rows, target = rows[kept], target[kept]
         if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
             warnings.warn(
                 f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
                 "intervals have hardly any width; pass sigma or sigma_estimate if you know it",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return _core.BartRegressor.fit(rows, target, settings, **options)
+        return _core.BartRegressor.fit(rows, target, settings, weights=weights, **options)
 
     # -- prediction -------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ class BayesianTree(PosteriorSampler):
         Parameters
         ----------
         X : array-like or table of shape (n_samples, n_features)
-            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
+            arrays are not copied.
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
@@ -70,8 +71,8 @@ class BayesianTree(PosteriorSampler):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or `X` or `y` holds values that are not finite numbers,
-            has a wrong shape, or is empty.
+            If a parameter is out of range, `X` holds infinity, `y` holds values that are not finite
+            numbers, or one of them has a wrong shape or is empty.
         TypeError
             If a parameter or a label is of a wrong type.
         KeyboardInterrupt
@@ -139,8 +140,8 @@ class BayesianTree(PosteriorSampler):
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `X` has another number of features, other feature names, or values that are not
-            finite numbers.
+            If `X` has another number of features, other feature names, infinity, or NaN although
+            no value was missing in training.
         """
         model, rows, n_threads = self._query(X)
         leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)

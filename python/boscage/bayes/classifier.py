@@ -93,6 +93,15 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     BayesianTreeRegressor : The same for numbers.
     SMC, MCMC : The samplers and their settings.
 
+    Notes
+    -----
+    Where values of a feature are missing in training, a split on it also has a side for them, left
+    or right with probability 1/2 each. Where they are missing in the node, the split parts them
+    from the present values with probability 1/3, or surely if these are all equal (after Twala,
+    Jones and Hand 2008, and Kapelner and Bleich 2015). Of features without missing values in
+    training, those that come later go with more of the training rows; a model of complete rows
+    refuses them.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

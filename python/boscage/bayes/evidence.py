@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from boscage import _validation
-from boscage._columns import column_names, refuse_categories
+from boscage._columns import as_table, column_names, refuse_categories
 from boscage._types import AnyArray, FloatArray
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import SMC, as_sampler
@@ -158,6 +158,7 @@ def compare_features(
     _check_sampler(model)
     refuse_categories(X, type(model).__name__)
     # Look up all columns before the first fit, which may take long.
+    X = as_table(X)
     names, rows = column_names(X), np.asarray(X)
     parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [

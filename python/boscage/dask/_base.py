@@ -267,18 +267,26 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                     "give client="
                 ) from error
         require_open(client)
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        # All workers are asked: the client's own list of them is empty now and then.
+        found = client.run(_shares.installed_version, on_error="return")
+        # A worker that has just died is Dask's to replace; the others go on without it.
+        found = {worker: said for worker, said in found.items() if not isinstance(said, OSError)}
+        for worker, said in sorted(found.items()):
+            if isinstance(said, Exception):
+                raise RuntimeError(
+                    f"worker {worker} cannot import boscage ({said}); install version "
+                    f"{_shares.VERSION} there"
+                )
+            if said != _shares.VERSION:
+                raise RuntimeError(
+                    f"worker {worker} has boscage {said}, and this process has "
+                    f"{_shares.VERSION}; install the same version everywhere"
+                )
+        workers = sorted(found)
         if not workers:
             raise ValueError(
                 "the cluster has no workers; wait for them by client.wait_for_workers(1)"
             )
-        found = client.run(_shares.installed_version, workers=workers, on_error="return")
-        for worker, version in sorted(found.items()):
-            if version != _shares.VERSION:
-                raise RuntimeError(
-                    f"worker {worker} has boscage {version}, and this process has "
-                    f"{_shares.VERSION}; install the same version everywhere"
-                )
         return client, workers
 
     def _require_fitted(self) -> Fitted:

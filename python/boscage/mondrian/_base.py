@@ -34,8 +34,6 @@ Self = TypeVar("Self", bound="MondrianForest")
 class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     """Base of the Mondrian forests. Not for direct use."""
 
-    _takes_missing: ClassVar[bool] = True
-
     # Parameters that may change between calls of partial_fit. All others need a new fit.
     _FREE: ClassVar[frozenset[str]] = frozenset(
         {"predictive", "warm_up", "window_size", "n_jobs", "verbose", "random_state"}

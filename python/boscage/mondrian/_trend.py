@@ -69,7 +69,7 @@ def choose_trend(
             maps=learned.maps,
             n_threads=n_threads,
         )
-        mean, _ = forest.predict(some[block], n_threads=n_threads)
+        mean = forest.predict_mean(some[block], n_threads=n_threads)
         return log_scale_of_errors(mean, targets[block]).score
 
     def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:

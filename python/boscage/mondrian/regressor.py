@@ -301,7 +301,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
 
     def _predict_mean(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
-        return np.asarray(model.predict(rows, n_threads=n_threads)[0])
+        return np.asarray(model.predict_mean(rows, n_threads=n_threads))
 
     def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
         model, rows, n_threads = self._query(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +69,11 @@ def plot_disagreement(
     trees, weights = model.trees_, model.weights_
     rows = np.asarray(X, dtype=np.float64)
     a, b = two_features(features, model.n_features_in_)
-    across, up, grid = grid_over(
-        (a, b), rows.min(axis=0), rows.max(axis=0), np.median(rows, axis=0), margin, resolution
-    )
+    with warnings.catch_warnings():
+        # Of a feature without any value the middle is missing, too.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        low, high, middle = (f(rows, axis=0) for f in (np.nanmin, np.nanmax, np.nanmedian))
+    across, up, grid = grid_over((a, b), low, high, middle, margin, resolution)
     shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
 
     ax = new_axes(ax)
@@ -81,6 +84,8 @@ def plot_disagreement(
     for tree, weight in zip(trees, weights, strict=True):
         # Lines of many trees are faint. They add up where trees agree, and do not hide the shade.
         alpha = float(min(1.0, 25.0 * weight))
+        if not np.isfinite(tree.threshold[0]):
+            continue  # a leaf, or a split that parts missing from present values
         if tree.feature[0] == a:
             ax.axvline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
         elif tree.feature[0] == b:

@@ -86,7 +86,7 @@ def plot_tree(
     if len(inner) <= _MAX_LABELLED_SPLITS:
         for node in inner:
             name = feature_name(feature_names, int(tree.feature[node]))
-            text = f"{name} ≤ {tree.threshold[node]:.4g}"
+            text = _left_of(tree, node, name)
             ax.annotate(
                 text,
                 (x[node], y[node]),
@@ -173,8 +173,7 @@ def plot_posterior_tree(
     if len(inner) <= _MAX_LABELLED_SPLITS:
         features = [feature_name(feature_names, int(feature)) for feature in tree.feature[inner]]
         texts = [
-            (node, f"{name} ≤ {tree.threshold[node]:.4g}")
-            for node, name in zip(inner, features, strict=True)
+            (node, _left_of(tree, node, name)) for node, name in zip(inner, features, strict=True)
         ]
         texts += [
             (node, tree.describe(int(node), class_names).replace(" (", "\n("))
@@ -204,6 +203,12 @@ def _layout(tree: ArrayTree, max_depth: int | None) -> tuple[IntArray, AnyArray,
     for node in inner[::-1]:
         x[node] = 0.5 * (x[tree.children_left[node]] + x[tree.children_right[node]])
     return inner, ends, x
+
+
+def _left_of(tree: ArrayTree, node: int, name: str) -> str:
+    """The condition on which rows go left at a split."""
+    child = int(tree.children_left[node])
+    return tree.condition(child, name=name, shown=f"{tree.threshold[node]:.4g}", signs=("≤", ">"))
 
 
 def _describe(tree: MondrianTree, node: int, class_names: Names | None) -> str:

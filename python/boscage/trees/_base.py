@@ -22,6 +22,7 @@ class ArrayTree:
     parent: NDArray[np.int32]
     feature: NDArray[np.int32]
     threshold: FloatArray
+    missing_go_to_left: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     feature_names: Names | None = field(default=None, kw_only=True)
 
     @property
@@ -64,19 +65,52 @@ class ArrayTree:
         Raises
         ------
         ValueError
-            If `X` holds NaN. A forest's ``substitutes_`` say what stands for missing values.
+            If `X` holds NaN, and the tree does not say to which side missing values go. A Mondrian
+            forest's ``substitutes_`` say what stands for them.
         """
         rows = np.asarray(X)
-        if rows.dtype.kind == "f" and np.isnan(rows).any():
+        sides = self.missing_go_to_left
+        has_missing = rows.dtype.kind == "f" and bool(np.isnan(rows).any())
+        if has_missing and sides is None:
             raise ValueError("X contains NaN; expected rows without missing values")
         at = np.zeros(len(rows), dtype=np.int64)
         going = np.flatnonzero(~self.is_leaf[at])
         while going.size:
             node = at[going]
-            left = rows[going, self.feature[node]] <= self.threshold[node]
+            values = rows[going, self.feature[node]]
+            left = values <= self.threshold[node]
+            if has_missing and sides is not None:
+                left |= np.isnan(values) & sides[node]
             at[going] = np.where(left, self.children_left[node], self.children_right[node])
             going = going[~self.is_leaf[at[going]]]
         return at
+
+    def condition(self, node: int, *, name: str, shown: str, signs: tuple[str, str]) -> str:
+        """Describe which rows come to a node from its parent.
+
+        Parameters
+        ----------
+        node : int
+            Node number, not 0.
+        name, shown : str
+            The feature of the parent's split, and its threshold as text.
+        signs : tuple of two str
+            The signs for the left and for the right child.
+
+        Returns
+        -------
+        str
+            For example ``"x0 <= 1.5"``, ``"x0 <= 1.5 or missing"`` or ``"x0 is missing"``.
+        """
+        parent = self.parent[node]
+        is_left = self.children_left[parent] == node
+        text = f"{name} {signs[0] if is_left else signs[1]} {shown}"
+        if self.missing_go_to_left is None:
+            return text
+        has_missing = is_left == self.missing_go_to_left[parent]
+        if np.isinf(self.threshold[parent]):
+            return f"{name} is {'missing' if has_missing else 'present'}"
+        return f"{text} or missing" if has_missing else text
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Return the nodes that each row passes.
@@ -94,7 +128,7 @@ class ArrayTree:
         Raises
         ------
         ValueError
-            If `X` holds NaN.
+            If `X` holds NaN, as in `apply`.
         """
         at = self.apply(X)
         n_rows = len(at)

@@ -22,7 +22,11 @@ class DrawnTree(ArrayTree):
     feature : ndarray of int32, shape (n_nodes,)
         The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
-        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf.
+        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf. Infinite where a split parts
+        missing from present values.
+    missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
+        Whether rows in which the feature's value is missing go left; False at a leaf. None if no
+        value was missing in training.
     value : ndarray of float64, shape (n_nodes,)
         What a leaf adds to the sum; NaN at other nodes.
     feature_names : sequence of str or None

@@ -25,7 +25,11 @@ class PosteriorTree(ArrayTree):
     feature : ndarray of int32, shape (n_nodes,)
         The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
-        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf.
+        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf. Infinite where a split parts
+        missing from present values.
+    missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
+        Whether rows in which the feature's value is missing go left; False at a leaf. None if no
+        value was missing in training.
     n_rows : ndarray of int64, shape (n_nodes,)
         Number of training rows in the node.
     counts : ndarray of int64, shape (n_nodes, n_classes), or None
@@ -101,10 +105,9 @@ class PosteriorTree(ArrayTree):
             parent = self.parent[node]
             if parent >= 0:
                 name = feature_name(feature_names, int(self.feature[parent]))
-                sign = "<=" if self.children_left[parent] == node else "> "
                 threshold = float(self.threshold[parent])
                 shown = repr(threshold) if decimals is None else f"{threshold:.{decimals}f}"
-                text = f"{name} {sign} {shown}"
+                text = self.condition(node, name=name, shown=shown, signs=("<=", "> "))
                 lines.append("|   " * (depth[node] - 1) + text)
             if self.is_leaf[node]:
                 lines.append("|   " * int(depth[node]) + self.describe(node, class_names))

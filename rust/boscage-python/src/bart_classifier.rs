@@ -38,7 +38,7 @@ impl BartClassifier {
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let labels = arrays::labels(&labels)?;
         let of_rows = slice("y", &codes)?.iter().map(|&code| labels.get(code as usize).cloned());
         let of_rows: Option<Vec<Label>> = of_rows.collect();
@@ -61,7 +61,7 @@ impl BartClassifier {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let proba = gate::run(py, n_threads, None, |run| self.0.predict_proba(rows, run))?;
         Ok(vector(py, proba))
     }

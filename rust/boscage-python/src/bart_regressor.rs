@@ -22,22 +22,26 @@ bart_methods!(BartRegressor);
 impl BartRegressor {
     /// `start` is a model whose chains are continued. `callback` is called after every sweep.
     #[staticmethod]
-    #[pyo3(signature = (X, y, settings, *, start=None, callback=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (
+        X, y, settings, *, weights=None, start=None, callback=None, n_threads=1, progress=None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
         settings: BartSettings,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
         start: Option<PyRef<'_, Self>>,
         callback: Option<Py<PyAny>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let targets = slice("y", &y)?;
         let start = start.as_ref().map(|start| &start.0);
-        let told = (&settings.0, rows, targets);
+        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
+        let told = (&settings.0, rows, targets, weights);
         watched(callback, |watch| {
             gate::run(py, n_threads, progress.as_ref(), |run| {
                 boscage::BartRegressor::fit_from(start, watch, told, run)
@@ -53,7 +57,7 @@ impl BartRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let means = gate::run(py, n_threads, None, |run| self.0.predict(rows, run))?;
         Ok(vector(py, means))
     }

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::vector;
 use crate::errors::to_python;
 use crate::settings::option;
-use crate::trees::structure;
+use crate::trees::{add_sides, structure};
 
 /// Priors and sampler of BART.
 #[pyclass(module = "boscage._core", frozen, from_py_object)]
@@ -152,6 +152,7 @@ pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_,
             [tree.children_left, tree.children_right, tree.parent, tree.feature],
             tree.threshold,
         )?;
+        add_sides(&dict, tree.missing_go_to_left)?;
         dict.set_item("value", vector(py, tree.value))?;
         list.append(dict)?;
     }

@@ -37,7 +37,7 @@ impl BayesianTreeClassifier {
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
@@ -55,7 +55,7 @@ impl BayesianTreeClassifier {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let proba = gate::run(py, n_threads, None, |run| self.0.predict_proba(rows, run))?;
         matrix(py, proba, rows.n_rows(), self.0.classes().len())
     }

@@ -42,7 +42,7 @@ impl BayesianTreeRegressor {
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let targets = slice("y", &y)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let leaf_prior = match (prior_mean, scale) {
@@ -65,7 +65,7 @@ impl BayesianTreeRegressor {
 
     #[pyo3(signature = (X, *, n_threads=1))]
     fn predict<'py>(&self, py: Python<'py>, X: Matrix<'py>, n_threads: usize) -> PyResult<Vector<'py>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let means = gate::run(py, n_threads, None, |run| self.0.predict(rows, run))?;
         Ok(vector(py, means))
     }
@@ -78,7 +78,7 @@ impl BayesianTreeRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let (means, stds) = gate::run(py, n_threads, None, |run| self.0.predict_with_std(rows, run))?;
         Ok((vector(py, means), vector(py, stds)))
     }
@@ -91,7 +91,7 @@ impl BayesianTreeRegressor {
         X: Matrix<'py>,
         n_threads: usize,
     ) -> PyResult<(Table<'py>, Table<'py>, Table<'py>)> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let students = gate::run(py, n_threads, None, |run| self.0.predict_dist(rows, run))?;
         let table = |values| matrix(py, values, rows.n_rows(), self.0.weights().len());
         Ok((table(students.df)?, table(students.location)?, table(students.scale)?))

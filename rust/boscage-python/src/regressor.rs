@@ -208,6 +208,19 @@ impl MondrianRegressor {
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict_mean<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<Vector<'py, f64>> {
+        let rows = X.rows_with_missing()?;
+        let model = self.model()?;
+        let work = |run: &Run<'_>| model.predict_mean(rows, run);
+        Ok(vector(py, gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?))
+    }
+
+    #[pyo3(signature = (X, *, n_threads=1))]
     fn predict_dist<'py>(
         &self,
         py: Python<'py>,

@@ -21,6 +21,14 @@ pub(crate) fn structure(
     Ok(dict)
 }
 
+/// Adds the sides of missing values, if the model knows them.
+pub(crate) fn add_sides(dict: &Bound<'_, PyDict>, missing_go_to_left: Vec<bool>) -> PyResult<()> {
+    if missing_go_to_left.is_empty() {
+        return Ok(());
+    }
+    dict.set_item("missing_go_to_left", vector(dict.py(), missing_go_to_left))
+}
+
 /// One dictionary for each tree; `values` converts a node's numbers into further entries.
 pub(crate) fn dictionaries<'py>(
     py: Python<'py>,

@@ -38,9 +38,10 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// A missing value, and nothing that stands for it.
+    /// A missing value, and a model that has nothing that stands for it or that was fitted without any.
     #[error(
-        "row {row}, feature {feature} of X is missing (NaN); expected a number, since nothing stands for missing values"
+        "row {row}, feature {feature} of X is missing (NaN); expected a number, since the model has not learned from \
+         missing values"
     )]
     Missing {
         /// Row in the given array.

@@ -1,11 +1,17 @@
 //! Probabilistic decision trees and forests: Mondrian forests that learn, forget and merge exactly.
 //!
-//! Implements B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective* (2016). Chapters
-//! 5 and 6 (Mondrian forests) are implemented on a keyed Mondrian process: a forest is a function of its
-//! seed, its settings and its set of rows, and does not depend on the order in which rows came.
+//! Implements B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective* (2016).
 //!
-//! Chapters 3 and 4 are posteriors over single trees, by SMC and MCMC, and over sums of trees (BART), by grow
-//! and prune, CGM and Particle Gibbs.
+//! - Chapters 5 and 6, Mondrian forests: [`MondrianClassifier`] and [`MondrianRegressor`]. A forest is a
+//!   function of its seed, its settings and its set of rows. It does not depend on the order in which rows
+//!   came.
+//! - Chapter 3, posteriors over single trees, by SMC and MCMC: [`BayesianTreeClassifier`] and
+//!   [`BayesianTreeRegressor`].
+//! - Chapter 4, posteriors over sums of trees (BART), by grow and prune, CGM, Particle Gibbs and other
+//!   kernels: [`BartRegressor`], [`BartClassifier`], and [`SumOfTrees`] for any other likelihood.
+//!
+//! Rows are borrowed as [`Rows`]. A [`Run`] sets the threads of a call, and can stop it. Results are the same
+//! bits for any number of threads.
 
 mod bart;
 mod bayes;

@@ -12,6 +12,8 @@ pub(crate) const MAX_DRAWS: (usize, &str) = (10_000_000, "from 1 to 10000000");
 /// Largest number of steps; more would only take longer.
 pub(crate) const MAX_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
 
+/// Largest magnitude of a bound of features, so that differences are finite.
+pub(crate) const MAX_VALUE: f64 = f64::MAX / 4.0;
 /// Largest magnitude of a target, or of a mean of targets, so that sums of squares are finite.
 const MAX_TARGET: f64 = 1e140;
 /// The targets' largest magnitude must be zero or at least this, so that squares do not underflow.
@@ -102,9 +104,8 @@ pub(crate) fn is_small(y: f64) -> bool {
 /// value missing.
 ///
 /// # Errors
-/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`]; [`Error::NonFinite`].
+/// [`Error::Empty`]; [`Error::TooManyRows`]; as [`check_n_targets`].
 pub(crate) fn check_lengths(rows: Rows<'_>, n_targets: usize) -> Result<()> {
-    rows.complete()?;
     if rows.n_rows() == 0 {
         return Err(Error::Empty { n_rows: 0, n_features: rows.n_features() });
     }
@@ -127,12 +128,11 @@ pub(crate) fn check_n_targets(n_rows: usize, n_targets: usize) -> Result<()> {
     Err(Error::Length { what: "y", found: n_targets, expected: n_rows, why: "one a row of X" })
 }
 
-/// Checks that rows have as many features as those that the model was fitted with, and no value is missing.
+/// Checks that rows have as many features as those that the model was fitted with.
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::NonFinite`].
+/// [`Error::Length`].
 pub(crate) fn check_n_features(rows: Rows<'_>, expected: usize) -> Result<()> {
-    rows.complete()?;
     let (what, found) = ("a row of X", rows.n_features());
     if found == expected {
         return Ok(());

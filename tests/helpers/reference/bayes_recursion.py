@@ -3,6 +3,11 @@
 Given its rows, what happens on the two sides of a cut is independent. With V the features along
 which rows vary, ``Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent)
 Z(left) Z(right)``; only the sets that cuts can make are visited.
+
+Where values of ``d`` are missing (NaN) in some row of the table, a cut also says to which side they
+go, each with probability 1/2. Where they are missing in some of the node's rows, the cut parts them
+from the present values with probability 1/3, or surely if these are all equal; gaps and extent are
+those of the present values.
 """
 
 from __future__ import annotations
@@ -17,6 +22,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 Rows = tuple[int, ...]
+# The feature, the lower end of the gap (infinite where missing values are parted from the others),
+# whether missing values go left (None if there are none in the table), the probability given a
+# split, both sides.
+Cut = tuple[int, float, bool | None, float, Rows, Rows]
 
 
 @dataclass
@@ -34,17 +43,32 @@ class Posterior:
     def all_rows(self) -> Rows:
         return tuple(range(len(self.X)))
 
-    def cuts(self, rows: Rows) -> Iterator[tuple[int, float, float, Rows, Rows]]:
-        """Feature, ends of the gap, probability given a split, and both sides."""
+    def cuts(self, rows: Rows) -> Iterator[Cut]:
+        """All cuts of some rows."""
         part = self.X[list(rows)]
-        low, high = part.min(axis=0), part.max(axis=0)
-        valid = np.flatnonzero(high > low)
+        missing = np.isnan(part)
+        values = [np.unique(part[~missing[:, d], d]) for d in range(part.shape[1])]
+        valid = [
+            d for d, own in enumerate(values) if len(own) + missing[:, d].any() > 1 and len(own)
+        ]
         for d in valid:
-            values = np.unique(part[:, d])
-            for a, b in pairwise(values):
-                left = tuple(i for i in rows if self.X[i, d] <= a)
-                right = tuple(i for i in rows if self.X[i, d] > a)
-                yield int(d), a, (b - a) / (high[d] - low[d]) / len(valid), left, right
+            sides = (True, False) if np.isnan(self.X[:, d]).any() else (None,)
+            apart = 0.0
+            if missing[:, d].any():
+                apart = 1.0 / 3.0 if len(values[d]) > 1 else 1.0
+            for side in sides:
+                share = 1.0 / len(valid) / len(sides)
+                if apart:
+                    end = -np.inf if side else np.inf
+                    yield d, end, side, share * apart, *self.sides(rows, d, end, side)
+                for a, b in pairwise(values[d]):
+                    gap = (b - a) / (values[d][-1] - values[d][0])
+                    p = share * (1.0 - apart) * gap
+                    yield d, float(a), side, p, *self.sides(rows, d, a, side)
+
+    def sides(self, rows: Rows, d: int, end: float, side: bool | None) -> tuple[Rows, Rows]:
+        is_left = {i: side if np.isnan(self.X[i, d]) else self.X[i, d] <= end for i in rows}
+        return tuple(i for i in rows if is_left[i]), tuple(i for i in rows if not is_left[i])
 
     def split_probability(self, depth: int) -> float:
         return float(self.alpha_s / (1 + depth) ** self.beta_s)
@@ -63,20 +87,20 @@ class Posterior:
             self.known[rows, depth] = float(logsumexp(terms))
         return self.known[rows, depth]
 
-    def log_weight(self, cut: tuple[int, float, float, Rows, Rows], depth: int) -> float:
-        _, _, probability, left, right = cut
+    def log_weight(self, cut: Cut, depth: int) -> float:
+        _, _, _, probability, left, right = cut
         below = self.log_evidence(left, depth + 1) + self.log_evidence(right, depth + 1)
         return float(np.log(probability) + below)
 
-    def root(self) -> dict[tuple[int, float] | None, float]:
+    def root(self) -> dict[tuple[int, float, bool | None] | None, float]:
         """Posterior probability that the root stops (None), and of each of its gaps."""
         cuts = list(self.cuts(self.all_rows))
         z, p = self.log_evidence(), self.split_probability(0) if cuts else 0.0
-        found: dict[tuple[int, float] | None, float] = {
+        found: dict[tuple[int, float, bool | None] | None, float] = {
             None: float(np.exp(np.log1p(-p) + self.log_likelihood(list(self.all_rows)) - z))
         }
         for cut in cuts:
-            found[cut[0], cut[1]] = float(np.exp(np.log(p) + self.log_weight(cut, 0) - z))
+            found[cut[:3]] = float(np.exp(np.log(p) + self.log_weight(cut, 0) - z))
         return found
 
     def n_leaves(self, rows: Rows | None = None, depth: int = 0) -> float:
@@ -89,7 +113,7 @@ class Posterior:
             mean = float(np.exp(stop + self.log_likelihood(list(rows)) - z))
             for cut in cuts:
                 weight = float(np.exp(np.log(p) + self.log_weight(cut, depth) - z))
-                mean += weight * sum(self.n_leaves(side, depth + 1) for side in cut[3:])
+                mean += weight * sum(self.n_leaves(side, depth + 1) for side in cut[4:])
             self.known_leaves[rows, depth] = mean
         return self.known_leaves[rows, depth]
 
@@ -99,7 +123,7 @@ def trees(posterior: Posterior, rows: Rows, depth: int = 0) -> Iterator[float]:
     cuts = list(posterior.cuts(rows))
     p = posterior.split_probability(depth) if cuts else 0.0
     yield (1.0 - p) * float(np.exp(posterior.log_likelihood(list(rows))))
-    for _, _, probability, left, right in cuts:
+    for _, _, _, probability, left, right in cuts:
         for one in trees(posterior, left, depth + 1):
             for other in trees(posterior, right, depth + 1):
                 yield p * probability * one * other

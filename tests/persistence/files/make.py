@@ -296,6 +296,8 @@ def bayesian() -> dict[str, Recipe]:
             "mcmc-one-chain": (data, forest(kind, **(mcmc | {"n_chains": 1}))),
             "mcmc-from-rust": (data, without_notes(kind, **mcmc)),
             "mcmc-unknown-prior": (data, unknown_prior(kind, **mcmc)),
+            "smc-missing": (Data(data.labels, missing=True), forest(kind, **smc)),
+            "mcmc-missing": (Data(data.labels, "float64", missing=True), forest(kind, **mcmc)),
         }
         if is_classifier:
             for label in ("int", "bool", "float"):
@@ -338,6 +340,12 @@ def bart() -> dict[str, Recipe]:
         recipes["named"] = Data(data.labels, named=True), forest(kind, **small)
         recipes["from-rust"] = data, without_notes(kind, **small)
         recipes["one-chain"] = data, forest(kind, **(small | {"n_chains": 1}))
+        holes = Data(data.labels, missing=True)
+        recipes["missing"] = holes, forest(kind, **small)
+        recipes["missing-mixed"] = (
+            holes,
+            forest(kind, **(small | {"kernels": mixed, "sparse": True})),
+        )
         if task != "regressor":
             for label in ("int", "float"):
                 y = Data(label, n_classes=2 if task == "probit" else 3)

@@ -249,7 +249,7 @@ class _Trial:
         )
         targets = self._y[:n_held]
         if left_out:
-            mean, _ = forest.predict(self._X[:n_held], n_threads=self._n_threads)
+            mean = forest.predict_mean(self._X[:n_held], n_threads=self._n_threads)
             return log_scale_of_errors(mean, targets)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
         return _by_density(GaussianMixture(*parts), targets)

@@ -14,7 +14,7 @@ macro_rules! bayes_methods {
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
             ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-                let rows = X.rows()?;
+                let rows = X.rows_with_missing()?;
                 let leaves = crate::gate::run(py, n_threads, None, |run| self.0.apply(rows, run))?;
                 crate::arrays::matrix(py, leaves, rows.n_rows(), self.0.weights().len())
             }
@@ -27,7 +27,7 @@ macro_rules! bayes_methods {
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
             ) -> PyResult<crate::explain::ContributionArrays<'py>> {
-                let rows = X.rows()?;
+                let rows = X.rows_with_missing()?;
                 let found = crate::gate::run(py, n_threads, None, |run| self.0.shapley(rows, run))?;
                 Ok(crate::explain::contribution_arrays(py, found))
             }
@@ -100,7 +100,7 @@ macro_rules! bart_methods {
                 X: crate::arrays::Matrix<'py>,
                 n_threads: usize,
             ) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
-                let rows = X.rows()?;
+                let rows = X.rows_with_missing()?;
                 let draws = crate::gate::run(py, n_threads, None, |run| self.0.predict_draws(rows, run))?;
                 let n_numbers = draws.len() / self.0.n_draws();
                 crate::arrays::matrix(py, draws, self.0.n_draws(), n_numbers)
@@ -116,7 +116,7 @@ macro_rules! bart_methods {
                 n_threads: usize,
                 progress: Option<Bound<'py, PyAny>>,
             ) -> PyResult<Vec<crate::explain::ContributionArrays<'py>>> {
-                let (rows, background) = (X.rows()?, background.rows()?);
+                let (rows, background) = (X.rows_with_missing()?, background.rows_with_missing()?);
                 let work = |run: &boscage::Run<'_>| self.0.shapley_draws(rows, background, run);
                 let draws = crate::gate::run(py, n_threads, progress.as_ref(), work)?;
                 Ok(draws.into_iter().map(|draw| crate::explain::contribution_arrays(py, draw)).collect())

@@ -13,7 +13,7 @@ use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
-use crate::validate::check;
+use crate::validate::{check, check_n_features};
 
 /// Summaries of the draws that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +55,8 @@ pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
+    /// Whether values were missing in training. Else no values may be missing in predictions.
+    pub(crate) has_missing: bool,
     /// The constant that is added to each sum of trees.
     pub(crate) centres: Vec<f64>,
     /// The trees of each draw, one sum after the other.
@@ -147,6 +149,7 @@ impl Chains<'_> {
         Ok(SumsOfTrees {
             n_trees: settings.n_trees,
             n_features: table.n_features(),
+            has_missing: table.has_missing(),
             centres: self.centres.clone(),
             draws,
             traces,
@@ -190,7 +193,7 @@ impl<S: ChainState> RunningChain<S> {
             self.sampler.set_log_weights(&weights.log_s);
         }
         if self.sweeps > settings.n_burn && (self.sweeps - settings.n_burn).is_multiple_of(settings.thin) {
-            self.keep();
+            self.keep(table);
         }
         if let Some(watch) = chains.watch {
             let (sigma, log_likelihood) = (self.sampler.sigma(), self.sampler.log_likelihood());
@@ -201,10 +204,10 @@ impl<S: ChainState> RunningChain<S> {
         Ok(())
     }
 
-    fn keep(&mut self) {
+    fn keep(&mut self, table: &SortedColumns) {
         let trees = self.sampler.trees();
         for tree in &trees {
-            self.draws.push(tree, self.sampler.scale());
+            self.draws.push(tree, self.sampler.scale(), table);
         }
         self.trace.sigma.push(self.sampler.sigma());
         self.trace.log_likelihood.push(self.sampler.log_likelihood());
@@ -275,6 +278,12 @@ impl SumsOfTrees {
         self.draws.starts.len() / (self.n_trees * self.n_sums())
     }
 
+    /// Checks the number of features of some rows, and whether values may be missing.
+    pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
+        check_n_features(rows, self.n_features)?;
+        rows.check_missing(self.has_missing)
+    }
+
     /// The predictions of a draw at the rows of a block.
     fn sums(
         &self,
@@ -293,8 +302,9 @@ impl SumsOfTrees {
 
     /// Predictions averaged over draws, row by row.
     pub(crate) fn mean(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
+        self.check_rows(rows)?;
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
-        let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
+        let blocks = self.draws.over_rows(self.n_trees, rows, run, |add, n_rows| {
             let (mut means, mut sums) = (vec![0.0; n_sums * n_rows], vec![0.0; n_sums * n_rows]);
             for draw in 0..n_draws {
                 self.sums(draw, link, add, &mut sums);
@@ -307,8 +317,9 @@ impl SumsOfTrees {
 
     /// Predictions of each draw, row by row, one draw after the other.
     pub(crate) fn at(&self, rows: Rows<'_>, run: &Run<'_>, link: LinkFunction) -> Result<Vec<f64>> {
+        self.check_rows(rows)?;
         let (n_draws, n_sums) = (self.n_draws(), self.n_sums());
-        let blocks = self.draws.over_rows((self.n_trees, self.n_features), rows, run, |add, n_rows| {
+        let blocks = self.draws.over_rows(self.n_trees, rows, run, |add, n_rows| {
             let mut sums = vec![0.0; n_sums * n_rows];
             let of_draw = |draw| {
                 self.sums(draw, link, add, &mut sums);
@@ -339,7 +350,7 @@ impl SumsOfTrees {
         for (i, cuts) in cuts.chunks_exact_mut(self.n_features).enumerate() {
             for tree in i * n_trees..(i + 1) * n_trees {
                 for node in self.draws.tree(tree).iter().filter(|node| !node.is_leaf()) {
-                    cuts[node.feature as usize] += 1;
+                    cuts[node.feature() as usize] += 1;
                 }
             }
         }

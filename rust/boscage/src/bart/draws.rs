@@ -2,18 +2,21 @@
 
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
-use crate::data::{Rows, goes_right};
+use crate::data::sorted_columns::SortedColumns;
+use crate::data::{Rows, value_goes_right};
 use crate::error::Result;
-use crate::validate::check_n_features;
 
 /// The feature of a leaf.
 pub(crate) const LEAF: u32 = u32::MAX;
 
+/// The bit of [`DrawnNode::split`] that is set where missing values go right.
+const MISSING_RIGHT: u32 = 1 << 31;
+
 /// A node. Nodes are in preorder, so a left child follows its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DrawnNode {
-    /// The feature of the cut, or [`LEAF`].
-    pub(crate) feature: u32,
+    /// The feature of the cut and the side of missing values, or [`LEAF`].
+    split: u32,
     /// Offset of the right child from this node.
     pub(crate) right: u32,
     /// The threshold of a cut, or the value of a leaf.
@@ -21,8 +24,28 @@ pub(crate) struct DrawnNode {
 }
 
 impl DrawnNode {
+    pub(crate) fn leaf(value: f64) -> Self {
+        Self { split: LEAF, right: 0, value }
+    }
+
+    /// A cut, whose right child is not known yet. Features are below 2^31 - 1.
+    pub(crate) fn inner(feature: u32, threshold: f64, missing_right: bool) -> Self {
+        let split = feature | if missing_right { MISSING_RIGHT } else { 0 };
+        Self { split, right: 0, value: threshold }
+    }
+
     pub(crate) fn is_leaf(&self) -> bool {
-        self.feature == LEAF
+        self.split == LEAF
+    }
+
+    /// The feature of a cut.
+    pub(crate) fn feature(&self) -> u32 {
+        self.split & !MISSING_RIGHT
+    }
+
+    /// Whether missing values go to the right of a cut.
+    pub(crate) fn missing_right(&self) -> bool {
+        self.split & MISSING_RIGHT != 0
     }
 }
 
@@ -36,7 +59,7 @@ pub(crate) struct Draws {
 
 impl Draws {
     /// Appends a tree; its values are multiplied by `scale`.
-    pub(crate) fn push(&mut self, tree: &TreeState, scale: f64) {
+    pub(crate) fn push(&mut self, tree: &TreeState, scale: f64, table: &SortedColumns) {
         self.starts.push(self.nodes.len());
         let mut stack = vec![(TreeState::ROOT, None)];
         while let Some((id, parent)) = stack.pop() {
@@ -49,11 +72,13 @@ impl Draws {
             match node.kind {
                 NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    let (feature, value) = (rule.cut.feature, rule.threshold);
-                    self.nodes.push(DrawnNode { feature, right: 0, value });
+                    let [n_left, n_right] = [left, right].map(|child| tree.get(child).n_rows);
+                    let missing_right = table.column(rule.cut.feature).missing_right(n_left, n_right);
+                    let feature = table.feature_of(rule.cut.feature);
+                    self.nodes.push(DrawnNode::inner(feature, rule.threshold, missing_right));
                 }
                 NodeKind::Free | NodeKind::Leaf => {
-                    self.nodes.push(DrawnNode { feature: LEAF, right: 0, value: scale * node.mu });
+                    self.nodes.push(DrawnNode::leaf(scale * node.mu));
                 }
             }
         }
@@ -99,12 +124,11 @@ impl Draws {
     /// trees of a draw to the sums of the block's rows, and the number of these rows.
     pub(crate) fn over_rows<R: Send>(
         &self,
-        (n_trees, n_features): (usize, usize),
+        n_trees: usize,
         rows: Rows<'_>,
         run: &Run<'_>,
         f: impl Fn(&mut dyn FnMut(usize, &mut [f64]), usize) -> R + Sync,
     ) -> Result<Vec<R>> {
-        check_n_features(rows, n_features)?;
         run.control.expect(rows.n_rows() as u64);
         let blocks = map(run.n_threads, rows.n_rows().div_ceil(ColumnBlock::ROWS), |i| {
             run.control.check()?;
@@ -126,7 +150,8 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
         if node.is_leaf() {
             return node.value;
         }
-        at += if goes_right(x(node.feature), node.value) { node.right as usize } else { 1 };
+        let right = value_goes_right(x(node.feature()), node.value, node.missing_right());
+        at += if right { node.right as usize } else { 1 };
     }
 }
 
@@ -173,8 +198,23 @@ impl Columns {
 
     /// Calls `put` for each row with the value of the subtree on the row's side of the cut.
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
+        // Chosen here, so that the loops over rows do not decide it for each row.
+        if node.missing_right() {
+            self.join_sides(node, block, |x| !value_goes_right(x, node.value, true), (out, put));
+        } else {
+            self.join_sides(node, block, |x| !value_goes_right(x, node.value, false), (out, put));
+        }
+    }
+
+    fn join_sides(
+        &mut self,
+        node: &DrawnNode,
+        block: &ColumnBlock,
+        is_left: impl Fn(f64) -> bool,
+        (out, put): (&mut [f64], impl Fn(&mut f64, f64)),
+    ) {
         let (left, right) = (self.pop(), self.pop());
-        let rows = out.iter_mut().zip(block.column(node.feature).iter().map(|&x| !goes_right(x, node.value)));
+        let rows = out.iter_mut().zip(block.column(node.feature()).iter().map(|&x| is_left(x)));
         match (&left, &right) {
             (Subtree::Leaf(a), Subtree::Leaf(b)) => {
                 rows.for_each(|(to, left)| put(to, either(left, *a, *b)));
@@ -241,21 +281,22 @@ mod tests {
     /// A tree with this many cuts, in preorder.
     fn random_tree(n_cuts: usize, stream: &mut Stream) -> Vec<DrawnNode> {
         if n_cuts == 0 {
-            return vec![DrawnNode { feature: LEAF, right: 0, value: stream.unit() }];
+            return vec![DrawnNode::leaf(stream.unit())];
         }
         let on_left = stream.below(n_cuts);
         let left = random_tree(on_left, stream);
         let right = random_tree(n_cuts - 1 - on_left, stream);
-        let root =
-            DrawnNode { feature: stream.below(3) as u32, right: left.len() as u32 + 1, value: stream.unit() };
+        let root = DrawnNode::inner(stream.below(3) as u32, stream.unit(), stream.unit() < 0.5);
+        let root = DrawnNode { right: left.len() as u32 + 1, ..root };
         std::iter::once(root).chain(left).chain(right).collect()
     }
 
     #[test]
     fn predicting_all_rows_equals_predicting_each() {
         let mut stream = Stream::new(1, 0);
-        let x: Vec<f64> = (0..3 * 100).map(|_| stream.unit()).collect();
-        let block = ColumnBlock::new(Rows::from_f64(&x, 3).unwrap(), 0);
+        let mut value_at = || if stream.unit() < 0.2 { f64::NAN } else { stream.unit() };
+        let x: Vec<f64> = (0..3 * 100).map(|_| value_at()).collect();
+        let block = ColumnBlock::new(Rows::from_f64_with_missing(&x, 3).unwrap(), 0);
         let mut columns = Columns::default();
         for n_cuts in (0..16).chain([4; 20]) {
             let tree = random_tree(n_cuts, &mut stream);

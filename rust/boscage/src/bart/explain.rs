@@ -3,12 +3,11 @@
 use crate::bart::chain::SumsOfTrees;
 use crate::bart::draws::DrawnNode;
 use crate::control::Run;
-use crate::data::{Rows, goes_right};
+use crate::data::Rows;
 use crate::error::Result;
 use crate::explain::Contributions;
-use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::covered_tree::{CoveredNode, CoveredTree};
 use crate::explain::shapley::{Buffers, Explainer};
-use crate::validate::check_n_features;
 
 impl SumsOfTrees {
     /// Shapley values of every draw's sums at some rows, before the link; the rows of `background` are those whose shares
@@ -22,8 +21,8 @@ impl SumsOfTrees {
         background: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Vec<Contributions>> {
-        check_n_features(rows, self.n_features)?;
-        check_n_features(background, self.n_features)?;
+        self.check_rows(rows)?;
+        self.check_rows(background)?;
         run.control.expect(self.n_draws() as u64);
         run.map(self.n_draws(), |draw| {
             let found = self.shapley_of_draw(draw, rows, background, run);
@@ -71,10 +70,10 @@ impl SumsOfTrees {
 fn covered(nodes: &[DrawnNode], rows: Rows<'_>) -> CoveredTree {
     let of_node = |(i, node): (usize, &DrawnNode)| {
         if node.is_leaf() {
-            return CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover: 0.0 };
+            return CoveredNode::leaf(0.0);
         }
-        let right = (i + node.right as usize) as u32;
-        CoveredNode { feature: node.feature, threshold: node.value, right, cover: 0.0 }
+        let (right, missing_right) = ((i + node.right as usize) as u32, node.missing_right());
+        CoveredNode { feature: node.feature(), threshold: node.value, missing_right, right, cover: 0.0 }
     };
     let mut found: Vec<CoveredNode> = nodes.iter().enumerate().map(of_node).collect();
     for row in 0..rows.n_rows() {
@@ -85,7 +84,7 @@ fn covered(nodes: &[DrawnNode], rows: Rows<'_>) -> CoveredTree {
             if node.is_leaf() {
                 break;
             }
-            let right = goes_right(rows.at(row, node.feature as usize), node.threshold);
+            let right = node.goes_right(rows.at(row, node.feature as usize));
             at = if right { node.right as usize } else { at + 1 };
         }
     }

@@ -14,8 +14,12 @@ pub struct DrawnTree {
     pub parent: Vec<i32>,
     /// Feature of the cut; -1 at a leaf.
     pub feature: Vec<i32>,
-    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
+    /// values.
     pub threshold: Vec<f64>,
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
+    /// training.
+    pub missing_go_to_left: Vec<bool>,
     /// Value of a leaf; NaN at other nodes.
     pub value: Vec<f64>,
 }
@@ -23,11 +27,11 @@ pub struct DrawnTree {
 impl SumsOfTrees {
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
-        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i))).collect()
+        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i), self.has_missing)).collect()
     }
 }
 
-fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
+fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
         let right = i + node.right as usize;
@@ -36,12 +40,15 @@ fn arrays(nodes: &[DrawnNode]) -> DrawnTree {
         } else {
             out.parent[i + 1] = i as i32;
             out.parent[right] = i as i32;
-            ((i as i32 + 1, right as i32), node.feature as i32, (node.value, f64::NAN))
+            ((i as i32 + 1, right as i32), node.feature() as i32, (node.value, f64::NAN))
         };
         out.children_left.push(links.0);
         out.children_right.push(links.1);
         out.feature.push(feature);
         out.threshold.push(numbers.0);
+        if has_missing {
+            out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
+        }
         out.value.push(numbers.1);
     }
     out

@@ -4,6 +4,7 @@ use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::export::DrawnTree;
 use crate::bart::kernels::context::Odds;
+use crate::bart::leaves::weighted_normal::WeightedChainState;
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
 use crate::bart::response::{NormalResponse, Response, ScaledProblem};
 use crate::bart::sampler::NormalChainState;
@@ -11,10 +12,13 @@ use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::Contributions;
 use crate::random::keyed::Stream;
 use crate::validate::{check, check_squares};
+
+/// Weights must be above this times their mean: logarithms of smaller ones might be infinite.
+const MIN_WEIGHT: f64 = 1e-100;
 
 /// A posterior over sums of trees with normal noise (eq. 4.2).
 ///
@@ -41,7 +45,23 @@ impl BartRegressor {
     /// # Errors
     /// Invalid settings, lengths or values; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Self> {
-        Self::fit_from(None, None, (settings, rows, targets), run)
+        Self::fit_from(None, None, (settings, rows, targets, None), run)
+    }
+
+    /// Samples the posterior given rows with weights: the noise of a row of weight `w` has variance `sigma^2 / w`.
+    /// Weights are divided by their mean, so only their ratios matter, and `sigma` is the noise of a row of mean weight.
+    ///
+    /// # Errors
+    /// As [`BartRegressor::fit`]; weights that are not positive and finite, or below 1e-100 times
+    /// their mean.
+    pub fn fit_weighted(
+        settings: &BartSettings,
+        rows: Rows<'_>,
+        targets: &[f64],
+        weights: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_from(None, None, (settings, rows, targets, Some(weights)), run)
     }
 
     /// Continues the chains of a fit of the same data and settings until there are `n_draws` draws. The
@@ -53,13 +73,15 @@ impl BartRegressor {
     pub fn fit_from(
         from: Option<&Self>,
         watch: Option<&Watch<'_>>,
-        (settings, rows, targets): (&BartSettings, Rows<'_>, &[f64]),
+        (settings, rows, targets, weights): (&BartSettings, Rows<'_>, &[f64], Option<&[f64]>),
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check_fit(rows, targets.len())?;
         check_squares(targets)?;
-        let fingerprint = fingerprint(settings, rows, targets.iter().map(|y| y.to_bits()));
-        let problem = problem(settings, rows, targets)?;
+        let weights = weights.map(|weights| normalised(weights, targets.len())).transpose()?;
+        let observed = targets.iter().chain(weights.iter().flatten());
+        let fingerprint = fingerprint(settings, rows, observed.map(|x| x.to_bits()));
+        let problem = problem(settings, rows, targets, weights.as_deref())?;
         let chains = Chains {
             settings,
             centres: vec![problem.centre],
@@ -67,7 +89,10 @@ impl BartRegressor {
             from: from.map(|from| &from.posterior),
             watch,
         };
-        let posterior = sample(&problem, &chains, rows, run)?;
+        let posterior = match &weights {
+            None => sample(&problem, &chains, rows, run)?,
+            Some(weights) => sample_weighted((&problem, weights), &chains, rows, run)?,
+        };
         Ok(Self { posterior, annotation: String::new() })
     }
 
@@ -186,11 +211,48 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     chains.run(&table, sampler, run)
 }
 
+/// Runs chains for rows with weights.
+fn sample_weighted(
+    problem: (&ScaledProblem<NormalResponse>, &[f64]),
+    chains: &Chains<'_>,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+) -> Result<SumsOfTrees> {
+    let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
+    let odds = Odds::new(chains.settings.prior);
+    let setting = (&table, chains.settings, &odds);
+    let sampler = |number: usize, stream: &mut Stream| {
+        WeightedChainState::start(number, setting, problem, stream, run.control)
+    };
+    chains.run(&table, sampler, run)
+}
+
+/// Weights divided by their mean.
+fn normalised(weights: &[f64], n_rows: usize) -> Result<Vec<f64>> {
+    let (what, found, expected) = ("sample_weight", weights.len(), n_rows);
+    if found != expected {
+        return Err(Error::Length { what, found, expected, why: "one weight a row" });
+    }
+    let check = |is_right: &dyn Fn(f64) -> bool, of: &[f64], expected| {
+        let wrong = of.iter().position(|&w| !is_right(w));
+        let what = wrong.map(|row| format!("{:?} for row {row}", weights[row])).unwrap_or_default();
+        check("sample_weight", wrong.is_none(), expected, &what)
+    };
+    check(&|w| w > 0.0 && w.is_finite(), weights, "positive and finite")?;
+    // Divided by the largest first, so that the sum is finite.
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let mean = weights.iter().map(|w| w / largest).sum::<f64>() / weights.len() as f64;
+    let weights: Vec<f64> = weights.iter().map(|w| w / largest / mean).collect();
+    check(&|w| w > MIN_WEIGHT, &weights, "above 1e-100 times their mean")?;
+    Ok(weights)
+}
+
 /// Targets scaled to `[-0.5, 0.5]`, with the priors derived from them (section 4.2.4).
 fn problem(
     settings: &BartSettings,
     rows: Rows<'_>,
     targets: &[f64],
+    weights: Option<&[f64]>,
 ) -> Result<ScaledProblem<NormalResponse>> {
     let low = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let high = targets.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -208,7 +270,7 @@ fn problem(
     let estimate = match settings.sigma_estimate {
         Some(estimate) => scaled("sigma_estimate", estimate)?,
         // If a plane fits the targets exactly, the estimate is zero and has no scale.
-        None => over_estimate(rows, &targets).max(1e-6),
+        None => over_estimate(rows, &targets, weights).max(1e-6),
     };
     let (sigma, prior) = match settings.sigma {
         Some(sigma) => (scaled("sigma", sigma)?, None),

@@ -91,7 +91,7 @@ impl<R: Response> ChainState for NormalChainState<'_, R> {
     }
 
     fn k(&self) -> Option<f64> {
-        self.backfitter.learnt_k()
+        self.backfitter.learned_k()
     }
 
     fn log_likelihood(&self) -> f64 {
@@ -108,23 +108,23 @@ impl<R: Response> ChainState for NormalChainState<'_, R> {
         let mut numbers = vec![self.backfitter.sigma];
         numbers.extend(&self.backfitter.residuals);
         numbers.extend(self.response.latent());
-        numbers.extend(self.backfitter.learnt_sigma_mu());
+        numbers.extend(self.backfitter.spread.learned());
         numbers
     }
 
     fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
         let n = self.backfitter.residuals.len();
         let latent = n + 1..n + 1 + self.response.latent().len();
-        let (spread, end) = match self.backfitter.learnt_sigma_mu() {
+        let (spread, end) = match self.backfitter.spread.learned() {
             Some(_) => (numbers.get(latent.end).copied(), latent.end + 1),
-            None => (Some(self.backfitter.sigma_mu), latent.end),
+            None => (Some(self.backfitter.spread.sigma_mu), latent.end),
         };
         let Some(sigma_mu) = spread.filter(|spread| *spread > 0.0) else { return false };
         if trees.len() != self.backfitter.trees.len() || numbers.len() != end || numbers[0] <= 0.0 {
             return false;
         }
         (self.backfitter.trees, self.backfitter.acceptance) = (trees, acceptance);
-        (self.backfitter.sigma, self.backfitter.sigma_mu) = (numbers[0], sigma_mu);
+        (self.backfitter.sigma, self.backfitter.spread.sigma_mu) = (numbers[0], sigma_mu);
         self.backfitter.residuals.copy_from_slice(&numbers[1..=n]);
         self.response.set_latent(&numbers[latent]);
         true

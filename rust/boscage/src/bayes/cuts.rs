@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
+use crate::data::sorted_column::Span;
 use crate::data::sorted_columns::SortedColumns;
 
 /// Gaps whose log weight is this far below the largest are left out: they would not change the sum in double
@@ -14,7 +15,8 @@ const NEGLIGIBLE: f64 = 45.0;
 /// negligible.
 const TINY_SHARE: (f64, f64) = (1e-8, -18.5);
 
-/// Rows whose rank along the feature is not above `rank` go left.
+/// Rows whose rank along the feature is not above `rank` go left. Here and in all samplers, the feature is a column of
+/// [`SortedColumns`], which also says to which side missing values go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RankCut {
     pub(crate) feature: u32,
@@ -28,13 +30,12 @@ pub(crate) struct Rule {
     pub(crate) threshold: f64,
 }
 
-/// A feature that varies among a node's rows, with their lowest and highest rank: an element of `V_j` of
+/// A feature that varies among a node's rows, with the span of their values: an element of `V_j` of
 /// eq. 3.4 and its extent `e_j`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) feature: u32,
-    pub(crate) low: u32,
-    pub(crate) high: u32,
+    pub(crate) span: Span,
 }
 
 /// The extents of those of the given features that vary among the rows.
@@ -45,11 +46,8 @@ pub(crate) fn extents(
 ) -> Vec<Extent> {
     let extent = |feature| {
         let column = table.column(feature);
-        let (low, high) = rows.iter().fold((u32::MAX, 0), |(low, high), &row| {
-            let rank = column.rank(row);
-            (low.min(rank), high.max(rank))
-        });
-        (low < high).then_some(Extent { feature, low, high })
+        let span = column.span(rows.iter().map(|&row| column.rank(row)));
+        span.varies().then_some(Extent { feature, span })
     };
     features.filter_map(extent).collect()
 }
@@ -176,7 +174,8 @@ impl<'a> Sorter<'a> {
     fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
         let column = self.table.column(extent.feature);
         let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
-        let marked = self.members.as_ref().map(|bits| (bits, column.places(extent.low, extent.high)));
+        let (low, high) = column.ranks_of(extent.span);
+        let marked = self.members.as_ref().map(|bits| (bits, column.places(low, high)));
         match marked {
             Some((bits, places)) if places.len() <= self.rows.len() * Self::SPARSE => {
                 pick(&mut self.sorted, bits, column.order(), places);
@@ -196,7 +195,7 @@ impl<'a> Sorter<'a> {
     /// All gaps along a feature, with equal weights (the empirical proposal).
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
-        let mut left = extent.low;
+        let (mut left, _) = self.table.column(extent.feature).ranks_of(extent.span);
         for (rank, _) in self.sort(extent) {
             if rank > left {
                 gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
@@ -216,11 +215,12 @@ impl<'a> Sorter<'a> {
         all: &L::Stats,
         floor: f64,
     ) -> Gaps {
-        let share = self.table.column(extent.feature).shares(extent.low, extent.high);
+        let column = self.table.column(extent.feature);
+        let share = column.shares(extent.span);
         let mut sweep = leaf.moving_cut(all);
         let mut likelihoods = std::mem::take(&mut self.likelihoods);
         likelihoods.clear();
-        let (mut left, mut bound) = (extent.low, floor - NEGLIGIBLE);
+        let (mut left, mut bound) = (column.ranks_of(extent.span).0, floor - NEGLIGIBLE);
         for (rank, row) in self.sort(extent) {
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {

@@ -1,14 +1,13 @@
 //! Shapley values of the mean over the trees of a posterior.
 
 use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
-use crate::bayes::tree::{PreorderNode, PreorderTree};
+use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::explain::Contributions;
-use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::covered_tree::{CoveredNode, CoveredTree};
 use crate::explain::shapley::{Buffers, Explainer};
-use crate::validate::check_n_features;
 
 impl<L: FittedLeaf> BayesianTrees<L> {
     /// Shapley values of the mean over trees of what leaves predict: a number, or the probability of each class.
@@ -18,7 +17,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         /// Rows that are explained together.
         const BLOCK: usize = 64;
-        check_n_features(rows, self.n_features())?;
+        self.ensemble.check_rows(rows)?;
         let trees: Vec<CoveredTree> = self
             .ensemble
             .trees
@@ -51,10 +50,10 @@ impl<L: FittedLeaf> BayesianTrees<L> {
             let cover = f64::from(L::n_rows(&node.stats));
             match node.split {
                 Some(split) => {
-                    let (feature, threshold) = (split.feature, split.threshold);
-                    CoveredNode { feature, threshold, right: split.right, cover }
+                    let PreorderSplit { feature, threshold, right, missing_right } = split;
+                    CoveredNode { feature, threshold, missing_right, right, cover }
                 }
-                None => CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover },
+                None => CoveredNode::leaf(cover),
             }
         };
         let nodes = tree.nodes.iter().map(of_node).collect();

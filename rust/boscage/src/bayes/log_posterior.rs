@@ -51,7 +51,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
     let (all, sums) = (0..rows.len(), vec![0.0; trees.len()]);
     let mut walk = SharedWalk { target, trees, rows, sums, waiting: Vec::new() };
     let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
-    walk.meet(all, 0, 0..table.n_features() as u32, roots);
+    walk.meet(all, 0, 0..table.n_columns() as u32, roots);
     // A part splits its own rows again, since earlier parts have changed their order.
     while let Some(part) = walk.waiting.pop() {
         control.check()?;
@@ -89,14 +89,15 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
     /// Splits rows in place, adds the term of the cut, and continues with both sides.
     fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
         let column = self.target.table.column(cut.feature);
-        let (mut low, mut below, mut above, mut high) = (u32::MAX, 0, u32::MAX, 0);
+        let span = column.span(self.rows[rows.clone()].iter().map(|&row| column.rank(row)));
+        let (mut below, mut above) = (0, u32::MAX);
         let mut middle = rows.start;
         for i in rows.clone() {
             let rank = column.rank(self.rows[i]);
             if goes_right(rank, cut.rank) {
-                (above, high) = (above.min(rank), high.max(rank));
+                above = above.min(rank);
             } else {
-                (low, below) = (low.min(rank), below.max(rank));
+                below = below.max(rank);
                 self.rows.swap(middle, i);
                 middle += 1;
             }
@@ -104,8 +105,8 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
         let at = varying.iter().position(|&feature| feature == cut.feature);
         let log_share = self.target.log_shares_of(varying.iter().copied())
             [at.expect("a cut splits the rows of its node")];
-        let log_place = column.log_extent(below, above) - column.log_extent(low, high);
-        let log_cut = self.target.log_split_stop(depth).0 + log_share + log_place;
+        let log_cut =
+            self.target.log_split_stop(depth).0 + log_share + column.log_share((below, above), span);
         for &(tree, _) in &same {
             self.sums[tree] += log_cut;
         }
@@ -169,9 +170,10 @@ mod tests {
         }
     }
 
-    fn check<L: ConjugateLeaf>(leaf: &L) {
+    fn check<L: ConjugateLeaf>(leaf: &L, x: &[f64]) {
         let (threads, control) = (Threads::new(1), Control::new());
-        let table = SortedColumns::new(Rows::from_f64(&X, 4).unwrap(), &threads, &control).unwrap();
+        let rows = Rows::from_f64_with_missing(x, 4).unwrap();
+        let table = SortedColumns::new(rows, &threads, &control).unwrap();
         let even = ChipmanPrior::new(0.8, 0.7).unwrap();
         let uneven = Uneven([-1.0, 0.5, 3.0, 0.0]);
         for prior in [&even as &dyn TreePrior, &uneven] {
@@ -200,8 +202,13 @@ mod tests {
     /// Compares every tree that the samplers visit with the enumeration of all trees.
     #[test]
     fn every_tree_has_its_probability() {
-        check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap());
+        let mut with_missing = X;
+        for k in [1, 4, 14] {
+            with_missing[k] = f64::NAN;
+        }
+        check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap(), &X);
+        check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap(), &with_missing);
         let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
-        check(&Normal::new(&TARGETS, normal).unwrap());
+        check(&Normal::new(&TARGETS, normal).unwrap(), &X);
     }
 }

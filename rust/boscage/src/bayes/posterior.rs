@@ -61,7 +61,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let ensemble = threads.install(|| {
             let table = SortedColumns::new(rows, &threads, run.control)?;
             let target = TargetPosterior { table: &table, prior, leaf: model };
-            Ensemble::sample(&target, sampler, &threads, run.control)
+            Ensemble::sample(&target, sampler, L::n_rows, (&threads, run.control))
         })?;
         Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
     }
@@ -116,7 +116,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
 
     fn export(&self, tree: &PreorderTree<L::Stats>) -> PosteriorTree {
         let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
-        export(tree, |stats| u64::from(L::n_rows(stats)), values)
+        export((tree, self.ensemble.has_missing), |stats| u64::from(L::n_rows(stats)), values)
     }
 
     /// The sampler's report.

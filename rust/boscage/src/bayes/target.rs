@@ -44,17 +44,21 @@ impl<L: ConjugateLeaf> TargetPosterior<'_, L> {
 
     /// Log probabilities of some features, in a node in which exactly these vary.
     pub(crate) fn log_shares_of(&self, features: impl ExactSizeIterator<Item = u32>) -> Vec<f64> {
-        match self.prior.log_weights() {
-            None => vec![-libm::log(features.len() as f64); features.len()],
-            Some(all) => {
-                let mut own: Vec<f64> = features.map(|feature| all[feature as usize]).collect();
-                let total = log_sum_exp(&own);
-                for log in &mut own {
-                    *log -= total;
-                }
-                own
-            }
+        if !self.is_weighted() {
+            return vec![-libm::log(features.len() as f64); features.len()];
         }
+        let all = self.prior.log_weights();
+        let mut own: Vec<f64> = features.map(|feature| self.table.log_weight(feature, all)).collect();
+        let total = log_sum_exp(&own);
+        for log in &mut own {
+            *log -= total;
+        }
+        own
+    }
+
+    /// Whether features have different weights.
+    pub(crate) fn is_weighted(&self) -> bool {
+        self.table.has_missing() || self.prior.log_weights().is_some()
     }
 
     /// Draws an extent of a node from the prior.
@@ -68,7 +72,7 @@ impl<L: ConjugateLeaf> TargetPosterior<'_, L> {
         features: impl ExactSizeIterator<Item = u32>,
         stream: &mut Stream,
     ) -> usize {
-        if self.prior.log_weights().is_none() {
+        if !self.is_weighted() {
             return stream.below(features.len());
         }
         draw_by_weight(&self.log_shares_of(features), 0.0, stream)

@@ -1,7 +1,9 @@
 //! Finished trees in preorder, as all samplers return them.
 
-use crate::data::goes_right;
 use std::sync::Arc;
+
+use crate::data::sorted_columns::SortedColumns;
+use crate::data::value_goes_right;
 
 /// A finished tree. Nodes are in preorder: the root is node 0, and a left child follows its parent.
 #[derive(Debug, Clone)]
@@ -16,12 +18,22 @@ pub(crate) struct PreorderNode<S> {
     pub(crate) stats: Arc<S>,
 }
 
-/// Rows with `x[feature] <= threshold` go left, to the next node; others go right, to node `right`.
+/// Rows with `x[feature] <= threshold` go left, to the next node; others go right, to node `right`. Samplers split
+/// along the columns of [`SortedColumns`]; [`PreorderTree::set_features`] sets features and sides of missing values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PreorderSplit {
     pub(crate) feature: u32,
     pub(crate) threshold: f64,
     pub(crate) right: u32,
+    /// Whether missing values go right; false while trees are sampled.
+    pub(crate) missing_right: bool,
+}
+
+impl PreorderSplit {
+    /// A split along a column, whose right child is not known yet.
+    pub(crate) fn new(feature: u32, threshold: f64) -> Self {
+        Self { feature, threshold, right: 0, missing_right: false }
+    }
 }
 
 impl<S> PreorderTree<S> {
@@ -45,12 +57,25 @@ impl<S> PreorderTree<S> {
         (n_leaves, deepest)
     }
 
+    /// Replaces the columns of splits by their features and the sides of missing values.
+    pub(crate) fn set_features(&mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) {
+        for i in 0..self.nodes.len() {
+            let Some(PreorderSplit { feature, right, .. }) = self.nodes[i].split else { continue };
+            let of_child = |child: usize| n_rows(&self.nodes[child].stats);
+            let missing_right =
+                table.column(feature).missing_right(of_child(i + 1), of_child(right as usize));
+            let feature = table.feature_of(feature);
+            self.nodes[i].split =
+                self.nodes[i].split.map(|split| PreorderSplit { feature, missing_right, ..split });
+        }
+    }
+
     /// The leaf of a row.
     pub(crate) fn leaf(&self, value: impl Fn(u32) -> f64) -> usize {
         let mut at = 0;
         while let Some(split) = &self.nodes[at].split {
-            at =
-                if goes_right(value(split.feature), split.threshold) { split.right as usize } else { at + 1 };
+            let right = value_goes_right(value(split.feature), split.threshold, split.missing_right);
+            at = if right { split.right as usize } else { at + 1 };
         }
         at
     }

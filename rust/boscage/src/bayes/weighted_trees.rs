@@ -101,8 +101,12 @@ pub struct PosteriorTree {
     pub parent: Vec<i32>,
     /// Feature that is cut; -1 at a leaf.
     pub feature: Vec<i32>,
-    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf.
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
+    /// values.
     pub threshold: Vec<f64>,
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
+    /// training.
+    pub missing_go_to_left: Vec<bool>,
     /// Number of training rows of each node.
     pub n_rows: Vec<u64>,
     /// The same number of values for each node. Classes: the number of rows of each class. Numbers: degrees
@@ -118,8 +122,11 @@ pub(crate) struct Ensemble<S> {
     pub(crate) weights: Vec<f64>,
     /// Logarithm of each tree's posterior probability, up to the log evidence.
     pub(crate) log_posteriors: Vec<f64>,
-    /// The lowest and highest training value of each feature; all cuts are between them.
+    /// The lowest and highest training value of each feature; all cuts are between them, but those between missing and
+    /// present values.
     pub(crate) ranges: Vec<(f64, f64)>,
+    /// Whether values were missing in training. Else no values may be missing in predictions.
+    pub(crate) has_missing: bool,
     pub(crate) report: Report,
 }
 
@@ -128,17 +135,26 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     pub(crate) fn sample<L: ConjugateLeaf<Stats = S>>(
         target: &TargetPosterior<'_, L>,
         sampler: &Sampler,
-        threads: &Threads,
-        control: &Control,
+        n_rows: impl Fn(&S) -> u32,
+        (threads, control): (&Threads, &Control),
     ) -> Result<Self> {
         let table = target.table;
-        let (trees, weights, report) = match sampler {
+        let (mut trees, weights, report) = match sampler {
             Sampler::Smc(settings) => of_islands(smc::sample(target, settings, threads, control)?, settings),
             Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
         };
         let log_posteriors = log_posteriors(target, &trees, control)?;
         let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
-        Ok(Self { trees, weights, log_posteriors, ranges, report })
+        for tree in &mut trees {
+            tree.set_features(table, &n_rows);
+        }
+        Ok(Self { trees, weights, log_posteriors, ranges, has_missing: table.has_missing(), report })
+    }
+
+    /// Checks the number of features of some rows, and whether values may be missing.
+    pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
+        check_n_features(rows, self.ranges.len())?;
+        rows.check_missing(self.has_missing)
     }
 
     /// Calls `f(leaves, parts)` for every row, in order; `leaves` is the row's leaf in each tree, and `parts`
@@ -152,7 +168,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     ) -> Result<[Vec<T>; K]> {
         /// Rows between two checks of the stop flag.
         const CHUNK: usize = 256;
-        check_n_features(rows, self.ranges.len())?;
+        self.check_rows(rows)?;
         run.control.expect(rows.n_rows() as u64);
         let mut results: [Vec<T>; K] = std::array::from_fn(|_| vec![T::default(); rows.n_rows() * width]);
         let mut pieces = results.each_mut().map(|result| result.chunks_mut(CHUNK * width));
@@ -220,9 +236,10 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
     (trees, weights, Report::Mcmc(reports))
 }
 
-/// A tree as arrays. `values` appends a node's values, and `n_rows` returns its number of rows.
+/// A tree as arrays, with the sides of missing values if the model knows them. `values` appends a node's values, and
+/// `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
-    tree: &PreorderTree<S>,
+    (tree, has_missing): (&PreorderTree<S>, bool),
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
 ) -> PosteriorTree {
@@ -238,6 +255,9 @@ pub(crate) fn export<S>(
         }
         out.feature.push(node.split.map_or(-1, |split| split.feature as i32));
         out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
+        if has_missing {
+            out.missing_go_to_left.push(node.split.is_some_and(|split| !split.missing_right));
+        }
         out.n_rows.push(n_rows(&node.stats));
         values(&node.stats, &mut out.values);
     }

@@ -1,10 +1,14 @@
 //! Data: checked views of the caller's arrays, and the tables that trees read.
 //!
-//! `rows` checks values once, so that no code further in meets NaN. `sorted_columns` (with `sorted_column`
-//! for one feature) holds the rank of each value among the distinct values of its feature: Bayesian trees and
-//! BART compare ranks, and need a threshold's value only for the user. `ties` lists the features in which
-//! rows share values, since only these can cease to vary in a node of several rows. `table` is the layout in
-//! which Mondrian trees read values, by row or by feature. `labels` are the names of classes.
+//! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows that were made
+//!   so. Mondrian forests complete these before trees read them.
+//! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
+//!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
+//!   user. Missing values have ranks, too.
+//! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
+//!   several rows.
+//! - `table` is the layout in which Mondrian trees read values, by row or by feature.
+//! - `labels` are the names of classes.
 
 pub(crate) mod labels;
 pub(crate) mod rows;
@@ -22,6 +26,13 @@ pub(crate) use table::{Table, fetch, transpose};
 #[inline]
 pub(crate) fn goes_right<T: Copy + PartialOrd>(value: T, threshold: T) -> bool {
     value > threshold
+}
+
+/// [`goes_right`] of a value that may be missing (NaN), which goes to a side of its own.
+#[inline]
+#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not above a threshold, and not below it either")]
+pub(crate) fn value_goes_right(value: f64, threshold: f64, missing_right: bool) -> bool {
+    if missing_right { !(value <= threshold) } else { goes_right(value, threshold) }
 }
 
 /// The number of a row in the forest's table.

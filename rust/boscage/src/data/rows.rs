@@ -133,6 +133,17 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Checks that no value is missing, unless values may be missing.
+    ///
+    /// # Errors
+    /// The first missing value.
+    pub(crate) fn check_missing(self, may_be: bool) -> Result<()> {
+        match self.first_missing() {
+            Some((row, feature)) if !may_be => Err(Error::Missing { row, feature }),
+            _ => Ok(()),
+        }
+    }
+
     /// Row and feature of the first missing value.
     pub(crate) fn first_missing(&self) -> Option<(usize, usize)> {
         if !self.has_missing {

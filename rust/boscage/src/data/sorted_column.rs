@@ -1,4 +1,14 @@
 //! One feature of the training rows, sorted once for all trees.
+//!
+//! Missing values have a rank of their own, below or above all others (`side`). A cut by ranks then also says to
+//! which side missing values go ("missing incorporated in attributes", Twala, Jones & Hand 2008; in BART, Kapelner &
+//! Bleich 2015). A feature of which values are missing has two columns, one for each side, and a cut between the
+//! missing and the present values is one more cut of either.
+//!
+//! The prior of a cut of some rows along a column: if none of them misses its value, the threshold is uniform in the
+//! range of their values. Else the cut parts the missing from the present values with probability [`APART`], or surely
+//! if the present values are all equal, and its threshold is infinite; otherwise the threshold is uniform in the range
+//! of the present values.
 
 use std::ops::Range;
 
@@ -7,10 +17,52 @@ use crate::data::{Scalar, goes_right};
 use crate::error::Result;
 use crate::math::order::{from_ordered, to_ordered};
 
-/// One feature.
+/// The probability that a cut parts the missing from the present values, if some are missing and the present ones
+/// vary. Together with the sides, each equally probable, it makes the three kinds of rules of Twala et al. equally
+/// probable: the missing values go left, go right, or are apart.
+pub(crate) const APART: f64 = 1.0 / 3.0;
+
+/// The lowest and highest rank of the present values of some rows, and whether values of other rows are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+    pub(crate) has_missing: bool,
+}
+
+impl Span {
+    /// Whether a cut can part the rows.
+    pub(crate) fn varies(self) -> bool {
+        self.low < self.high || self.has_missing && self.low == self.high
+    }
+
+    /// The probability that a cut parts the missing from the present values.
+    fn apart(self) -> f64 {
+        match (self.has_missing, self.low < self.high) {
+            (false, _) => 0.0,
+            (true, true) => APART,
+            (true, false) => 1.0,
+        }
+    }
+}
+
+/// The rank of missing values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MissingRank {
+    /// No value is missing.
+    None,
+    /// Below all others: missing values are on the left of every cut.
+    Lowest,
+    /// Above all others: missing values are on the right of every cut.
+    Highest,
+}
+
+/// One feature; of a feature with missing values, one side of these.
 #[derive(Debug)]
 pub(crate) struct SortedColumn {
+    /// The present values.
     values: DistinctValues,
+    missing: MissingRank,
     /// Each row's rank.
     ranks: Vec<u32>,
     /// Rows by rank.
@@ -20,19 +72,23 @@ pub(crate) struct SortedColumn {
 }
 
 /// The distinct values of a column, ascending; in single precision if that is exact.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum DistinctValues {
     Single(Box<[f32]>),
     Double(Box<[f64]>),
 }
 
 impl SortedColumn {
+    /// The column in which missing values, if there are any, are the lowest.
     pub(crate) fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
         /// Rows sorted between two checks of the stop flag.
         const PIECE: usize = 1 << 20;
+        /// Below all numbers.
+        const MISSING: i64 = i64::MIN;
         // Negative zero becomes zero, so that equal values have equal ranks.
+        let key = |value: f64| if value.is_nan() { MISSING } else { to_ordered(value + 0.0) };
         let mut sorted: Vec<(i64, u32)> =
-            column.enumerate().map(|(row, value)| (to_ordered(value + 0.0), row as u32)).collect();
+            column.enumerate().map(|(row, value)| (key(value), row as u32)).collect();
         for piece in sorted.chunks_mut(PIECE) {
             control.check()?;
             piece.sort_unstable();
@@ -48,7 +104,10 @@ impl SortedColumn {
             ranks[row as usize] = rank;
         }
         let same = sorted.chunk_by(|a, b| a.0 == b.0);
-        let values = DistinctValues::new(same.clone().map(|same| from_ordered(same[0].0)));
+        let present = same.clone().filter(|same| same[0].0 != MISSING);
+        let values = DistinctValues::new(present.map(|same| from_ordered(same[0].0)));
+        let has_missing = sorted.first().is_some_and(|lowest| lowest.0 == MISSING);
+        let missing = if has_missing { MissingRank::Lowest } else { MissingRank::None };
         let (mut commonest, mut end) = (0..0, 0);
         for same in same {
             end += same.len();
@@ -57,12 +116,57 @@ impl SortedColumn {
             }
         }
         let order = sorted.iter().map(|&(_, row)| row).collect();
-        Ok(Self { values, ranks, order, commonest })
+        Ok(Self { values, missing, ranks, order, commonest })
+    }
+
+    /// The column of the same feature in which missing values are the highest; None if no value is missing.
+    pub(crate) fn with_missing_highest(&self) -> Option<Self> {
+        if self.missing != MissingRank::Lowest {
+            return None;
+        }
+        let (n_missing, n_present) = (self.end(0), self.values.len() as u32);
+        let ranks = self.ranks.iter().map(|rank| rank.checked_sub(1).unwrap_or(n_present)).collect();
+        let mut order = self.order.clone();
+        order.rotate_left(n_missing);
+        let commonest = match self.commonest.start.checked_sub(n_missing) {
+            Some(start) => start..self.commonest.end - n_missing,
+            None => self.order.len() - n_missing..self.order.len(),
+        };
+        Some(Self { values: self.values.clone(), missing: MissingRank::Highest, ranks, order, commonest })
+    }
+
+    /// Whether values are missing.
+    pub(crate) fn has_missing(&self) -> bool {
+        self.missing != MissingRank::None
+    }
+
+    /// Whether missing values go to the right of a cut, given the numbers of training rows on its sides. If no value is
+    /// missing in training, the column leaves this open; then they go with more of the rows, or left.
+    pub(crate) fn missing_right(&self, n_left: u32, n_right: u32) -> bool {
+        match self.missing {
+            MissingRank::None => n_right > n_left,
+            MissingRank::Lowest => false,
+            MissingRank::Highest => true,
+        }
+    }
+
+    /// Whether a row's value is missing, by its rank.
+    pub(crate) fn is_missing(&self, rank: u32) -> bool {
+        match self.missing {
+            MissingRank::None => false,
+            MissingRank::Lowest => rank == 0,
+            MissingRank::Highest => rank as usize == self.values.len(),
+        }
+    }
+
+    /// The rank of the lowest present value.
+    fn first(&self) -> u32 {
+        u32::from(self.missing == MissingRank::Lowest)
     }
 
     /// The value of a rank.
     fn value(&self, rank: u32) -> f64 {
-        self.values.at(rank as usize)
+        self.values.at((rank - self.first()) as usize)
     }
 
     /// A row's rank.
@@ -75,19 +179,78 @@ impl SortedColumn {
         &self.ranks
     }
 
-    /// Number of distinct values.
+    /// Number of distinct values; missing counts as one.
     pub(crate) fn n_values(&self) -> u32 {
-        self.values.len() as u32
+        self.values.len() as u32 + u32::from(self.has_missing())
     }
 
     /// Whether two rows share a value.
     pub(crate) fn has_ties(&self) -> bool {
-        self.values.len() < self.ranks.len()
+        (self.n_values() as usize) < self.ranks.len()
     }
 
-    /// The lowest and the highest value.
+    /// The lowest and the highest value that is present; zeros if all are missing.
     pub(crate) fn ends(&self) -> (f64, f64) {
-        (self.value(0), self.value(self.n_values() - 1))
+        match self.values.len() {
+            0 => (0.0, 0.0),
+            n => (self.values.at(0), self.values.at(n - 1)),
+        }
+    }
+
+    /// The span of all rows.
+    pub(crate) fn whole(&self) -> Span {
+        let (low, n) = (self.first(), self.values.len() as u32);
+        // Without present values nothing varies.
+        let low = if n == 0 { u32::MAX } else { low };
+        Span { low, high: (self.first() + n).saturating_sub(1), has_missing: self.has_missing() }
+    }
+
+    /// The span of some rows, given by their ranks.
+    pub(crate) fn span(&self, ranks: impl Iterator<Item = u32>) -> Span {
+        let wider = |(low, high): (u32, u32), rank: u32| (low.min(rank), high.max(rank));
+        let none = (u32::MAX, 0);
+        if !self.has_missing() {
+            let (low, high) = ranks.fold(none, wider);
+            return Span { low, high, has_missing: false };
+        }
+        let mut has_missing = false;
+        let (low, high) = ranks.fold(none, |ends, rank| {
+            let is_missing = self.is_missing(rank);
+            has_missing |= is_missing;
+            if is_missing { ends } else { wider(ends, rank) }
+        });
+        Span { low, high, has_missing }
+    }
+
+    /// The lowest and the highest rank of the rows of a span, of which some have a present value.
+    pub(crate) fn ranks_of(&self, span: Span) -> (u32, u32) {
+        match self.missing {
+            MissingRank::Lowest if span.has_missing => (0, span.high),
+            MissingRank::Highest if span.has_missing => (span.low, self.values.len() as u32),
+            _ => (span.low, span.high),
+        }
+    }
+
+    /// The cut that parts the missing from the present values.
+    pub(crate) fn cut_apart(&self) -> (u32, f64) {
+        match self.missing {
+            MissingRank::Highest => (self.values.len() as u32 - 1, f64::INFINITY),
+            MissingRank::Lowest | MissingRank::None => (0, f64::NEG_INFINITY),
+        }
+    }
+
+    /// Whether a cut after a rank parts the missing from the present values.
+    pub(crate) fn is_apart(&self, rank: u32) -> bool {
+        self.has_missing() && rank == self.cut_apart().0
+    }
+
+    /// Whether a cut after a rank is one of the cuts of a span.
+    pub(crate) fn can_cut(&self, span: Span, rank: u32) -> bool {
+        if self.is_apart(rank) {
+            span.has_missing && span.low <= span.high
+        } else {
+            span.low <= rank && rank < span.high
+        }
     }
 
     /// The rows whose rank is above `low` and not above `high`.
@@ -119,33 +282,75 @@ impl SortedColumn {
         [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
     }
 
-    /// The highest rank whose value is not above a threshold, if there is one.
+    /// The highest rank that is on the left of a threshold, if there is one.
     pub(crate) fn rank_at(&self, threshold: f64) -> Option<u32> {
-        (self.values.n_up_to(threshold, 0..self.values.len()) as u32).checked_sub(1)
+        let n_left = self.values.n_up_to(threshold, 0..self.values.len()) as u32;
+        (self.first() + n_left).checked_sub(1)
     }
 
-    /// As [`Self::rank_at`], for a threshold that is not below the lowest value.
+    /// As [`Self::rank_at`], for a threshold that has ranks on its left.
     pub(crate) fn last_rank_below(&self, threshold: f64) -> u32 {
         self.rank_at(threshold).expect("a threshold in the column's range")
     }
 
-    /// The distance between the values of two ranks, as a share of the distance from rank `low` to rank
-    /// `high`.
-    pub(crate) fn share(&self, (left, right): (u32, u32), (low, high): (u32, u32)) -> f64 {
-        self.shares(low, high)(left, right)
+    /// The prior probability of the gap between two neighbouring ranks of a span: the distance between their values,
+    /// as a share of that from the lowest to the highest value, unless the gap is that to the missing values.
+    pub(crate) fn share(&self, (left, right): (u32, u32), span: Span) -> f64 {
+        self.shares(span)(left, right)
     }
 
-    /// The same share, for many pairs of ranks.
-    pub(crate) fn shares(&self, low: u32, high: u32) -> impl Fn(u32, u32) -> f64 + '_ {
+    /// The same probability, for many gaps.
+    pub(crate) fn shares(&self, span: Span) -> impl Fn(u32, u32) -> f64 + '_ {
         let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
         // Halved only if the difference overflows: halving the smallest number gives zero.
-        let scale = if way(low, high, 1.0).is_finite() { 1.0 } else { 0.5 };
-        let whole = way(low, high, scale);
-        move |left, right| way(left, right, scale) / whole
+        let scale = if way(span.low, span.high, 1.0).is_finite() { 1.0 } else { 0.5 };
+        let whole = way(span.low, span.high, scale);
+        let (apart, within) = (span.apart(), 1.0 - span.apart());
+        move |left, right| {
+            if self.is_beside_missing(left, right) {
+                apart
+            } else {
+                within * (way(left, right, scale) / whole)
+            }
+        }
+    }
+
+    /// Logarithm of [`Self::share`].
+    pub(crate) fn log_share(&self, (left, right): (u32, u32), span: Span) -> f64 {
+        if self.is_beside_missing(left, right) {
+            return libm::log(span.apart());
+        }
+        self.log_extent(left, right) - self.log_extent(span.low, span.high) + libm::log1p(-span.apart())
+    }
+
+    /// Logarithm of the prior density of the threshold of a cut after a rank, and of its probability if it parts the
+    /// missing values from the others.
+    pub(crate) fn log_density(&self, rank: u32, span: Span) -> f64 {
+        if !self.can_cut(span, rank) {
+            f64::NEG_INFINITY
+        } else if self.is_apart(rank) {
+            libm::log(span.apart())
+        } else {
+            -self.log_extent(span.low, span.high) + libm::log1p(-span.apart())
+        }
+    }
+
+    /// Logarithm of the measure of a gap, in which the thresholds of cuts with [`Self::log_density`] lie.
+    pub(crate) fn log_width(&self, (left, right): (u32, u32)) -> f64 {
+        if self.is_beside_missing(left, right) { 0.0 } else { self.log_extent(left, right) }
+    }
+
+    /// Whether one of two neighbouring ranks is that of missing values.
+    fn is_beside_missing(&self, left: u32, right: u32) -> bool {
+        match self.missing {
+            MissingRank::None => false,
+            MissingRank::Lowest => left == 0,
+            MissingRank::Highest => self.is_missing(right),
+        }
     }
 
     /// Logarithm of the distance between the values of ranks `low` and `high`.
-    pub(crate) fn log_extent(&self, low: u32, high: u32) -> f64 {
+    fn log_extent(&self, low: u32, high: u32) -> f64 {
         let (low, high) = (self.value(low), self.value(high));
         match high - low {
             way if way.is_finite() => libm::log(way),
@@ -155,16 +360,40 @@ impl SortedColumn {
 
     /// A threshold at the fraction `u` in `[0, 1)` of the distance from rank `left` to rank `right`: values
     /// of rank `left` are not above it, values of rank `right` are.
-    pub(crate) fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
+    fn threshold(&self, (left, right): (u32, u32), u: f64) -> f64 {
         let (low, high) = (self.value(left), self.value(right));
         let at = (1.0 - u) * low + u * high;
         if at >= high || at < low { low } else { at }
     }
 
-    /// The same threshold, with the highest rank that is not above it.
-    pub(crate) fn cut(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
+    /// The cut of the prior at the fraction `u` in `[0, 1)` of its cumulative distribution: the highest rank on the
+    /// left, and the threshold.
+    pub(crate) fn cut(&self, span: Span, u: f64) -> (u32, f64) {
+        let apart = span.apart();
+        if u < apart {
+            return self.cut_apart();
+        }
+        let u = if span.has_missing { (u - apart) / (1.0 - apart) } else { u };
+        self.cut_between((span.low, span.high), u)
+    }
+
+    /// As [`Self::cut_between`], where rows with ranks between the two do not matter: the cut is after rank `left`.
+    pub(crate) fn cut_in(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
+        if self.is_beside_missing(left, right) {
+            return self.cut_apart();
+        }
+        (left, self.threshold((left, right), u))
+    }
+
+    /// A cut at the fraction `u` in `[0, 1)` of the distance from rank `left` to rank `right`; if one of them is that
+    /// of missing values, the cut that parts these from the others.
+    pub(crate) fn cut_between(&self, (left, right): (u32, u32), u: f64) -> (u32, f64) {
+        if self.is_beside_missing(left, right) {
+            return self.cut_apart();
+        }
         let threshold = self.threshold((left, right), u);
-        let above = self.values.n_up_to(threshold, left as usize + 1..right as usize);
+        let first = self.first() as usize;
+        let above = self.values.n_up_to(threshold, left as usize + 1 - first..right as usize - first);
         (left + above as u32, threshold)
     }
 }
@@ -208,11 +437,11 @@ mod tests {
     fn the_least_and_the_greatest_differences_have_shares() {
         let column = |values: &[f64]| SortedColumn::new(values.iter().copied(), &Control::new()).unwrap();
         let least = column(&[0.0, 5e-324]);
-        assert_eq!(least.share((0, 1), (0, 1)), 1.0);
+        assert_eq!(least.share((0, 1), least.whole()), 1.0);
         assert_eq!(least.log_extent(0, 1), libm::log(5e-324));
         assert_eq!(least.threshold((0, 1), 0.7), 0.0);
         let greatest = column(&[-f64::MAX, 0.0, f64::MAX]);
-        assert_eq!(greatest.share((0, 1), (0, 2)), 0.5);
+        assert_eq!(greatest.share((0, 1), greatest.whole()), 0.5);
         assert!(greatest.log_extent(0, 2).is_finite());
     }
 

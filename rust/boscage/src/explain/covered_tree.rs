@@ -1,6 +1,6 @@
 //! A tree with the numbers of rows in its nodes, as the Shapley values of its predictions need it.
 
-use crate::data::goes_right;
+use crate::data::value_goes_right;
 use crate::explain::LeafTree;
 
 /// The feature of a leaf.
@@ -14,6 +14,8 @@ pub(crate) struct CoveredNode {
     /// The feature of the split, or [`LEAF`].
     pub(crate) feature: u32,
     pub(crate) threshold: f64,
+    /// Whether missing values go right.
+    pub(crate) missing_right: bool,
     /// The right child; 0 at a leaf.
     pub(crate) right: u32,
     /// The number of rows, or their weight.
@@ -21,6 +23,15 @@ pub(crate) struct CoveredNode {
 }
 
 impl CoveredNode {
+    pub(crate) fn leaf(cover: f64) -> Self {
+        Self { feature: LEAF, threshold: f64::NAN, missing_right: false, right: 0, cover }
+    }
+
+    /// The side of a value, which may be missing.
+    pub(crate) fn goes_right(&self, value: f64) -> bool {
+        value_goes_right(value, self.threshold, self.missing_right)
+    }
+
     pub(crate) fn is_leaf(&self) -> bool {
         self.feature == LEAF
     }
@@ -101,11 +112,7 @@ impl CoveredTree {
         let mut at = 0;
         while !self.nodes[at].is_leaf() {
             let node = &self.nodes[at];
-            at = if goes_right(x(node.feature as usize), node.threshold) {
-                node.right as usize
-            } else {
-                at + 1
-            };
+            at = if node.goes_right(x(node.feature as usize)) { node.right as usize } else { at + 1 };
         }
         at
     }

@@ -1,28 +1,32 @@
 //! How much each feature adds to a prediction.
 //!
-//! A *contribution* belongs to a row, a feature and an output; contributions and a base add up to the prediction.
+//! A *contribution* belongs to a row, a feature and an output. Contributions and a base add up to the
+//! prediction.
 //!
-//! *Shapley values.* A tree predicts for a row of which only the features in a set `S` are known: where it splits on another
-//! feature, it goes both ways, in proportion to the training rows on the two sides (the path-dependent game of Lundberg et al.
-//! 2020). With `o_i = 1` if the row meets all conditions on feature `i` on the way to a leaf, else 0, and `z_i` the product of
-//! the shares of rows that meet each, this gives
+//! *Shapley values.* Suppose that only the features in a set `S` of a row are known. Where a tree splits on
+//! another feature, it goes both ways, in proportion to the training rows on the two sides (the
+//! path-dependent game of Lundberg et al. 2020). For a leaf, let `o_i = 1` if the row meets all conditions on
+//! feature `i` on the way to the leaf, else 0, and let `z_i` be the product of the shares of rows that meet
+//! each of these conditions. The tree then predicts
 //!
 //! `v(S) = sum over leaves of value * prod_{i in S} o_i * prod_{i not in S} z_i`.
 //!
-//! A Shapley value is a mean over how many features are known before, and so an integral over the probability `t` that each of
-//! the others is known (Owen 1972): of a leaf,
+//! A Shapley value is a mean over the number of features that are known before. So it is an integral over the
+//! probability `t` that each of the others is known (Owen 1972). A leaf contributes
 //!
 //! `phi_i = value * (o_i - z_i) * integral_0^1 prod_{j != i} (t o_j + (1 - t) z_j) dt`.
 //!
-//! The product is a polynomial in `t`, which Gauss and Legendre's rule integrates exactly (`quadrature`). Its values at the
-//! nodes of the rule are passed down a tree, and sums over leaves are passed up (`shapley`), as in Linear Tree SHAP (Yu et al.
-//! 2022). This takes a time proportional to the number of tree nodes times half the number of different features on a path,
-//! where Tree SHAP takes the square of the depth for each leaf; and all terms are products of numbers between 0 and 1, so that
-//! nothing is divided by what may vanish.
+//! The product is a polynomial in `t`, which Gauss-Legendre quadrature integrates exactly (`quadrature`). Its
+//! values at the nodes of the quadrature are passed down a tree, and sums over leaves are passed up
+//! (`shapley`), as in Linear Tree SHAP (Yu et al. 2022). The time is proportional to the number of tree nodes
+//! times half the number of different features on a path; Tree SHAP takes the square of the depth for each
+//! leaf. All terms are products of numbers between 0 and 1, so there is no division by a number that may be
+//! 0.
 //!
-//! *A row's own cell.* A Mondrian tree predicts for a row that lies outside the box of its leaf's training rows what a cell of
-//! its own would. That cell has no training rows: it is reached only if all features are known in which the row lies outside
-//! the box. What it adds to the leaf's prediction is shared out among these and the features of the path by the same game.
+//! *A row's own cell.* For a row outside the box of its leaf's training rows, a Mondrian tree predicts as if
+//! the row had a cell of its own. That cell has no training rows. It is reached only if all features are
+//! known in which the row lies outside the box. What it adds to the leaf's prediction is shared out among
+//! these features and those of the path by the same game.
 
 pub(crate) mod covered_tree;
 mod quadrature;

@@ -1,6 +1,5 @@
 //! Shapley values of a sum of trees.
 
-use crate::data::goes_right;
 use crate::explain::covered_tree::{CoveredTree, LEAF, NONE};
 use crate::explain::quadrature::Rule;
 
@@ -65,7 +64,7 @@ impl Explainer {
         products.clear();
         products.resize(tree.nodes.len() * q, 1.0);
         for (i, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.feature != LEAF) {
-            let side = goes_right(x(node.feature as usize), node.threshold);
+            let side = node.goes_right(x(node.feature as usize));
             // Both children have the same edge above them.
             let before = tree.edges[i + 1].before;
             let (met, kept) = match before {
@@ -178,7 +177,7 @@ mod tests {
 
     /// A tree with this many splits, whose nodes may have no rows.
     fn random_tree(n_splits: usize, cover: usize, at: usize, stream: &mut Stream) -> Vec<CoveredNode> {
-        let leaf = CoveredNode { feature: LEAF, threshold: 0.0, right: 0, cover: cover as f64 };
+        let leaf = CoveredNode::leaf(cover as f64);
         if n_splits == 0 {
             return vec![leaf];
         }
@@ -202,7 +201,7 @@ mod tests {
         }
         let right = node.right as usize;
         let share = if node.cover > 0.0 { tree.nodes[right].cover / node.cover } else { 0.5 };
-        let goes = goes_right(x[node.feature as usize], node.threshold);
+        let goes = node.goes_right(x[node.feature as usize]);
         if known & (1 << node.feature) != 0 {
             return game(tree, known, x, cell, if goes { right } else { at + 1 });
         }

@@ -12,7 +12,7 @@ use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
 use crate::control::Run;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, Reader, STEP_COUNTS, Writer};
+use crate::model_file::format::{ITEM, MISSING_SIDES, Reader, STEP_COUNTS, Writer};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
@@ -40,6 +40,11 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Ba
     Ok(BartClassifier { posterior: read_posterior(reader, n_sums)?, classes, annotation })
 }
 
+/// The oldest version that can hold a model.
+pub(crate) fn version(posterior: &SumsOfTrees) -> u32 {
+    if posterior.has_missing { MISSING_SIDES } else { STEP_COUNTS }
+}
+
 fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     writer.u64(posterior.n_features as u64);
     writer.u64(posterior.n_trees as u64);
@@ -65,8 +70,11 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     // Nodes are in preorder, so the ends of trees and the indices of right children follow from which nodes
     // are leaves.
     writer.list(&posterior.draws.nodes, |writer, node| {
-        writer.u32(node.feature);
+        writer.u32(if node.is_leaf() { LEAF } else { node.feature() });
         writer.f64(node.value);
+        if posterior.has_missing && !node.is_leaf() {
+            writer.u8(u8::from(node.missing_right()));
+        }
     });
     writer.u64(posterior.seed);
     writer.raw(&posterior.fingerprint);
@@ -106,7 +114,8 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     if ends.len() != traces.len() {
         return Err(reader.expected(format!("{} states, one for each chain", traces.len()), ends.len()));
     }
-    Ok(SumsOfTrees { n_trees, n_features, centres, draws, traces, ends, seed, fingerprint })
+    let has_missing = reader.version >= MISSING_SIDES;
+    Ok(SumsOfTrees { n_trees, n_features, has_missing, centres, draws, traces, ends, seed, fingerprint })
 }
 
 fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
@@ -221,12 +230,21 @@ fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
         1 => (NodeKind::Leaf, bounded(reader, "mu")?),
         2 => {
             let cut = RankCut { feature: reader.u32("feature")?, rank: reader.u32("rank")? };
-            let rule = Rule { cut, threshold: reader.finite("threshold")? };
+            let rule = Rule { cut, threshold: read_threshold(reader)? };
             let children = [node_number(reader, "left")?, node_number(reader, "right")?];
             (NodeKind::Inner(rule, children), 0.0)
         }
         other => return Err(reader.expected("0 (free), 1 (leaf) or 2 (split)", other)),
     })
+}
+
+/// A threshold, which is infinite where a split parts missing from present values.
+fn read_threshold(reader: &mut Reader<'_>) -> Result<f64> {
+    if reader.version < MISSING_SIDES {
+        return reader.finite("threshold");
+    }
+    let threshold = reader.f64("threshold")?;
+    if threshold.is_nan() { Err(reader.expected("a number", threshold)) } else { Ok(threshold) }
 }
 
 fn node_number(reader: &mut Reader<'_>, name: &'static str) -> Result<u16> {
@@ -238,12 +256,16 @@ fn node_number(reader: &mut Reader<'_>, name: &'static str) -> Result<u16> {
 fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
     let mut nodes = reader.list("drawn_nodes", 12, |reader| {
         let feature = reader.u32("feature")?;
-        let node = DrawnNode { feature, right: 0, value: 0.0 };
-        if !node.is_leaf() && feature as usize >= n_features {
+        if feature == LEAF {
+            return reader.finite("value").map(DrawnNode::leaf);
+        }
+        if feature as usize >= n_features {
             let expected = format!("a feature below {n_features}, or {LEAF} for a leaf");
             return Err(reader.expected(expected, feature));
         }
-        Ok(DrawnNode { value: reader.finite("value")?, ..node })
+        let threshold = read_threshold(reader)?;
+        let missing_right = reader.version >= MISSING_SIDES && reader.flag("missing_right")?;
+        Ok(DrawnNode::inner(feature, threshold, missing_right))
     })?;
     let mut starts = Vec::new();
     // Inner nodes whose right child is still to come. It is the first node after the left subtree.
@@ -254,7 +276,7 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
             starts.push(i);
             begins = false;
         }
-        if nodes[i].feature != LEAF {
+        if !nodes[i].is_leaf() {
             waiting.push(i);
         } else if let Some(parent) = waiting.pop() {
             nodes[parent].right = u32::try_from(i + 1 - parent)
@@ -372,7 +394,7 @@ mod tests {
         let run = Run::default();
         let all = BartRegressor::fit(&settings, rows, &y, &run).unwrap();
         for from in [old, new] {
-            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y), &run).unwrap();
+            let more = BartRegressor::fit_from(Some(&from), None, (&settings, rows, &y, None), &run).unwrap();
             assert_eq!(more.to_bytes(), all.to_bytes());
         }
     }

@@ -6,6 +6,7 @@ use crate::bayes::classifier::{BayesianTreeClassifier, ClassLeaves};
 use crate::bayes::leaf::dirichlet::{Counts, check_alpha};
 use crate::bayes::leaf::normal::{NormalPrior, NormalSums};
 use crate::bayes::mcmc::{Acceptance, Draw};
+use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::regressor::BayesianTreeRegressor;
 use crate::bayes::smc::island::Stage;
@@ -13,7 +14,7 @@ use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, Reader, Writer};
+use crate::model_file::format::{ITEM, MISSING_SIDES, PLAIN, Reader, Writer};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
@@ -48,6 +49,11 @@ impl Stored for NormalSums {
             && is_near(self.sum, left.sum + right.sum, (f64::from(root.n) * root.squares).sqrt())
             && is_near(self.squares, left.squares + right.squares, root.squares)
     }
+}
+
+/// The oldest version that can hold a model.
+pub(crate) fn version<L: FittedLeaf>(model: &BayesianTrees<L>) -> u32 {
+    if model.ensemble.has_missing { MISSING_SIDES } else { PLAIN }
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
@@ -132,11 +138,16 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
     });
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
-    writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, &stats));
+    writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, ensemble.has_missing, &stats));
     write_report(writer, &ensemble.report);
 }
 
-fn write_tree<S>(writer: &mut Writer, tree: &PreorderTree<S>, stats: &impl Fn(&mut Writer, &S)) {
+fn write_tree<S>(
+    writer: &mut Writer,
+    tree: &PreorderTree<S>,
+    has_missing: bool,
+    stats: &impl Fn(&mut Writer, &S),
+) {
     writer.list(&tree.nodes, |writer, node| {
         match node.split {
             None => writer.u8(0),
@@ -144,6 +155,9 @@ fn write_tree<S>(writer: &mut Writer, tree: &PreorderTree<S>, stats: &impl Fn(&m
                 writer.u8(1);
                 writer.u32(split.feature);
                 writer.f64(split.threshold);
+                if has_missing {
+                    writer.u8(u8::from(split.missing_right));
+                }
             }
         }
         stats(writer, &node.stats);
@@ -186,7 +200,8 @@ fn read_ensemble<S: Stored>(
     }
     let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = reader.group("report", |reader| read_report(reader, &shapes))?;
-    Ok(Ensemble { trees, weights, log_posteriors, ranges, report })
+    let has_missing = reader.version >= MISSING_SIDES;
+    Ok(Ensemble { trees, weights, log_posteriors, ranges, has_missing, report })
 }
 
 fn read_tree<S: Stored>(
@@ -238,11 +253,15 @@ fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<Preorder
         return Err(reader.expected(format!("a feature below {}", ranges.len()), feature));
     };
     let threshold = reader.f64("threshold")?;
-    if !(low..high).contains(&threshold) {
+    let has_missing = reader.version >= MISSING_SIDES;
+    // An infinite threshold parts missing from present values.
+    let is_apart = has_missing && threshold.is_infinite();
+    if !is_apart && !(low..high).contains(&threshold) {
         let expected = format!("at least {low} and below {high}, the range of feature {feature}");
         return Err(reader.expected(expected, threshold));
     }
-    Ok(PreorderSplit { feature, threshold, right: 0 })
+    let missing_right = has_missing && reader.flag("missing_right")?;
+    Ok(PreorderSplit { missing_right, ..PreorderSplit::new(feature, threshold) })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {
@@ -385,7 +404,7 @@ mod tests {
 
     #[test]
     fn nodes_have_the_rows_of_their_children() {
-        let split = || Some(PreorderSplit { feature: 0, threshold: 0.5, right: 0 });
+        let split = || Some(PreorderSplit::new(0, 0.5));
         let is_read = |stats: [Counts; 3]| {
             let mut writer = Writer::default();
             let [root, left, right] = stats;
@@ -393,7 +412,7 @@ mod tests {
             let tree = PreorderTree {
                 nodes: nodes.map(|(split, stats)| PreorderNode { split, stats: stats.into() }).into(),
             };
-            write_tree(&mut writer, &tree, &|writer: &mut Writer, counts: &Counts| {
+            write_tree(&mut writer, &tree, true, &|writer: &mut Writer, counts: &Counts| {
                 counts.by_class.iter().for_each(|&count| writer.u32(count));
             });
             let read = |reader: &mut Reader<'_>| {

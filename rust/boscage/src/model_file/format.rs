@@ -25,8 +25,11 @@ pub(crate) const SUBSTITUTES: u32 = 6;
 pub(crate) const TREND: u32 = 7;
 /// Version 7, with the categories of features after the substitutes.
 pub(crate) const CATEGORIES: u32 = 8;
+/// Version 1 of Bayesian trees, and version 3 of BART, with a flag after each threshold: whether missing values go
+/// right.
+pub(crate) const MISSING_SIDES: u32 = 9;
 /// The newest version.
-pub(crate) const NEWEST: u32 = CATEGORIES;
+pub(crate) const NEWEST: u32 = MISSING_SIDES;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

@@ -38,7 +38,7 @@ use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use format::{NEWEST, PLAIN, Reader, STEP_COUNTS, Writer};
+use format::{NEWEST, Reader, Writer};
 
 const MAGIC: &[u8; 8] = b"BOSCAGE\0";
 const CHECKSUM: usize = 32;
@@ -169,13 +169,13 @@ model_kinds! {
     2 MondrianRegressor "mondrian_regressor" "Mondrian forest regressor"
         (mondrian::read_regressor, mondrian::write_regressor, mondrian::regressor_version);
     3 BayesianTreeClassifier "bayesian_tree_classifier" "Bayesian tree classifier"
-        (bayes::read_classifier, bayes::write_classifier, |_| PLAIN);
+        (bayes::read_classifier, bayes::write_classifier, bayes::version);
     4 BayesianTreeRegressor "bayesian_tree_regressor" "Bayesian tree regressor"
-        (bayes::read_regressor, bayes::write_regressor, |_| PLAIN);
+        (bayes::read_regressor, bayes::write_regressor, bayes::version);
     5 BartClassifier "bart_classifier" "BART classifier"
-        (bart::read_classifier, bart::write_classifier, |_| STEP_COUNTS);
+        (bart::read_classifier, bart::write_classifier, |model| bart::version(&model.posterior));
     6 BartRegressor "bart_regressor" "BART regressor"
-        (bart::read_regressor, bart::write_regressor, |_| STEP_COUNTS);
+        (bart::read_regressor, bart::write_regressor, |model| bart::version(&model.posterior));
 }
 
 /// The kind of model according to the first bytes. The rest may still be invalid.

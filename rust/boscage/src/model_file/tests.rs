@@ -208,7 +208,7 @@ fn messages_say_what_was_expected_and_found() {
         Classifier,
         "values",
         &[0, 0, 0xc0, 0x7f],
-        "row 0, feature 0 of X is missing (NaN); expected a number, since nothing stands for missing values",
+        "row 0, feature 0 of X is missing (NaN); expected a number, since the model has not learned from missing values",
     );
     check(
         Classifier,
@@ -251,9 +251,9 @@ fn headers_and_checksums_are_checked_first() {
         about(&file[..10]),
         "byte 8, format_version: expected 4 bytes, found the end of the file after 2"
     );
-    let later = changed(file, 8, &[9]);
+    let later = changed(file, 8, &[10]);
     let expected = format!(
-        "byte 8, format_version: expected 1 to {NEWEST}, the versions that this release of boscage reads, found 9"
+        "byte 8, format_version: expected 1 to {NEWEST}, the versions that this release of boscage reads, found 10"
     );
     assert_eq!(about(&later), expected);
     assert_eq!(

@@ -1,10 +1,17 @@
-//! Mondrian forests (thesis chapters 5 and 6): one keyed process a tree, its restriction to the rows, and a posterior at its
-//! nodes.
+//! Mondrian forests (thesis chapters 5 and 6): one keyed process for each tree, its restriction to the rows,
+//! and a posterior at its nodes.
 //!
-//! `process` draws the cuts of cells; `tree` restricts them to rows, and inserts and removes rows; `forest` holds the rows and
-//! all trees, and updates the trees when they are read; `prediction` takes test rows through trees. None of these knows a
-//! posterior. `joint` solves for what all trees explain together. `classification` and `regression` are posteriors at nodes, and `model` is what forests with either have in
-//! common. `feature_rates` learns the process' rates from targets. Imports point from later rooms to earlier ones.
+//! - `process` draws the cuts of cells.
+//! - `tree` restricts a process to rows, and inserts and removes rows.
+//! - `forest` holds the rows and all trees, and updates the trees when they are read.
+//! - `prediction` takes test rows through trees.
+//! - `joint` solves for what all trees explain together.
+//! - `explain` divides predictions among features.
+//! - `model` is what forests with any posterior have in common.
+//! - `classification` and `regression` are posteriors at nodes.
+//! - `feature_rates` learns the rates of the process from targets.
+//!
+//! The first four know no posterior. Imports point from later rooms to earlier ones.
 
 pub(crate) mod classification;
 pub(crate) mod explain;

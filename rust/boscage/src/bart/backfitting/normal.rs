@@ -10,8 +10,8 @@ use crate::bart::kernels::table::{BartStep, Function, NewTree, StepCounts};
 use crate::bart::kernels::{new_tree, prior_particles};
 use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::statistics::NormalLeaves;
-use crate::bart::prior::noise::VariancePrior;
-use crate::bart::settings::{BartSettings, SPREAD_DF};
+use crate::bart::prior::spread::LeafSpread;
+use crate::bart::settings::BartSettings;
 use crate::bart::state::row_passes::{Sums, carry};
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
@@ -25,9 +25,8 @@ pub(crate) struct NormalBackfitter<'a> {
     table: &'a SortedColumns,
     settings: &'a BartSettings,
     pub(crate) odds: Arc<Odds>,
-    /// Prior standard deviation of leaf values, and the prior of it if it is sampled.
-    pub(crate) sigma_mu: f64,
-    spread: Option<VariancePrior>,
+    /// The prior of leaf values.
+    pub(crate) spread: LeafSpread,
     pub(crate) trees: Vec<TreeState>,
     /// Targets minus the sum of trees.
     pub(crate) residuals: Vec<f64>,
@@ -54,17 +53,15 @@ impl<'a> NormalBackfitter<'a> {
         control: &Control,
     ) -> Result<Self> {
         let mut backfitter = Self::from_stumps((table, settings, odds), targets, (sigma, sigma_mu));
-        if let Some(prior) = &backfitter.spread {
-            backfitter.sigma_mu = prior.draw(0, 0.0, stream);
-        }
-        let leaf = LeafPosterior::new(sigma, backfitter.sigma_mu);
+        backfitter.spread.draw(&[], stream);
+        let leaf = LeafPosterior::new(sigma, backfitter.spread.sigma_mu);
         let no_residuals = ResidualLeaf { posterior: leaf, residuals: targets };
         let context = Context::new((table, odds), leaf, control);
         for tree in &mut backfitter.trees {
             prior_particles::start_from_prior(tree, &no_residuals, &context, stream)?;
             let leaves: Vec<_> = tree.leaves().collect();
             for id in leaves {
-                tree.nodes[id as usize].mu = leaf.draw(0, 0.0, stream);
+                tree.nodes[id as usize].mu = leaf.draw(0.0, 0.0, stream);
             }
             let values: Vec<f64> = tree.nodes.iter().map(|node| -node.mu).collect();
             carry(&mut backfitter.residuals, &tree.labels, &values);
@@ -82,8 +79,7 @@ impl<'a> NormalBackfitter<'a> {
             table,
             settings,
             odds: Arc::new(odds.clone()),
-            sigma_mu,
-            spread: settings.learn_k.then_some(VariancePrior { nu: SPREAD_DF, lambda: sigma_mu * sigma_mu }),
+            spread: LeafSpread::new(sigma_mu, settings.learn_k),
             trees: vec![TreeState::new(table); settings.n_trees],
             residuals: targets.to_vec(),
             sigma,
@@ -101,9 +97,9 @@ impl<'a> NormalBackfitter<'a> {
     /// # Errors
     /// An interrupt.
     pub(crate) fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
-        self.draw_sigma_mu(stream);
+        self.spread.draw(&self.trees, stream);
         let odds = Arc::clone(&self.odds);
-        let leaf = LeafPosterior::new(self.sigma, self.sigma_mu);
+        let leaf = LeafPosterior::new(self.sigma, self.spread.sigma_mu);
         let context = Context::new((self.table, &odds), leaf, control);
         self.likelihoods.reset(leaf, self.table.n_rows());
         for m in 0..self.trees.len() {
@@ -119,21 +115,9 @@ impl<'a> NormalBackfitter<'a> {
         Ok(())
     }
 
-    fn draw_sigma_mu(&mut self, stream: &mut Stream) {
-        let Some(prior) = &self.spread else { return };
-        let leaves = self.trees.iter().flat_map(|tree| tree.nodes.iter().filter(|node| node.is_leaf()));
-        let (n, squares) = leaves.fold((0, 0.0), |(n, sum), leaf| (n + 1, sum + leaf.mu * leaf.mu));
-        self.sigma_mu = prior.draw(n, squares, stream);
-    }
-
-    /// `sigma_mu`, if it is sampled.
-    pub(crate) fn learnt_sigma_mu(&self) -> Option<f64> {
-        self.spread.map(|_| self.sigma_mu)
-    }
-
-    /// The shrinkage `k` that corresponds to the current `sigma_mu`.
-    pub(crate) fn learnt_k(&self) -> Option<f64> {
-        self.spread.map(|prior| self.settings.k * prior.lambda.sqrt() / self.sigma_mu)
+    /// The shrinkage, if it is sampled.
+    pub(crate) fn learned_k(&self) -> Option<f64> {
+        self.spread.learned_k(self.settings.k)
     }
 
     /// Applies the change of the previous tree to the residuals (eq. 4.7; Algorithm 4.1, line 6), and sums
@@ -206,7 +190,7 @@ impl<'a> NormalBackfitter<'a> {
         self.changes.resize(tree.nodes.len(), 0.0);
         for (id, node) in tree.nodes.iter_mut().enumerate() {
             if node.is_leaf() {
-                node.mu = context.leaf.draw(node.n_rows, self.sums.by_node[id], stream);
+                node.mu = context.leaf.draw(f64::from(node.n_rows), self.sums.by_node[id], stream);
                 self.changes[id] = self.counted[id] - node.mu;
             }
         }

@@ -68,11 +68,12 @@ impl<'a> Context<'a> {
         leaf: LeafPosterior,
         control: &'a Control,
     ) -> Self {
-        Self { table, odds, weights: odds.log_weights.as_deref().map(Weights::new), leaf, control }
+        let weights = table.log_weights(odds.log_weights.as_deref()).map(Weights::new);
+        Self { table, odds, weights, leaf, control }
     }
 
     /// The features in random order, drawn by weight.
     pub(crate) fn feature_order(&self) -> FeatureOrder<'_> {
-        FeatureOrder::new(self.table.n_features(), self.weights.as_ref())
+        FeatureOrder::new(self.table.n_columns(), self.weights.as_ref())
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::bart::kernels::context::Context;
 use crate::bart::leaves::statistics::LeafStatistics;
-use crate::bart::state::row_passes::{extent, split_labels};
+use crate::bart::state::row_passes::{span, split_labels};
 use crate::bart::state::tree::{Node, NodeKind, NodeLabel, TreeState, vary};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::TreePrior;
@@ -159,11 +159,18 @@ fn draw_rule<E: LeafStatistics>(
     let mut order = context.feature_order();
     while let Some(feature) = order.next(stream) {
         let column = context.table.column(feature);
-        let cutting = |threshold: f64| {
-            let cut = RankCut { feature, rank: column.last_rank_below(threshold) };
-            let (n_left, sides) = statistics.part(tree, id, column.ranks(), cut.rank);
+        let cutting = |(rank, threshold): (u32, f64)| {
+            let cut = RankCut { feature, rank };
+            let (n_left, sides) = statistics.part(tree, id, column.ranks(), rank);
             Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
+        if column.has_missing() {
+            let span = span(column, &tree.labels, id);
+            if span.varies() {
+                return Some(cutting(column.cut(span, stream.unit())));
+            }
+            continue;
+        }
         // A uniform threshold in the leaf's cell, given that it splits the rows, is uniform in the extent of
         // the rows. So no pass over the rows is needed to find the extent.
         let (low, high) = cell(tree, id, feature, column.ends());
@@ -177,13 +184,14 @@ fn draw_rule<E: LeafStatistics>(
         if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
             continue;
         }
-        let found = cutting(((1.0 - u) * low + u * high).max(low));
+        let threshold = ((1.0 - u) * low + u * high).max(low);
+        let found = cutting((column.last_rank_below(threshold), threshold));
         if 0 < found.n_left && found.n_left < tree.get(id).n_rows {
             return Some(found);
         }
-        let (low, high) = extent(column.ranks(), &tree.labels, id);
-        if low < high {
-            return Some(cutting(column.threshold((low, high), stream.unit())));
+        let span = span(column, &tree.labels, id);
+        if span.varies() {
+            return Some(cutting(column.cut(span, stream.unit())));
         }
     }
     None

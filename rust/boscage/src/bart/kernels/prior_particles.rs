@@ -223,13 +223,9 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         while let Some(feature) = order.next(stream) {
             let column = context.table.column(feature);
             let ranks = self.rows[rows.clone()].iter().map(|&row| column.rank(row));
-            let (low, high) = if id == 0 {
-                (0, column.n_values() - 1)
-            } else {
-                ranks.fold((u32::MAX, 0), |(low, high), rank| (low.min(rank), high.max(rank)))
-            };
-            if low < high {
-                let (rank, threshold) = column.cut((low, high), stream.unit());
+            let span = if id == 0 { column.whole() } else { column.span(ranks) };
+            if span.varies() {
+                let (rank, threshold) = column.cut(span, stream.unit());
                 return Some(Rule { cut: RankCut { feature, rank }, threshold });
             }
         }
@@ -324,7 +320,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
                 // The left child follows its parent; the right child sets its index when it is reached.
                 stack.extend([(left + 1, Some(at)), (left, None)]);
                 let Rule { cut, threshold } = self.all[particle.nodes[left] as usize].rule;
-                PreorderSplit { feature: cut.feature, threshold, right: 0 }
+                PreorderSplit::new(cut.feature, threshold)
             });
             nodes.push(PreorderNode { split, stats: Arc::clone(&none) });
         }

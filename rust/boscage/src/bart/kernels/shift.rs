@@ -64,6 +64,11 @@ fn shift_between_leaves<E: LeafStatistics>(
     }
     let stays =
         |row: u32| tree.labels[row as usize] == from && !(low < column.rank(row) && column.rank(row) <= high);
+    if column.has_missing()
+        && !(0..).zip(column.ranks()).any(|(row, &rank)| stays(row) && !column.is_missing(rank))
+    {
+        return false;
+    }
     let is_in_taker =
         |row: u32| tree.labels[row as usize] == to || tree.labels[row as usize] == from && !stays(row);
     let after = [
@@ -96,10 +101,14 @@ fn shift_between_leaves<E: LeafStatistics>(
     true
 }
 
-/// The rule with a shifted threshold; None if this leaves the node's cell.
+/// The rule with a shifted threshold; None if this leaves the node's cell, or if the cut has no place, since it parts
+/// the missing from the present values.
 fn step(tree: &TreeState, id: NodeLabel, context: &Context<'_>, stream: &mut Stream) -> Option<Rule> {
     let (Rule { cut, threshold }, _) = tree.cut(id);
     let column = context.table.column(cut.feature);
+    if column.is_apart(cut.rank) {
+        return None;
+    }
     let (low, high) = cell(tree, id, cut.feature, column.ends());
     let u = stream.unit() - 0.5;
     let share = u * libm::exp(-LOG_STEPS * stream.unit());

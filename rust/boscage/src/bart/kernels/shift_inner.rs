@@ -9,6 +9,7 @@ use crate::bart::state::tree::{Node, NodeKind, NodeLabel, Transfer, TreeState, v
 use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
 use crate::bayes::cuts::Rule;
 use crate::bayes::prior::TreePrior;
+use crate::data::sorted_column::Span;
 use crate::data::sorted_columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
@@ -37,7 +38,7 @@ pub(crate) fn shift_above<E: LeafStatistics>(
         Terms::new(tree, &below, |leaf, n| statistics.log_likelihood(n, statistics.sum(leaf)), context);
     redirect(tree, (id, new), &transfers);
     let all_have_rows = below.iter().all(|&node| tree.get(node).n_rows > 0);
-    let made = all_have_rows && {
+    let made = all_have_rows && parts_present(tree, id, context.table) && {
         find_splittable(tree, &old_nodes, &below, context.table);
         let log_likelihood = |leaf, n| statistics.log_likelihood(n, sums[leaf as usize]);
         let after = Terms::new(tree, &below, log_likelihood, context);
@@ -131,8 +132,8 @@ impl Terms {
         let rows = TreeRows::new(tree);
         let of_node = |&id: &NodeLabel| match *tree.get(id) {
             Node { kind: NodeKind::Inner(rule, _), .. } => {
-                let (low, high) = extent(tree, id, rule.cut.feature, &rows, table);
-                -table.column(rule.cut.feature).log_extent(low, high)
+                let span = span(tree, id, rule.cut.feature, &rows, table);
+                table.column(rule.cut.feature).log_density(rule.cut.rank, span)
             }
             Node { n_rows, splittable, depth, .. } => {
                 let log_stop = if splittable { context.odds.log_split_stop(depth).1 } else { 0.0 };
@@ -157,29 +158,37 @@ impl Terms {
     }
 }
 
-/// The lowest and highest rank of a node's rows, searched from the ends of its cell.
-fn extent(
-    tree: &TreeState,
-    id: NodeLabel,
-    feature: u32,
-    rows: &TreeRows<'_>,
-    table: &SortedColumns,
-) -> (u32, u32) {
+/// Whether a node's cut has present values on both sides, if the feature has any that are missing.
+fn parts_present(tree: &TreeState, id: NodeLabel, table: &SortedColumns) -> bool {
+    let (rule, _) = tree.cut(id);
+    let column = table.column(rule.cut.feature);
+    if !column.has_missing() {
+        return true;
+    }
+    let rows = TreeRows::new(tree);
+    column.can_cut(column.span(rows.of(id).iter().map(|&row| column.rank(row))), rule.cut.rank)
+}
+
+/// The span of a node's rows. If no value is missing, it is searched from the ends of the node's cell.
+fn span(tree: &TreeState, id: NodeLabel, feature: u32, rows: &TreeRows<'_>, table: &SortedColumns) -> Span {
     let column = table.column(feature);
+    if column.has_missing() {
+        return column.span(rows.of(id).iter().map(|&row| column.rank(row)));
+    }
     let (low, high) = rank_cell(tree, table, id, feature);
     let (within, is_in) = (&column.order()[column.places(low, high)], rows.is_in(id));
     let first = within.iter().find(|&&row| is_in(row));
     let last = within.iter().rfind(|&&row| is_in(row));
     let rank = |row: Option<&u32>| column.rank(*row.expect("a node has rows"));
-    (rank(first), rank(last))
+    Span { low: rank(first), high: rank(last), has_missing: false }
 }
 
 /// Logarithm of the sum of the weights of the features that vary, up to a constant.
 fn log_weight(constant: &[u32], context: &Context<'_>) -> f64 {
-    let Some(logs) = context.odds.log_weights() else {
+    let Some(weights) = &context.weights else {
         return libm::log((context.table.n_features() - constant.len()) as f64);
     };
-    let mut logs = logs.to_vec();
+    let mut logs = weights.logs.to_vec();
     for &d in constant {
         logs[d as usize] = f64::NEG_INFINITY;
     }
@@ -220,11 +229,25 @@ mod tests {
         SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
     }
 
-    /// The name of a tree without the places of its cuts.
-    fn shape(name: &str) -> String {
+    /// Missing values of both features, in rows that are else as they were.
+    fn table_with_missing() -> SortedColumns {
+        const NAN: f64 = f64::NAN;
+        const X: [f64; 16] = [0.0, 0.0, NAN, 1.0, 0.5, NAN, 1.5, 0.0, 2.5, 3.0, NAN, 3.0, 4.0, 1.0, 4.0, 7.0];
+        let rows = Rows::from_f64_with_missing(&X, 2).unwrap();
+        SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap()
+    }
+
+    /// The name of a tree without the places of its cuts, but for those that part missing values, which no shift moves.
+    fn shape(name: &str, table: &SortedColumns) -> String {
         let mut parts = name.split('<');
-        let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |shape, part| shape + "<" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+        let mut shape = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_apart = table.has_missing() && part.len() == rest.len() + 1 && part.starts_with('0');
+            shape += if is_apart { "<0" } else { "<" };
+            shape += rest;
+        }
+        shape
     }
 
     /// Frequencies of the trees that shifts reach from a tree of this shape.
@@ -242,7 +265,7 @@ mod tests {
             backfitter.unwrap().trees.remove(0)
         };
         let mut tree = draw();
-        while shape(&tree_name(&tree, table)) != wanted {
+        while shape(&tree_name(&tree, table), table) != wanted {
             tree = draw();
         }
         let mut residuals = TARGETS;
@@ -270,19 +293,26 @@ mod tests {
     #[ignore = "slow"]
     fn shifts_have_the_posterior_given_all_but_thresholds() {
         let weighted = Some(vec![0.2f64.ln(), 0.8f64.ln()]);
-        for (table, log_weights) in [(table(0), None), (table(0), weighted), (table_without_ties(), None)] {
+        for (table, log_weights) in [
+            (table(0), None),
+            (table(0), weighted),
+            (table_without_ties(), None),
+            (table_with_missing(), None),
+        ] {
             assert!(is_cheap(&table));
             let mut odds = Odds::new(settings(LOCAL, 1).prior);
             odds.log_weights = log_weights;
             let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
             let all = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &leaf });
-            for wanted in [
+            let shapes = [
                 "(0< (1< * *) *)",
                 "(0< (1< * *) (1< * *))",
                 "(1< * (0< (0< * *) *))",
                 "(0< (1< (1< * *) *) *)",
-            ] {
-                let of_shape = all.iter().filter(|(name, _)| shape(name) == wanted);
+                "(0< (1<0 * *) *)",
+            ];
+            for wanted in shapes.into_iter().filter(|wanted| table.has_missing() || !wanted.contains("<0")) {
+                let of_shape = all.iter().filter(|(name, _)| shape(name, &table) == wanted);
                 let total: f64 = of_shape.clone().map(|(_, p)| p).sum();
                 let expected: HashMap<String, f64> =
                     of_shape.map(|(name, p)| (name.clone(), p / total)).collect();

@@ -9,7 +9,8 @@ use crate::bart::state::row_passes::total;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
-/// Leaves with `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5). For `n` residuals with sum `s`, and
+/// Leaves with `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5). For `n` residuals with sum `s` (the sum of
+/// weights, and the weighted sum, of rows with weights), and
 /// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v)
 /// exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior is `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -25,20 +26,20 @@ impl LeafPosterior {
     }
 
     /// Logarithm of the marginal likelihood (eq. 4.9) without its first product, which is the same for all trees.
-    pub(crate) fn log_likelihood(&self, n: u32, sum: f64) -> f64 {
+    pub(crate) fn log_likelihood(&self, n: f64, sum: f64) -> f64 {
         let (constant, factor) = self.terms(n);
         constant + factor * sum * sum
     }
 
     /// The log likelihood for sum zero, and the coefficient of the squared sum.
-    fn terms(&self, n: u32) -> (f64, f64) {
-        let v = self.noise + f64::from(n) * self.spread;
+    fn terms(&self, n: f64) -> (f64, f64) {
+        let v = self.noise + n * self.spread;
         (0.5 * libm::log(self.noise / v), 0.5 * self.spread / (self.noise * v))
     }
 
     /// Draws `mu`.
-    pub(crate) fn draw(&self, n: u32, sum: f64, stream: &mut Stream) -> f64 {
-        let v = self.noise + f64::from(n) * self.spread;
+    pub(crate) fn draw(&self, n: f64, sum: f64, stream: &mut Stream) -> f64 {
+        let v = self.noise + n * self.spread;
         self.spread * sum / v + (self.noise * self.spread / v).sqrt() * normal(stream)
     }
 }
@@ -64,7 +65,7 @@ impl LeafLikelihoods {
     pub(crate) fn log(&self, n: u32, sum: f64) -> f64 {
         let known = &self.terms[n as usize];
         if known.get().0.is_nan() {
-            known.set(self.posterior.terms(n));
+            known.set(self.posterior.terms(f64::from(n)));
         }
         let (constant, factor) = known.get();
         constant + factor * sum * sum
@@ -120,7 +121,7 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
     }
 
     fn log_likelihood(&self, stats: &ResidualSum) -> f64 {
-        self.posterior.log_likelihood(stats.n, stats.sum)
+        self.posterior.log_likelihood(f64::from(stats.n), stats.sum)
     }
 
     fn moving_cut<'a>(&'a self, all: &ResidualSum) -> ResidualSumSweep<'a> {
@@ -170,15 +171,15 @@ mod tests {
             mean += step * mu * of_rows * density(mu, 0.0, sigma_mu);
         }
         let sum = residuals.iter().sum();
-        assert!((leaf.log_likelihood(3, sum) - total.ln()).abs() < 1e-9);
+        assert!((leaf.log_likelihood(3.0, sum) - total.ln()).abs() < 1e-9);
         let mut likelihoods = LeafLikelihoods::default();
         likelihoods.reset(leaf, 3);
         // Once computed, and once read from the table.
         for _ in 0..2 {
-            assert_eq!(likelihoods.log(3, sum), leaf.log_likelihood(3, sum));
+            assert_eq!(likelihoods.log(3, sum), leaf.log_likelihood(3.0, sum));
         }
         let mut stream = Stream::new(1, 0);
-        let draws: Vec<f64> = (0..100_000).map(|_| leaf.draw(3, sum, &mut stream)).collect();
+        let draws: Vec<f64> = (0..100_000).map(|_| leaf.draw(3.0, sum, &mut stream)).collect();
         let found = draws.iter().sum::<f64>() / 1e5;
         assert!((found - mean / total).abs() < 5.0 * sigma_mu / 1e5f64.sqrt(), "{found}");
     }

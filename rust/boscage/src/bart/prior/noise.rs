@@ -30,19 +30,35 @@ impl VariancePrior {
     }
 }
 
-/// The residual standard deviation of a least squares fit. The standard deviation about the mean, if there
+/// The residual standard deviation of a least squares fit, for a row of weight one. The standard deviation about the mean, if there
 /// are too few rows, or so many features that the fit would take longer than sampling (section 4.2.4).
-pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64]) -> f64 {
+pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64], weights: Option<&[f64]>) -> f64 {
     const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());
     let few = p + 1 < n && p.saturating_mul(p).saturating_mul(n) < MAX_WORK;
     let columns = if few { p } else { 0 };
     let mut basis: Vec<Vec<f64>> = vec![vec![1.0; n]];
-    basis.extend((0..columns).map(|d| scaled((0..n).map(|i| rows.at(i, d)).collect())));
+    basis.extend((0..columns).map(|d| scaled(filled((0..n).map(|i| rows.at(i, d)).collect()))));
     let mut rest = targets.to_vec();
+    if let Some(weights) = weights {
+        for column in basis.iter_mut().chain([&mut rest]) {
+            column.iter_mut().zip(weights).for_each(|(x, w)| *x *= w.sqrt());
+        }
+    }
     let rank = project_out(&mut basis, &mut rest);
     let squares: f64 = rest.iter().map(|r| r * r).sum();
     (squares / n.saturating_sub(rank).max(1) as f64).sqrt()
+}
+
+/// A column in which the mean of the present values stands for missing ones.
+fn filled(mut column: Vec<f64>) -> Vec<f64> {
+    let n = column.iter().filter(|x| !x.is_nan()).count();
+    if n < column.len() {
+        // Divided first, since the sum may overflow.
+        let mean: f64 = column.iter().filter(|x| !x.is_nan()).map(|x| x / n as f64).sum();
+        column.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = mean);
+    }
+    column
 }
 
 /// A column scaled so that its largest magnitude is one.
@@ -114,9 +130,9 @@ mod tests {
             .map(|x| 5.0 + 3.0 * x[0] - x[1] + 0.1 * crate::random::distributions::normal(&mut stream))
             .collect();
         let rows = Rows::from_f64(&x, 3).unwrap();
-        let found = over_estimate(rows, &y);
+        let found = over_estimate(rows, &y, None);
         assert!((found - 0.1).abs() < 0.01, "{found}");
-        let few = over_estimate(Rows::from_f64(&x[..9], 3).unwrap(), &[1.0, 2.0, 3.0]);
+        let few = over_estimate(Rows::from_f64(&x[..9], 3).unwrap(), &[1.0, 2.0, 3.0], None);
         assert!((few - 1.0).abs() < 1e-12, "{few}");
     }
 }

@@ -54,15 +54,16 @@ impl SplitWeights {
         let mut varies = vec![1.0; p];
         for tree in trees {
             for node in inner_nodes(tree, table) {
-                cuts[node.feature as usize] += 1.0;
+                cuts[table.feature_of(node.feature) as usize] += 1.0;
                 if node.constant.is_empty() {
                     common.add(log_exponential(log_scale, stream), &[1.0]);
                     continue;
                 }
-                node.constant.iter().for_each(|&d| varies[d as usize] = 0.0);
+                // Both columns of a feature with missing values vary, or neither does.
+                node.constant.iter().for_each(|&d| varies[table.feature_of(d) as usize] = 0.0);
                 let log_sum = self.log_sum(&weights, &varies);
                 rates.add(log_exponential(log_scale + log_sum, stream), &varies);
-                node.constant.iter().for_each(|&d| varies[d as usize] = 1.0);
+                node.constant.iter().for_each(|&d| varies[table.feature_of(d) as usize] = 1.0);
             }
         }
         let share = self.alpha / p as f64;

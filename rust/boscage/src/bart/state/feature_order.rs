@@ -1,6 +1,7 @@
 //! Features in random order, drawn by weight. A node is split along the first feature that varies among its
 //! rows, which is a draw by weight from the features that vary.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ use crate::random::keyed::{Ahead, Stream};
 /// Unequal weights of features.
 #[derive(Debug)]
 pub(crate) struct Weights<'a> {
-    logs: &'a [f64],
+    pub(crate) logs: Cow<'a, [f64]>,
     /// Cumulative shares of features.
     sums: Vec<f64>,
     /// Features by descending weight.
@@ -21,13 +22,14 @@ pub(crate) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    pub(crate) fn new(logs: &'a [f64]) -> Self {
-        let (log_total, mut sum) = (log_sum_exp(logs), 0.0);
+    pub(crate) fn new(logs: Cow<'a, [f64]>) -> Self {
+        let (log_total, mut sum) = (log_sum_exp(&logs), 0.0);
         let up_to = |log: &f64| {
             sum += libm::exp(log - log_total);
             sum
         };
-        Self { logs, sums: logs.iter().map(up_to).collect(), descending: OnceCell::new() }
+        let sums = logs.iter().map(up_to).collect();
+        Self { logs, sums, descending: OnceCell::new() }
     }
 
     fn draw(&self, stream: &mut Stream) -> u32 {
@@ -98,7 +100,7 @@ impl<'a> Rest<'a> {
     fn new(weights: &'a Weights<'a>, first: u32, stream: &mut Stream) -> Self {
         let numbers = stream.ahead(weights.logs.len() - 1);
         Self {
-            logs: weights.logs,
+            logs: &weights.logs,
             first,
             waiting: weights.descending().iter(),
             numbers,
@@ -164,7 +166,7 @@ mod tests {
             for seed in 0..50 {
                 let [mut stream, mut same] = [Stream::new(seed, 1), Stream::new(seed, 1)];
                 let logs: Vec<f64> = (0..40).map(|i| -scale * f64::from(i * 17 % 40)).collect();
-                let weights = Weights::new(&logs);
+                let weights = Weights::new(Cow::Borrowed(&logs));
                 let mut order = FeatureOrder::Weighted { weights: &weights, first: None };
                 let drawn: Vec<u32> = std::iter::from_fn(|| order.next(&mut stream)).collect();
                 let first = weights.draw(&mut same);

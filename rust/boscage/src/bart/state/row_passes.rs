@@ -2,6 +2,7 @@
 //! row once, in order.
 
 use crate::data::goes_right;
+use crate::data::sorted_column::{SortedColumn, Span};
 use pulp::Arch;
 
 use crate::bart::state::row_passes_simd;
@@ -100,12 +101,17 @@ pub(crate) fn squares(residuals: &[f64]) -> f64 {
     total(&lanes) + rest
 }
 
-/// The lowest and highest rank among a leaf's rows.
-pub(crate) fn extent(ranks: &[u32], labels: &[NodeLabel], leaf: NodeLabel) -> (u32, u32) {
-    ranks.iter().zip(labels).fold((u32::MAX, 0), |(low, high), (&rank, &at)| {
+/// The span of a leaf's rows.
+pub(crate) fn span(column: &SortedColumn, labels: &[NodeLabel], leaf: NodeLabel) -> Span {
+    let rows = column.ranks().iter().zip(labels);
+    if column.has_missing() {
+        return column.span(rows.filter(|(_, at)| **at == leaf).map(|(&rank, _)| rank));
+    }
+    let (low, high) = rows.fold((u32::MAX, 0), |(low, high), (&rank, &at)| {
         let own = at == leaf;
         (low.min(if own { rank } else { u32::MAX }), high.max(if own { rank } else { 0 }))
-    })
+    });
+    Span { low, high, has_missing: false }
 }
 
 /// Number, and sum of residuals, of a leaf's rows whose rank is not above `rank`.

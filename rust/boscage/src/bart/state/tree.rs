@@ -158,7 +158,7 @@ impl TreeState {
             let split = match node.kind {
                 NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    Some(PreorderSplit { feature: rule.cut.feature, threshold: rule.threshold, right: 0 })
+                    Some(PreorderSplit::new(rule.cut.feature, rule.threshold))
                 }
                 NodeKind::Free | NodeKind::Leaf => None,
             };
@@ -198,7 +198,7 @@ impl TreeState {
         for node in &mut self.nodes {
             (node.n_rows, node.splittable) = (0, false);
             if let NodeKind::Inner(rule, _) = node.kind {
-                let column = ((rule.cut.feature as usize) < table.n_features())
+                let column = ((rule.cut.feature as usize) < table.n_columns())
                     .then(|| table.column(rule.cut.feature))?;
                 (column.rank_at(rule.threshold) == Some(rule.cut.rank)).then_some(())?;
             }

@@ -70,7 +70,7 @@ impl<'t> TreeRows<'t> {
     }
 
     /// The rows of a node.
-    fn of(&self, id: NodeLabel) -> &[u32] {
+    pub(crate) fn of(&self, id: NodeLabel) -> &[u32] {
         let order = self.order.get_or_init(|| {
             let (mut order, mut next) = (vec![0; self.tree.labels.len()], self.starts.clone());
             for (row, &leaf) in self.tree.labels.iter().enumerate() {
@@ -184,7 +184,7 @@ mod tests {
             let ranks = table.column(d).ranks();
             rows.iter().all(|&row| ranks[row] == ranks[rows[0]])
         };
-        (0..table.n_features() as u32).filter(is_constant).collect()
+        (0..table.n_columns() as u32).filter(is_constant).collect()
     }
 
     /// On random trees with many splits, for any number of rows with ties of any kind.
@@ -197,8 +197,11 @@ mod tests {
         let [mut n_constant, mut n_varying] = [0, 0];
         for trial in 0..60 {
             let n = if trial < 50 { 2 + stream.below(60) } else { 200 + stream.below(300) };
-            let x: Vec<f64> = (0..n * P).map(|i| value(i % P, i / P, n, &mut stream)).collect();
-            let rows = Rows::from_f64(&x, P).unwrap();
+            let mut x: Vec<f64> = (0..n * P).map(|i| value(i % P, i / P, n, &mut stream)).collect();
+            if trial % 3 == 0 {
+                x.iter_mut().filter(|_| stream.unit() < 0.1).for_each(|x| *x = f64::NAN);
+            }
+            let rows = Rows::from_f64_with_missing(&x, P).unwrap();
             let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
             let setting = (&table, &settings, &Odds::new(prior));
             let backfitter = NormalBackfitter::from_prior(
@@ -219,7 +222,7 @@ mod tests {
                     node.constant.sort_unstable();
                     assert_eq!(node.constant, constant_by_definition(tree, &table, node.id), "{n} rows");
                     n_constant += node.constant.len();
-                    n_varying += P - node.constant.len();
+                    n_varying += table.n_columns() - node.constant.len();
                 }
             }
         }

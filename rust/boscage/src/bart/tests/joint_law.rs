@@ -18,6 +18,7 @@ use crate::bart::tests::posterior::{
     CGM, EDIT, GROWPRUNE, LOCAL, MIXED, PG, REGROW, SIGMA, SIGMA_MU, settings, sums, table,
 };
 use crate::bayes::testing::enumerate::Mean;
+use crate::bayes::testing::missing_values;
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 use crate::random::distributions::normal;
@@ -25,7 +26,7 @@ use crate::random::keyed::Stream;
 
 /// Geweke (2004): alternately drawing the data given the state, and the state given the data, leaves their
 /// joint distribution invariant, if both start from the prior.
-fn check_joint_law<S, const K: usize>(
+pub(crate) fn check_joint_law<S, const K: usize>(
     start: impl Fn(&mut Stream) -> S,
     redraw: impl Fn(&mut S, &mut Stream),
     sweep: impl Fn(&mut S, &mut Stream),
@@ -117,18 +118,19 @@ fn statistics(backfitter: &NormalBackfitter<'_>) -> [f64; 8] {
 
 /// The joint distribution of numbers or signs, for a sum of two trees with normal leaves.
 fn normal_leaves_get_it_right<R: Response + Clone>(
+    table: &SortedColumns,
     settings: &BartSettings,
     response: &R,
     sigma: impl Fn(&mut Stream) -> f64,
     redraw: impl Fn(&mut NormalBackfitter<'_>, &mut R, &mut Stream),
 ) {
-    let (table, odds) = (table(), Odds::new(settings.prior));
+    let odds = Odds::new(settings.prior);
     check_joint_law(
         |stream| {
             let start = (sigma(stream), SIGMA_MU);
             (
                 NormalBackfitter::from_prior(
-                    (&table, settings, &odds),
+                    (table, settings, &odds),
                     &[0.0; 5],
                     start,
                     stream,
@@ -149,24 +151,40 @@ fn normal_leaves_get_it_right<R: Response + Clone>(
 
 #[test]
 fn regression_sweeps_keep_the_joint_law() {
-    numbers_get_it_right(&[LOCAL, GROWPRUNE, MIXED]);
+    numbers_get_it_right(&table(), &[LOCAL, GROWPRUNE, MIXED]);
+}
+
+#[test]
+fn regression_sweeps_keep_the_joint_law_with_missing_values() {
+    for table in missing_values::tables() {
+        numbers_get_it_right(&table, &[MIXED]);
+    }
 }
 
 #[test]
 #[ignore = "slow"]
 fn sweeps_that_rebuild_trees_keep_the_joint_law() {
-    numbers_get_it_right(&[CGM, PG, REGROW, EDIT]);
+    numbers_get_it_right(&table(), &[CGM, PG, REGROW, EDIT]);
+    let [both, one] = missing_values::tables();
+    numbers_get_it_right(&both, &[LOCAL, GROWPRUNE, CGM]);
+    numbers_get_it_right(&one, &[PG, REGROW, EDIT]);
 }
 
-fn numbers_get_it_right(kernels: &[Kernels]) {
+fn numbers_get_it_right(table: &SortedColumns, kernels: &[Kernels]) {
     let prior = VariancePrior { nu: 12.0, lambda: 0.2 };
     let no_data = |stream: &mut Stream| prior.draw(0, 0.0, stream);
     for &kernels in kernels {
         let response = NormalResponse { prior: Some(prior) };
-        normal_leaves_get_it_right(&settings(kernels, 2), &response, no_data, |backfitter, _, stream| {
-            let sigma = backfitter.sigma;
-            backfitter.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
-        });
+        normal_leaves_get_it_right(
+            table,
+            &settings(kernels, 2),
+            &response,
+            no_data,
+            |backfitter, _, stream| {
+                let sigma = backfitter.sigma;
+                backfitter.residuals.iter_mut().for_each(|r| *r = sigma * normal(stream));
+            },
+        );
     }
 }
 
@@ -201,7 +219,7 @@ fn sweeps_that_learn_the_scale_of_leaves_keep_the_joint_law() {
             |backfitter| {
                 let f: Vec<f64> = sums(backfitter).iter().map(|f| (f / SIGMA_MU).tanh()).collect();
                 let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
-                let log_k = backfitter.learnt_k().unwrap().ln();
+                let log_k = backfitter.learned_k().unwrap().ln();
                 [leaves as f64, backfitter.sigma.ln(), log_k, log_k * log_k, f[0], f[0] * f[0], f[0] * f[2]]
             },
         );
@@ -212,6 +230,7 @@ fn sweeps_that_learn_the_scale_of_leaves_keep_the_joint_law() {
 fn probit_sweeps_keep_the_joint_law() {
     let response = ProbitResponse { positive: vec![true; 5], offset: 0.4, latent: vec![0.0; 5] };
     normal_leaves_get_it_right(
+        &table(),
         &settings(GROWPRUNE, 2),
         &response,
         |_| 1.0,
@@ -346,7 +365,11 @@ fn multinomial_sweeps_keep_the_joint_law() {
 /// With sampled split probabilities and concentration.
 #[test]
 fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
-    let table = table();
+    learned_split_probabilities_keep_the_joint_law(&table());
+    missing_values::tables().iter().for_each(learned_split_probabilities_keep_the_joint_law);
+}
+
+fn learned_split_probabilities_keep_the_joint_law(table: &SortedColumns) {
     let settings = settings(MIXED, 2);
     let odds = Odds::new(settings.prior);
     check_joint_law(
@@ -362,11 +385,11 @@ fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
             });
             let share = f64::from(found.unwrap_or(999)) / 1000.0;
             weights.alpha = 2.0 * share / (1.0 - share);
-            weights.draw(std::iter::empty(), &table, stream);
+            weights.draw(std::iter::empty(), table, stream);
             let mut own = odds.clone();
             own.log_weights = Some(weights.log_s.clone());
             let backfitter = NormalBackfitter::from_prior(
-                (&table, &settings, &own),
+                (table, &settings, &own),
                 &[0.0; 5],
                 (SIGMA, SIGMA_MU),
                 stream,
@@ -378,7 +401,7 @@ fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
         |(backfitter, _), stream| backfitter.residuals.iter_mut().for_each(|r| *r = SIGMA * normal(stream)),
         |(backfitter, weights), stream| {
             backfitter.sweep(stream, &Control::new()).unwrap();
-            weights.draw(backfitter.trees.iter(), &table, stream);
+            weights.draw(backfitter.trees.iter(), table, stream);
             Odds::set_log_weights(&mut backfitter.odds, &weights.log_s);
         },
         |(backfitter, weights)| {
@@ -386,7 +409,7 @@ fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
             let share = weights.alpha / (weights.alpha + 2.0);
             let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
             let root = backfitter.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
-            let first = f64::from(u8::from(root.is_some_and(|split| split.feature == 0)));
+            let first = f64::from(u8::from(root.is_some_and(|split| table.feature_of(split.feature) == 0)));
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
         },
     );

@@ -139,10 +139,10 @@ impl LeafModel for UsersNormal {
         Residuals { n: 1.0, sum: TARGETS[row] - others }
     }
     fn log_marginal(&self, stats: Residuals) -> f64 {
-        self.0.log_likelihood(stats.n as u32, stats.sum)
+        self.0.log_likelihood(stats.n, stats.sum)
     }
     fn draw(&self, stats: Residuals, stream: &mut Stream) -> f64 {
-        self.0.draw(stats.n as u32, stats.sum, stream)
+        self.0.draw(stats.n, stats.sum, stream)
     }
     fn log_likelihood(&self, _: &[f64]) -> f64 {
         0.0

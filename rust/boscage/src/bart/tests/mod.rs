@@ -7,3 +7,4 @@ pub(crate) mod posterior;
 mod runs;
 mod split_probabilities;
 mod sums;
+mod weights;

@@ -21,6 +21,7 @@ use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
+use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Run, Threads};
 use crate::data::Rows;
@@ -176,19 +177,29 @@ fn kernels_count_their_steps() {
 #[test]
 #[ignore = "slow"]
 fn every_kernel_visits_trees_as_the_posterior_does() {
-    let (table, prior) = (table(), prior());
+    kernels_visit_trees_as_the_posterior_does(&table());
+}
+
+#[test]
+#[ignore = "slow"]
+fn every_kernel_visits_trees_with_missing_values_as_the_posterior_does() {
+    missing_values::tables().iter().for_each(kernels_visit_trees_as_the_posterior_does);
+}
+
+fn kernels_visit_trees_as_the_posterior_does(table: &SortedColumns) {
+    let prior = prior();
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &leaf });
+    let expected = posterior(&TargetPosterior { table, prior: &prior, leaf: &leaf });
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let n = 200_000;
-        let (visits, means) = run(&settings, &table, (&TARGETS, SIGMA), n, seed as u64);
+        let (visits, means) = run(&settings, table, (&TARGETS, SIGMA), n, seed as u64);
         visits.check(name, &expected);
         for (i, mean) in means.iter().enumerate() {
             let step = 1e-4;
             let [up, down] = [step, -step].map(|step| {
                 let mut targets = TARGETS;
                 targets[i] += step;
-                log_evidence(&table, &targets)
+                log_evidence(table, &targets)
             });
             mean.check(SIGMA * SIGMA * (up - down) / (2.0 * step), 5.0, &format!("{name}: f of row {i}"));
         }
@@ -199,14 +210,24 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
 #[test]
 #[ignore = "slow"]
 fn a_flat_likelihood_gives_back_the_prior() {
-    let (table, prior) = (table(), prior());
-    let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &Flat });
+    kernels_give_back_the_prior(&table());
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_flat_likelihood_gives_back_the_prior_with_missing_values() {
+    missing_values::tables().iter().for_each(kernels_give_back_the_prior);
+}
+
+fn kernels_give_back_the_prior(table: &SortedColumns) {
+    let prior = prior();
+    let expected = posterior(&TargetPosterior { table, prior: &prior, leaf: &Flat });
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(seed as u64, 1);
         let start = (1e6, SIGMA_MU);
         let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
+            (table, &settings, &odds),
             &TARGETS,
             start,
             &mut stream,
@@ -218,7 +239,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
         for _ in 0..n {
             backfitter.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&backfitter.trees[0], &table));
+            visits.note(tree_name(&backfitter.trees[0], table));
             // Leaf values are redrawn in every sweep.
             let f = sums(&backfitter)[0] / SIGMA_MU;
             values.add(f);
@@ -264,23 +285,24 @@ pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
 #[test]
 fn states_stay_consistent() {
     let mut stream = Stream::new(3, 0);
-    let (x, y) = some_rows(203, &mut stream);
-    let table =
-        SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    let (mut x, y) = some_rows(203, &mut stream);
+    states_are_consistent(&x, &y, &mut stream);
+    x.iter_mut().filter(|_| stream.unit() < 0.3).for_each(|x| *x = f64::NAN);
+    states_are_consistent(&x, &y, &mut stream);
+}
+
+fn states_are_consistent(x: &[f64], y: &[f64], stream: &mut Stream) {
+    let rows = Rows::from_f64_with_missing(x, 4).unwrap();
+    let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
     for (name, settings) in samplers(7) {
         let odds = Odds::new(settings.prior);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &y,
-            (0.2, 0.3),
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter =
+            NormalBackfitter::from_prior((&table, &settings, &odds), y, (0.2, 0.3), stream, &Control::new())
+                .unwrap();
         for _ in 0..40 {
-            backfitter.sweep(&mut stream, &Control::new()).unwrap();
+            backfitter.sweep(stream, &Control::new()).unwrap();
             backfitter.trees.iter().for_each(|tree| tree.check(&table));
-            for ((f, r), y) in sums(&backfitter).iter().zip(&backfitter.residuals).zip(&y) {
+            for ((f, r), y) in sums(&backfitter).iter().zip(&backfitter.residuals).zip(y) {
                 assert!((f + r - y).abs() < 1e-10, "{name}: {f} + {r} for {y}");
             }
         }
@@ -381,8 +403,8 @@ fn a_free_particle_wins_as_often_as_it_should() {
         [(0.1, [-0.3, 0.4]), (0.3, [-0.3, 0.4]), (0.1, [0.35, 0.4])].into_iter().enumerate()
     {
         let leaf = LeafPosterior::new(sigma, SIGMA_MU);
-        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1, y)).sum::<f64>()
-            - leaf.log_likelihood(2, targets.iter().sum());
+        let ratio: f64 = targets.iter().map(|&y| leaf.log_likelihood(1.0, y)).sum::<f64>()
+            - leaf.log_likelihood(2.0, targets.iter().sum());
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
@@ -412,25 +434,30 @@ fn a_free_particle_wins_as_often_as_it_should() {
 /// Chains after the first start from draws of the prior, with equal and unequal weights of features.
 #[test]
 fn starting_trees_are_draws_of_the_prior() {
-    let (table, settings) = (table(), settings(LOCAL, 1));
+    starts_are_draws_of_the_prior(&table());
+    missing_values::tables().iter().for_each(starts_are_draws_of_the_prior);
+}
+
+fn starts_are_draws_of_the_prior(table: &SortedColumns) {
+    let settings = settings(LOCAL, 1);
     for log_weights in [None, Some(vec![0.15f64.ln(), 0.85f64.ln()])] {
         let mut odds = Odds::new(settings.prior);
         odds.log_weights = log_weights;
-        let expected = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &Flat });
+        let expected = posterior(&TargetPosterior { table, prior: &odds, leaf: &Flat });
         let mut stream = Stream::new(2, 0);
         let n = 50_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
             let start = (SIGMA, SIGMA_MU);
             let backfitter = NormalBackfitter::from_prior(
-                (&table, &settings, &odds),
+                (table, &settings, &odds),
                 &TARGETS,
                 start,
                 &mut stream,
                 &Control::new(),
             )
             .unwrap();
-            visits.note(tree_name(&backfitter.trees[0], &table));
+            visits.note(tree_name(&backfitter.trees[0], table));
         }
         visits.check("starts", &expected);
     }

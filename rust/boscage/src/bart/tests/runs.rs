@@ -36,12 +36,12 @@ fn continued_chains_equal_longer_ones() {
         let AnyModel::BartRegressor(read) = AnyModel::from_bytes(&short.to_bytes(), &run).unwrap() else {
             panic!("a regressor was written");
         };
-        let twice = BartRegressor::fit_from(Some(&read), None, (&more, rows, &y), &run).unwrap();
+        let twice = BartRegressor::fit_from(Some(&read), None, (&more, rows, &y, None), &run).unwrap();
         assert_eq!(twice.to_bytes(), once.to_bytes());
         let other = BartSettings { k: 1.0, ..more.clone() };
-        assert!(BartRegressor::fit_from(Some(&short), None, (&other, rows, &y), &run).is_err());
+        assert!(BartRegressor::fit_from(Some(&short), None, (&other, rows, &y, None), &run).is_err());
         let fewer = BartSettings { n_draws: 3, ..more.clone() };
-        assert!(BartRegressor::fit_from(Some(&short), None, (&fewer, rows, &y), &run).is_err());
+        assert!(BartRegressor::fit_from(Some(&short), None, (&fewer, rows, &y, None), &run).is_err());
         for n_classes in [2, 3] {
             let label = |y: &f64| Label::Int(((y + 2.0) * 1.5) as i64 % n_classes);
             let labels: Vec<Label> = y.iter().map(label).collect();
@@ -69,7 +69,7 @@ fn every_sweep_is_reported() {
         Ok(())
     };
     let run = Run { n_threads: 2, ..Run::default() };
-    let model = BartRegressor::fit_from(None, Some(&watch), (settings, rows, &y), &run).unwrap();
+    let model = BartRegressor::fit_from(None, Some(&watch), (settings, rows, &y, None), &run).unwrap();
     let seen = seen.into_inner().unwrap();
     for (chain, trace) in model.traces().iter().enumerate() {
         let own: Vec<_> = seen.iter().filter(|sweep| sweep.chain == chain).collect();
@@ -88,6 +88,6 @@ fn every_sweep_is_reported() {
     };
     let control = Control::new();
     let run = Run { control: &control, ..run };
-    let ended = BartRegressor::fit_from(None, Some(&stop), (settings, rows, &y), &run);
+    let ended = BartRegressor::fit_from(None, Some(&stop), (settings, rows, &y, None), &run);
     assert_eq!(ended.unwrap_err(), Error::Interrupted);
 }

@@ -14,6 +14,7 @@ use crate::bart::tests::posterior::{
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Mean};
+use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Threads};
 use crate::data::Rows;
@@ -33,16 +34,25 @@ fn weighted_samplers() -> Vec<(&'static str, BartSettings)> {
 #[test]
 #[ignore = "slow"]
 fn weights_of_features_are_those_of_the_posterior() {
-    let table = table();
+    weights_are_those_of_the_posterior(&table());
+}
+
+#[test]
+#[ignore = "slow"]
+fn weights_of_features_with_missing_values_are_those_of_the_posterior() {
+    weights_are_those_of_the_posterior(&missing_values::tables()[1]);
+}
+
+fn weights_are_those_of_the_posterior(table: &SortedColumns) {
     let mut odds = Odds::new(prior());
     odds.log_weights = Some(vec![0.15f64.ln(), 0.85f64.ln()]);
     let leaf = ResidualLeaf { posterior: LeafPosterior::new(SIGMA, SIGMA_MU), residuals: &TARGETS };
-    let expected = posterior(&TargetPosterior { table: &table, prior: &odds, leaf: &leaf });
+    let expected = posterior(&TargetPosterior { table, prior: &odds, leaf: &leaf });
     for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
         let mut stream = Stream::new(seed as u64, 7);
         let start = (SIGMA, SIGMA_MU);
         let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
+            (table, &settings, &odds),
             &TARGETS,
             start,
             &mut stream,
@@ -53,7 +63,7 @@ fn weights_of_features_are_those_of_the_posterior() {
         let mut visits = Visits::new(n);
         for _ in 0..n {
             backfitter.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&backfitter.trees[0], &table));
+            visits.note(tree_name(&backfitter.trees[0], table));
         }
         visits.check(name, &expected);
     }

@@ -126,7 +126,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         let feature = varying[self.target.draw_feature(varying.iter().copied(), stream)];
         let extent = self.extent(node, feature).expect("a feature that varies has an extent");
         let column = self.target.table.column(extent.feature);
-        let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
+        let (rank, threshold) = column.cut(extent.span, stream.unit());
         Rule { cut: RankCut { feature: extent.feature, rank }, threshold }
     }
 
@@ -248,7 +248,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
             let node = self.get(id);
             let split = node.split.map(|(rule, [left, right])| {
                 stack.extend([(right, Some(at)), (left, None)]);
-                PreorderSplit { feature: rule.cut.feature, threshold: rule.threshold, right: 0 }
+                PreorderSplit::new(rule.cut.feature, rule.threshold)
             });
             nodes.push(PreorderNode { split, stats: Arc::clone(&node.stats) });
         }
@@ -267,7 +267,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// The features that vary among the rows of a node: `V_j` of eq. 3.4.
     fn varying<'n>(&self, node: &'n NodeWithRows<L::Stats>) -> &'n [u32] {
         let table = self.target.table;
-        let features = || (0..table.n_features() as u32).filter(|&d| table.varies(d, &node.rows)).collect();
+        let features = || (0..table.n_columns() as u32).filter(|&d| table.varies(d, &node.rows)).collect();
         node.varying.get_or_init(features)
     }
 
@@ -293,17 +293,18 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     fn rule(&self, id: usize, feature: u32, threshold: f64) -> Option<Rule> {
         let extent = self.extent(self.get(id), feature)?;
         let rank = self.target.table.column(feature).rank_at(threshold)?;
-        let splits = extent.low <= rank && rank < extent.high;
+        let splits = self.target.table.column(feature).can_cut(extent.span, rank);
         splits.then_some(Rule { cut: RankCut { feature, rank }, threshold })
     }
 
-    /// Logarithm of the prior density of a node's rule.
+    /// Logarithm of the prior density of a node's rule; minus infinity if the rule does not part the rows whose values
+    /// are present, nor these from the others.
     pub(crate) fn log_rule(&self, node: &NodeWithRows<L::Stats>, rule: &Rule) -> f64 {
         let (feature, varying) = (rule.cut.feature, self.varying(node));
         let at = varying.iter().position(|&other| other == feature);
         let at = at.expect("a node is cut along a feature that varies");
         let extent = self.extent(node, feature).expect("a feature that varies has an extent");
-        let log_extent = self.target.table.column(feature).log_extent(extent.low, extent.high);
-        self.target.log_shares_of(varying.iter().copied())[at] - log_extent
+        let log_density = self.target.table.column(feature).log_density(rule.cut.rank, extent.span);
+        self.target.log_shares_of(varying.iter().copied())[at] + log_density
     }
 }

@@ -8,6 +8,7 @@ use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc;
 use crate::bayes::smc::settings::SmcSettings;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
+use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::tree::{PreorderNode, PreorderSplit};
 use crate::data::Rows;
@@ -50,20 +51,33 @@ fn posterior<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>) -> HashMap<Strin
     exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect()
 }
 
+/// Mixes of moves that reach all trees.
+const MIXES: [[f64; 4]; 6] = [
+    [0.5, 0.5, 0.0, 0.0],
+    [0.7, 0.3, 0.0, 0.0],
+    [0.3, 0.3, 0.4, 0.0],
+    [0.3, 0.3, 0.0, 0.4],
+    ALL,
+    [0.1, 0.2, 0.3, 0.4],
+];
+
 #[test]
 fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
-    let (table, prior) = (table(), prior());
+    mixes_visit_trees_as_the_posterior_does(&table(), &MIXES);
+}
+
+#[test]
+fn mixes_visit_trees_with_missing_values_as_the_posterior_does() {
+    for table in missing_values::tables() {
+        mixes_visit_trees_as_the_posterior_does(&table, &MIXES[4..]);
+    }
+}
+
+fn mixes_visit_trees_as_the_posterior_does(table: &SortedColumns, mixes: &[[f64; 4]]) {
+    let prior = prior();
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     let expected = posterior(&target);
-    let mixes = [
-        [0.5, 0.5, 0.0, 0.0],
-        [0.7, 0.3, 0.0, 0.0],
-        [0.3, 0.3, 0.4, 0.0],
-        [0.3, 0.3, 0.0, 0.4],
-        ALL,
-        [0.1, 0.2, 0.3, 0.4],
-    ];
     for (seed, moves) in mixes.iter().enumerate() {
         let n = 400_000;
         let found = visits(&mut TreeWithRows::new(&target), moves, n, seed as u64);
@@ -108,9 +122,9 @@ fn draw_exactly<L: ConjugateLeaf>(
             let column = target.table.column(cut.feature);
             let above = (0..target.table.n_rows() as u32).filter(|row| cut.sides[1] >> row & 1 == 1);
             let right = above.map(|row| column.rank(row)).min().expect("both sides have rows");
-            let threshold = column.threshold((cut.rank, right), stream.unit());
+            let (_, threshold) = column.cut_in((cut.rank, right), stream.unit());
             stack.extend([(cut.sides[1], depth + 1, Some(at)), (cut.sides[0], depth + 1, None)]);
-            PreorderSplit { feature: cut.feature, threshold, right: 0 }
+            PreorderSplit::new(cut.feature, threshold)
         });
         nodes.push(PreorderNode { split, stats: Arc::new(()) });
     }
@@ -152,15 +166,24 @@ fn check_balance<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>, moves: &[f64
 
 #[test]
 fn each_move_alone_is_in_balance() {
-    let (table, prior) = (table(), prior());
+    moves_are_in_balance(&table());
+}
+
+#[test]
+fn each_move_alone_is_in_balance_with_missing_values() {
+    missing_values::tables().iter().for_each(moves_are_in_balance);
+}
+
+fn moves_are_in_balance(table: &SortedColumns) {
+    let prior = prior();
     let classes = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
     let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let numbers = Normal::new(&TARGETS, normal).unwrap();
     // Grow with prune, with equal and with unequal probabilities; change; swap.
     let kernels = [[0.5, 0.5, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
     for (seed, moves) in (0..).zip(&kernels) {
-        check_balance(&TargetPosterior { table: &table, prior: &prior, leaf: &classes }, moves, seed);
-        check_balance(&TargetPosterior { table: &table, prior: &prior, leaf: &numbers }, moves, seed + 10);
+        check_balance(&TargetPosterior { table, prior: &prior, leaf: &classes }, moves, seed);
+        check_balance(&TargetPosterior { table, prior: &prior, leaf: &numbers }, moves, seed + 10);
     }
 }
 
@@ -188,9 +211,14 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
 /// Swap alternates between two trees; their frequencies are proportional to their densities.
 #[test]
 fn swap_alone_balances_densities() {
-    let (table, prior) = (table(), prior());
+    swaps_balance_densities(&table());
+    missing_values::tables().iter().for_each(swaps_balance_densities);
+}
+
+fn swaps_balance_densities(table: &SortedColumns) {
+    let prior = prior();
     let leaf = Dirichlet::new(&CLASSES, 2, 0.9).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     let mut compared = 0;
     for seed in 0..40 {
         let mut stream = Stream::new(seed, 2);
@@ -296,8 +324,17 @@ fn statistics<L: ConjugateLeaf>(state: &TreeWithRows<'_, L>, classes: &[u32]) ->
 /// their joint distribution invariant, if trees start from the prior.
 #[test]
 fn chains_keep_the_joint_law_of_trees_and_targets() {
-    let (table, prior) = (table(), prior());
-    let flat = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
+    keeps_the_joint_law(&table());
+}
+
+#[test]
+fn chains_keep_the_joint_law_with_missing_values() {
+    missing_values::tables().iter().for_each(keeps_the_joint_law);
+}
+
+fn keeps_the_joint_law(table: &SortedColumns) {
+    let prior = prior();
+    let flat = TargetPosterior { table, prior: &prior, leaf: &Flat };
     let mut stream = Stream::new(21, 0);
     let mut independent: [Mean; 4] = std::array::from_fn(|_| Mean::new());
     for _ in 0..40_000 {
@@ -314,7 +351,7 @@ fn chains_keep_the_joint_law_of_trees_and_targets() {
             let state = TreeWithRows::from_tree(&flat, &tree).unwrap();
             let classes = draw_classes(&state, 0.9, 2, &mut stream);
             let leaf = Dirichlet::new(&classes, 2, 0.9).unwrap();
-            let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+            let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
             let mut state = TreeWithRows::from_tree(&target, &tree).unwrap();
             for _ in 0..3 {
                 step(&mut state, &ALL, &mut stream);
@@ -410,7 +447,7 @@ fn a_tree_that_does_not_split_the_rows_is_refused() {
     let (table, prior) = (table(), prior());
     let target = TargetPosterior { table: &table, prior: &prior, leaf: &Flat };
     let tree = |threshold: f64| {
-        let split = Some(PreorderSplit { feature: 0, threshold, right: 2 });
+        let split = Some(PreorderSplit { right: 2, ..PreorderSplit::new(0, threshold) });
         let node = |split| PreorderNode { split, stats: Arc::new(()) };
         PreorderTree { nodes: vec![node(split), node(None), node(None)] }
     };

@@ -111,7 +111,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let ids: Vec<SharedNodeId> = jobs.iter().map(|job| job.open.node).collect();
         self.nodes.open(&ids)?;
         let mut decisions = vec![(Decision::Stop, 0.0); jobs.len()];
-        let (n_rows, n_features) = (self.target.table.n_rows(), self.target.table.n_features());
+        let (n_rows, n_features) = (self.target.table.n_rows(), self.target.table.n_columns());
         // Gaps weighed together take at most a fraction of the memory of the rows, or a few megabytes, which
         // is enough work for all threads.
         let most = (n_rows / 8).max(FEW_GAPS / n_features);

@@ -98,7 +98,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         let mut new: Vec<SharedNodeId> = ids.to_vec();
         new.retain(|&id| self.get(id).extents.is_none());
         distinct(&mut new);
-        let n_features = self.target.table.n_features() as u32;
+        let n_features = self.target.table.n_columns() as u32;
         let mut pieces: Vec<(SharedNodeId, Range<u32>)> = Vec::new();
         for &id in &new {
             let n = self.piece(id) as u32;
@@ -278,12 +278,12 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
     /// a few megabytes.
     fn room(&self) -> usize {
         const SOME: usize = 1 << 22;
-        SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_features()
+        SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_columns()
     }
 
     /// The approximate memory of two nodes without rows and gaps.
     fn bytes_of_children(&self) -> usize {
-        2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.n_features())
+        2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.n_columns())
     }
 
     /// The results of `f(i)` for `i < n`; all calls together read `work` rows.

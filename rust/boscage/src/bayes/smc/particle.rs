@@ -146,7 +146,7 @@ impl<S> History<S> {
                 // The left child follows its parent; the right child sets its index when it is reached.
                 stack.extend([(2 * k + 2, Some(at)), (2 * k + 1, None)]);
                 let cut = cuts[k as usize];
-                PreorderSplit { feature: cut.feature, threshold: cut.threshold, right: 0 }
+                PreorderSplit::new(cut.feature, cut.threshold)
             });
             nodes.push(PreorderNode { split, stats: Arc::clone(stats) });
         }

@@ -125,7 +125,7 @@ impl Proposal {
         target: &TargetPosterior<'_, L>,
         n_extents: usize,
     ) -> bool {
-        matches!(self, Self::Exploring(n) if n < n_extents) && target.prior.log_weights().is_some()
+        matches!(self, Self::Exploring(n) if n < n_extents) && target.is_weighted()
     }
 
     /// Chooses between stopping and the considered extents, or follows the retained decision. Also returns
@@ -184,7 +184,7 @@ impl Proposal {
                 let plan = match retained {
                     Some(decision) => Plan::Made(decision),
                     None if matches!(self, Self::Exploring(_)) && stream.unit() < EXPLORES => {
-                        let extent = if by_weight || target.prior.log_weights().is_none() {
+                        let extent = if by_weight || !target.is_weighted() {
                             considered[stream.below(considered.len())]
                         } else {
                             // All extents are considered here.
@@ -214,15 +214,15 @@ impl Proposal {
         let decision = retained.unwrap_or_else(|| {
             // The gap is drawn by weight, and the threshold uniformly in it.
             let gap = gaps.at(stream.unit());
-            let threshold = column.threshold((gap.left, gap.right), stream.unit());
-            Decision::Split { cut: RankCut { feature: ends.feature, rank: gap.left }, threshold }
+            let (rank, threshold) = column.cut_in((gap.left, gap.right), stream.unit());
+            Decision::Split { cut: RankCut { feature: ends.feature, rank }, threshold }
         });
         match (self, decision) {
             (Self::Empirical, Decision::Split { cut, .. }) => {
                 // The density of the cut under the prior over that under the proposal:
                 // `(gap / extent) / (1 / number of gaps)`.
                 let gap = gaps.around(cut.rank);
-                let share = column.share((gap.left, gap.right), (ends.low, ends.high));
+                let share = column.share((gap.left, gap.right), ends.span);
                 (decision, libm::log(share * gaps.len() as f64))
             }
             _ => (decision, 0.0),
@@ -275,6 +275,6 @@ fn draw_prior<L: ConjugateLeaf>(
     }
     let extent = node.extents()[extent];
     let column = target.table.column(extent.feature);
-    let (rank, threshold) = column.cut((extent.low, extent.high), stream.unit());
+    let (rank, threshold) = column.cut(extent.span, stream.unit());
     Decision::Split { cut: RankCut { feature: extent.feature, rank }, threshold }
 }

@@ -9,6 +9,7 @@ use crate::bayes::smc::settings::{CandidateOrder, Expansion};
 use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
+use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -159,9 +160,18 @@ impl TreePrior for Weighted {
 
 #[test]
 fn evidence_is_unbiased_for_weighted_features() {
-    let (table, prior) = (table(), Weighted([0.2, -1.5, 1.0, 3.0]));
+    evidence_is_unbiased_with_weights(&table());
+}
+
+#[test]
+fn evidence_is_unbiased_for_weighted_features_with_missing_values() {
+    evidence_is_unbiased_with_weights(&missing_values::wide_table());
+}
+
+fn evidence_is_unbiased_with_weights(table: &SortedColumns) {
+    let prior = Weighted([0.2, -1.5, 1.0, 3.0]);
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     for (seed, proposal) in (0..).zip(PROPOSALS) {
         for expansion in [Expansion::Node, Expansion::Layer] {
             let (n_particles, n_islands) = (5, 4000);
@@ -174,10 +184,19 @@ fn evidence_is_unbiased_for_weighted_features() {
 
 #[test]
 fn evidence_is_unbiased_for_numbers() {
-    let (table, prior) = (table(), prior());
+    evidence_of_numbers_is_unbiased(&table());
+}
+
+#[test]
+fn evidence_is_unbiased_for_numbers_with_missing_values() {
+    evidence_of_numbers_is_unbiased(&missing_values::wide_table());
+}
+
+fn evidence_of_numbers_is_unbiased(table: &SortedColumns) {
+    let prior = prior();
     let normal = NormalPrior { prior_mean: 0.5, kappa: 0.4, shape: 1.5, scale: 0.3 };
     let leaf = Normal::new(&TARGETS, normal).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     for proposal in PROPOSALS {
         let settings =
             SmcSettings { n_particles: 6, n_islands: 4000, proposal, seed: 9, ..Default::default() };
@@ -188,9 +207,14 @@ fn evidence_is_unbiased_for_numbers() {
 /// Decisions at the root with their exact probabilities.
 #[test]
 fn many_particles_find_the_posterior_of_the_root() {
-    let (table, prior) = (table(), prior());
+    particles_find_the_posterior_of_the_root(&table());
+    particles_find_the_posterior_of_the_root(&missing_values::wide_table());
+}
+
+fn particles_find_the_posterior_of_the_root(table: &SortedColumns) {
+    let prior = prior();
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     let (stop, cuts) = Exact::new(&target).root();
     for proposal in PROPOSALS {
         let settings =
@@ -198,7 +222,7 @@ fn many_particles_find_the_posterior_of_the_root() {
         let island = run(&target, &settings).remove(0);
         let share = |name: &str| -> f64 {
             let trees = island.trees.iter().zip(&island.weights);
-            trees.filter(|(tree, _)| root_of(tree, &table) == name).map(|(_, w)| w).sum()
+            trees.filter(|(tree, _)| root_of(tree, table) == name).map(|(_, w)| w).sum()
         };
         assert!((share("*") - stop).abs() < 0.03, "{proposal:?}: {} for {stop}", share("*"));
         for (cut, p) in &cuts {
@@ -260,9 +284,17 @@ fn a_flat_likelihood_gives_back_the_prior() {
 /// Conditional SMC, with a tree drawn by weight each time, visits trees in proportion to their posterior.
 #[test]
 fn conditional_smc_leaves_the_posterior_invariant() {
-    let x = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1];
-    let table =
-        SortedColumns::new(Rows::from_f64(&x, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap();
+    conditional_smc_is_invariant([0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1]);
+}
+
+#[test]
+fn conditional_smc_leaves_the_posterior_with_missing_values_invariant() {
+    conditional_smc_is_invariant([0.0, 1.0, f64::NAN, 2.0, 3.0, 0.5, 3.5, 0.1]);
+}
+
+fn conditional_smc_is_invariant(x: [f64; 8]) {
+    let rows = Rows::from_f64_with_missing(&x, 2).unwrap();
+    let table = SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap();
     let prior = prior();
     let leaf = Dirichlet::new(&[0, 1, 1, 0], 2, 0.7).unwrap();
     let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
@@ -339,14 +371,20 @@ fn threads_change_nothing() {
 /// At the root and on both sides of each of its cuts, on data with ties, equal rows and constant features.
 #[test]
 fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
-    let (table, prior) = (table(), prior());
+    choices_agree_with_a_scan(&table(), 3);
+    // Two columns of the features with missing values.
+    choices_agree_with_a_scan(&missing_values::wide_table(), 5);
+}
+
+fn choices_agree_with_a_scan(table: &SortedColumns, n_extents: usize) {
+    let prior = prior();
     let leaf = Dirichlet::new(&CLASSES, 3, 1.3).unwrap();
-    let target = TargetPosterior { table: &table, prior: &prior, leaf: &leaf };
+    let target = TargetPosterior { table, prior: &prior, leaf: &leaf };
     let exact = Exact::new(&target);
     let (threads, control) = (Threads::new(1), Control::new());
-    let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(&table));
+    let mut nodes = SharedNodes::new(&target, &threads, &control, SubtreeRoot::of_all(table));
     nodes.open(&[0]).unwrap();
-    assert_eq!(nodes.get(0).extents().len(), 3, "the constant column cannot be cut");
+    assert_eq!(nodes.get(0).extents().len(), n_extents, "the constant column cannot be cut");
     check_choices(&mut nodes, &exact, 0);
     let root = exact.cuts(exact.all_rows(), 0).1;
     let cuts: Vec<RankCut> =

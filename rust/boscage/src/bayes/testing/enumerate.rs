@@ -5,8 +5,10 @@
 //!
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
 //!
-//! with `d` in `V`. Only sets of rows that cuts can make are visited. A set of rows is an integer with one
-//! bit for each row.
+//! with `d` in `V`. Where values of `d` are missing in the table, they go left or right with probability 1/2 each; where
+//! they are missing among the rows, a third of the cuts, or all if no other is possible, part them from the present
+//! values, and gaps are those between present values. Only sets of rows that cuts can make are visited. A set of rows
+//! is an integer with one bit for each row.
 
 use std::collections::HashMap;
 
@@ -14,6 +16,7 @@ use crate::bayes::cuts::extents;
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
+use crate::data::sorted_column::Span;
 use crate::data::sorted_columns::SortedColumns;
 
 pub(crate) struct Exact<'a, L: ConjugateLeaf> {
@@ -42,25 +45,37 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
     pub(crate) fn cuts(&self, set: u64, depth: u32) -> (f64, Vec<WeightedCut>) {
         let rows = rows_of(set);
         let table = self.target.table;
-        let valid = extents(table, &rows, 0..table.n_features() as u32);
+        let valid = extents(table, &rows, 0..table.n_columns() as u32);
         let p = if valid.is_empty() { 0.0 } else { self.target.prior.split_probability(depth) };
         let mut cuts = Vec::new();
         let weight =
             |feature: u32| self.target.prior.log_weights().map_or(1.0, |logs| logs[feature as usize].exp());
-        let total: f64 = valid.iter().map(|extent| weight(extent.feature)).sum();
+        let sides = |feature: u32| if table.column(feature).has_missing() { 0.5 } else { 1.0 };
+        // Of a feature with two columns, the first one stands for both.
+        let of_features = valid.iter().filter(|extent| table.feature_of(extent.feature) == extent.feature);
+        let total: f64 = of_features.map(|extent| weight(extent.feature)).sum();
         for extent in &valid {
             let column = table.column(extent.feature);
             let mut ranks: Vec<u32> = rows.iter().map(|&row| column.rank(row)).collect();
             ranks.sort_unstable();
             ranks.dedup();
+            let present = Span { has_missing: false, ..extent.span };
+            let apart = match (extent.span.has_missing, present.low < present.high) {
+                (false, _) => 0.0,
+                (true, true) => 1.0 / 3.0,
+                (true, false) => 1.0,
+            };
             for pair in ranks.windows(2) {
-                let share = column.share((pair[0], pair[1]), (extent.low, extent.high));
+                let is_apart = pair.iter().any(|&rank| column.is_missing(rank));
+                let place =
+                    if is_apart { apart } else { (1.0 - apart) * column.share((pair[0], pair[1]), present) };
+                let side = sides(extent.feature);
                 let left =
                     rows.iter().filter(|&&row| column.rank(row) <= pair[0]).map(|row| 1u64 << row).sum();
                 cuts.push(WeightedCut {
                     feature: extent.feature,
                     rank: pair[0],
-                    probability: share * weight(extent.feature) / total,
+                    probability: place * side * weight(table.feature_of(extent.feature)) / total,
                     sides: [left, set & !left],
                 });
             }

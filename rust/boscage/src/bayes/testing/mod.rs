@@ -5,4 +5,5 @@
 //! probabilities with how often a chain visits each tree, with errors that allow for the dependence of draws.
 
 pub(crate) mod enumerate;
+pub(crate) mod missing_values;
 pub(crate) mod visit_frequencies;

@@ -1,16 +1,22 @@
 //! Classification (thesis chapter 5): class counts at nodes, smoothed by interpolated Kneser-Ney.
 //!
-//! The class distributions of the nodes form a hierarchy of normalised stable processes with discounts
-//! `d_j = exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2). Their posterior means (eq. 5.3 and 5.4) are approximated by
-//! interpolated Kneser-Ney: every node is a restaurant whose customers are the tables of its children, one table a class
-//! (Algorithms 5.3 and 5.7, `class_counts`), and a node's prediction mixes its counts with its parent's prediction (eq. 5.5,
-//! Algorithm 5.4). The prediction for a test row averages over where it branches off (eq. 5.6 and 5.7, Algorithm 5.8,
-//! `kneser_ney`), and the forest's averages over trees (`predictive`).
+//! The class distributions of the nodes form a hierarchy of normalised stable processes with discounts `d_j =
+//! exp(-gamma (tau_j - tau_parent(j)))` (eq. 5.2). Their posterior means (eq. 5.3 and 5.4) are approximated
+//! by interpolated Kneser-Ney. Every node is a restaurant whose customers are the tables of its children, one
+//! table a class (Algorithms 5.3 and 5.7, `class_counts`), and a node's prediction mixes its counts with its
+//! parent's prediction (eq. 5.5, Algorithm 5.4). The prediction of a tree averages over the places where the
+//! test row may branch off (eq. 5.6 and 5.7, Algorithm 5.8, `kneser_ney`), and the forest's prediction
+//! averages over trees (`predictive`).
 //!
-//! Beyond the thesis, `joint` has what all trees explain together, and `calibration` raises the average over trees to a power,
-//! joins the two and mixes them with noise, as fits rows of the forest that are left out (`left_out`). `uncertainty`
-//! divides the entropy of a prediction by its source, and `contributions` by feature. `class_table` names the classes, and
-//! `votes` has predictions by a forest whose trees are shared out.
+//! Beyond the thesis:
+//!
+//! - `joint` is a model of the labels by all trees together.
+//! - `calibration` raises the average over trees to a power, multiplies it by what `joint` says, and mixes it
+//!   with noise. It is fitted to rows that are left out of the forest (`left_out`).
+//! - `uncertainty` divides the entropy of a prediction by its source, and `contributions` divides the
+//!   prediction by feature.
+//! - `class_table` names the classes.
+//! - `votes` has predictions by a forest whose trees are shared out over several workers.
 
 pub(crate) mod calibration;
 pub(crate) mod class_counts;

@@ -1,10 +1,11 @@
 //! Contributions of features to the predictions of Mondrian forests: Shapley values, and terms of splits.
 //!
-//! A posterior says what each tree adds to the forest's prediction ([`TreeContributions`]), given a test row's stops in the tree, or
-//! the first of them. Both kinds of contributions follow from that.
+//! The path of a test row through a tree has *stops*, at which the row may branch off. A posterior says what
+//! a tree adds to the forest's prediction, given these stops or the first few of them
+//! ([`TreeContributions`]). Both kinds of contributions follow from that.
 //!
-//! - `path`: the prediction with one stop more, less that without it, belongs to the feature of the split between the two.
-//!   What is left is the prediction at the root.
+//! - `path`: the prediction with one more stop, less that without it, belongs to the feature of the split
+//!   between the two. The base is the prediction at the root.
 //! - `shapley`: of the trees' leaves, and of what a row's own cell adds (see `crate::explain`).
 
 mod path;

@@ -4,7 +4,7 @@ use crate::control::Run;
 use crate::data::{RowId, Rows, Scalar};
 use crate::error::Result;
 use crate::explain::Contributions;
-use crate::explain::covered_tree::{CoveredNode, CoveredTree, LEAF};
+use crate::explain::covered_tree::{CoveredNode, CoveredTree};
 use crate::explain::shapley::{Buffers, Explainer, OwnCell};
 use crate::mondrian::explain::TreeContributions;
 use crate::mondrian::forest::Forest;
@@ -92,13 +92,13 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
             NodeKind::Split(left, right) => {
                 let cut = tree.arena.cut(id);
                 let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
-                nodes.push(CoveredNode { feature: cut.feature, threshold, right: 0, cover });
+                nodes.push(CoveredNode { feature: cut.feature, threshold, ..CoveredNode::leaf(cover) });
                 rows.push(Vec::new());
                 waiting.extend([(right, depth + 1, Some(at)), (left, depth + 1, None)]);
             }
             NodeKind::Leaf => {
                 by_tree.of_tree(tree_index, tree, &stops, &mut buffers, &mut own);
-                nodes.push(CoveredNode { feature: LEAF, threshold: f64::NAN, right: 0, cover });
+                nodes.push(CoveredNode::leaf(cover));
                 rows.push(tree.arena.leaf_rows(id).collect());
             }
         }

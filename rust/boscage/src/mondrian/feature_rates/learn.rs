@@ -62,6 +62,7 @@ pub fn candidate_rates(
     run: &Run<'_>,
 ) -> Result<CandidateRates> {
     let n_features = rows.n_features();
+    rows.complete()?;
     check_lengths(rows, targets.len())?;
     check_n_ranges(domain.n_features(), rows)?;
     let (values, targets) = some(rows, targets, Stream::new(seed, n_estimators));

@@ -3,10 +3,10 @@
 //! A Mondrian process with rates `w_d` and feature maps `g_d` cuts a node along feature `d` with probability
 //! proportional to `w_d` times the length of the node's box in the units of `g_d`. With equal rates it cuts
 //! irrelevant features as often as relevant ones, the weakness that section 6.5.4 of the thesis names. This
-//! module chooses rates and maps that depend on the targets. The process itself does not use targets, so that
-//! all its properties (extension, removal, exact prediction) are kept.
+//! module chooses rates and maps that depend on the targets. Given these, the process does not use targets,
+//! so all its properties (extension, removal, exact prediction) are kept.
 //!
-//! - `binned_axis` divides each feature into bins; a measure has one mass for each bin, and so stands for a
+//! - `binned_axis` divides each feature into bins. A measure has a mass for each bin, and so stands for a
 //!   rate and a map.
 //! - `extra_trees` (extremely randomised trees) and `best_split_trees` fit trees to the targets and record
 //!   their cuts.

@@ -1,10 +1,10 @@
 //! A forest of Mondrian trees over one table of rows. It knows no posterior.
 //!
-//! Every tree is a function of the forest's seed, the domain and the *set* of rows. By eq. 5.1 a tree that is extended
-//! row by row has the same distribution as one that is drawn at once; here the two are equal, bit for bit, for any
-//! order and any batches of insertions and removals. So it does not matter when trees are updated, and updates are
-//! lazy: insertions and removals are pending until trees are read, and one flush applies them together. A stream
-//! without predictions costs one batch fit.
+//! Every tree is a function of the forest's seed, the domain and the *set* of rows. By eq. 5.1 a tree that is
+//! extended row by row has the same distribution as one that is drawn at once. Here the two are equal, bit
+//! for bit, for any order and any batches of insertions and removals. So it does not matter when trees are
+//! updated, and updates are lazy: insertions and removals are pending until trees are read, and one flush
+//! applies them together. A stream without predictions costs one batch fit.
 //!
 //! - `row_index` finds rows by id and by order of arrival, and `row_values` has their features.
 //! - `storage` holds the rows' coordinates and the trees.

@@ -1,17 +1,19 @@
 //! The covariance of a sum of trees, and systems of linear equations in it.
 //!
-//! Let a row's value be the sum of one function for each of `T` trees. The function of a tree is a Brownian motion that
-//! branches with the tree, and its time is a clock `v`: what two rows share of it ends where the tree separates them. With a
-//! `T`-th of the variance for each, the sum is a Gaussian process with covariance
+//! Let a row's value be the sum of one function for each of `T` trees. The function of a tree is a Brownian
+//! motion that branches with the tree: two rows share it until the tree separates them. Its variance grows
+//! with time as a *clock* `v` says, divided by `T`. The sum is then a Gaussian process with covariance
 //!
 //! `K(x, x') = 1/T sum_t v(the time at which tree t separates x from x')`.
 //!
-//! This is a Mondrian kernel (Balog et al. 2016), averaged over lifetimes with density `v'` instead of taken at one. The
-//! posterior mean, given values `y` with noise of variance `s^2`, is `K(x, .) a`, where `(K + s^2 I) a = y`.
+//! This is a Mondrian kernel (Balog et al. 2016), averaged over lifetimes with density `v'` instead of taken
+//! at one. The posterior mean, given values `y` with noise of variance `s^2`, is `K(x, .) a`, where `(K + s^2
+//! I) a = y`.
 //!
-//! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients (Hestenes and Stiefel
-//! 1952) solve the system with some dozens of such products, for `L` problems at once, whose numbers lie side by side. Rows
-//! are numbered in an order of their own (`row_order`), so that sums do not depend on the order of arrival.
+//! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients
+//! (Hestenes and Stiefel 1952) solve the system with some dozens of such products. They solve `L` systems at
+//! once, whose numbers lie side by side in memory. Rows are numbered in a canonical order (`row_order`), so
+//! that sums do not depend on the order of arrival.
 
 mod passes;
 pub(crate) mod row_order;
@@ -21,6 +23,7 @@ use crate::data::RowId;
 use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use passes::{Passes, add};
 use row_order::places_in;
@@ -58,7 +61,7 @@ impl Trees {
 pub(crate) struct System<'a> {
     trees: &'a Trees,
     noise_variance: f64,
-    /// What the clock spends between a node's parent and the node, by tree and node.
+    /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
     run: &'a Run<'a>,
 }
@@ -89,9 +92,9 @@ impl<'a> System<'a> {
         self.spans.len()
     }
 
-    /// What the clock spends between each node's parent and the node, in one tree.
-    pub(crate) fn spans(&self, tree: usize) -> &[f64] {
-        &self.spans[tree]
+    /// What the clock spends between a node's parent and the node, in one tree.
+    pub(crate) fn span(&self, tree: usize, node: NodeId) -> f64 {
+        self.spans[tree][self.trees.passes[tree].number(node.index())]
     }
 
     /// The sums of weights by tree and node.
@@ -108,7 +111,7 @@ impl<'a> System<'a> {
     /// An interrupt.
     pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
         self.run
-            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights, &[])))
+            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights)))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
@@ -156,8 +159,8 @@ impl<'a> System<'a> {
                 None => weighs.iter_mut().for_each(|weighs| weighs[lane] = 0.0),
             }
         }
-        let mut covariances = self.over_trees(|i, product| {
-            self.trees.passes[i].add_paths(&shares[i], product);
+        let mut covariances = self.over_trees(|i, product, buffer| {
+            self.trees.passes[i].add_paths(&shares[i], product, buffer);
         })?;
         for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
@@ -216,22 +219,23 @@ impl<'a> System<'a> {
         weights: &[[f64; L]],
         merged: &[Vec<MergedNode>],
     ) -> Result<Vec<[f64; L]>> {
-        self.over_trees(|i, product| {
+        self.over_trees(|i, product, buffer| {
             let merged = merged.get(i).map_or(&[][..], Vec::as_slice);
-            self.trees.passes[i].add_product(&self.spans[i], weights, merged, product);
+            self.trees.passes[i].add_product(&self.spans[i], weights, merged, product, buffer);
         })
     }
 
-    /// The mean over trees of what `add_tree` adds for each of them.
+    /// The mean over trees of what `add_tree` adds for each of them; it also takes a buffer.
     fn over_trees<const L: usize>(
         &self,
-        add_tree: impl Fn(usize, &mut [[f64; L]]) + Sync,
+        add_tree: impl Fn(usize, &mut [[f64; L]], &mut Vec<[f64; L]>) + Sync,
     ) -> Result<Vec<[f64; L]>> {
         let n_trees = self.trees.passes.len();
         let share = 1.0 / n_trees as f64;
         let blocks = self.run.map(n_trees.div_ceil(BLOCK), |block| {
             let mut sum = vec![[0.0; L]; self.trees.n_rows];
-            (block * BLOCK..n_trees.min((block + 1) * BLOCK)).for_each(|i| add_tree(i, &mut sum));
+            let mut buffer = Vec::new();
+            (block * BLOCK..n_trees.min((block + 1) * BLOCK)).for_each(|i| add_tree(i, &mut sum, &mut buffer));
             Ok(sum)
         })?;
         let mut mean = vec![[0.0; L]; self.trees.n_rows];

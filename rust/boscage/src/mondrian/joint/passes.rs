@@ -2,18 +2,18 @@
 
 use crate::data::Scalar;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
-/// One tree; nodes by their index in its arena.
+/// One tree. Its nodes are numbered depth by depth, from the last to the root, so that the children of the k-th split are the
+/// numbers 2k and 2k + 1: both are read together, and a pass seldom waits for a number that it has just written.
 pub(super) struct Passes {
-    n_indices: usize,
-    root: usize,
-    /// Every other node and its parent, parents first.
-    links: Vec<(u32, u32)>,
-    /// Split times by node; a leaf's is the lifetime.
+    /// By index in the arena.
+    numbers: Vec<u32>,
+    /// The numbers of the splits.
+    splits: Vec<u32>,
+    /// Split times by number; a leaf's is the lifetime.
     times: Vec<f64>,
-    /// Every leaf, and where its rows end.
+    /// Every leaf's number, and where its rows end.
     leaves: Vec<(u32, u32)>,
     /// Places of rows in the common order, leaf after leaf.
     rows: Vec<u32>,
@@ -22,105 +22,141 @@ pub(super) struct Passes {
 impl Passes {
     pub(super) fn new<S: Scalar, P: Statistics>(tree: &Tree<S, P>, places: &[u32], lifetime: f64) -> Self {
         let arena = &tree.arena;
-        let n_indices = arena.n_indices();
+        let order = arena.breadth_first();
         let mut this = Self {
-            n_indices,
-            root: arena.root().map_or(0, NodeId::index),
-            links: Vec::new(),
-            times: vec![lifetime; n_indices],
-            leaves: Vec::new(),
+            numbers: vec![0; arena.n_indices()],
+            splits: Vec::with_capacity(order.len() / 2),
+            times: vec![lifetime; order.len()],
+            leaves: Vec::with_capacity(order.len() / 2 + 1),
             rows: Vec::new(),
         };
-        for node in arena.preorder() {
+        for (number, &node) in (0..).zip(order.iter().rev()) {
+            this.numbers[node.index()] = number;
             if node.is_leaf() {
                 let start = this.rows.len();
                 this.rows.extend(arena.leaf_rows(node).map(|row| places[row as usize]));
                 this.rows[start..].sort_unstable();
-                this.leaves.push((node.index() as u32, this.rows.len() as u32));
-                continue;
-            }
-            this.times[node.index()] = arena.time(node);
-            for right in [false, true] {
-                this.links.push((arena.child(node, right).index() as u32, node.index() as u32));
+                this.leaves.push((number, this.rows.len() as u32));
+            } else {
+                this.times[number as usize] = arena.time(node);
+                this.splits.push(number);
             }
         }
         this
     }
 
-    /// Prior variance that is spent between a node's parent and the node.
+    /// The number of a node, given by its index in the arena.
+    pub(super) fn number(&self, node: usize) -> usize {
+        self.numbers[node] as usize
+    }
+
+    /// Prior variance that is spent between a node's parent and the node, by number.
     pub(super) fn spans(&self, clock: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut spans: Vec<f64> = self.times.iter().map(|&time| clock(time)).collect();
-        for &(node, parent) in self.links.iter().rev() {
-            spans[node as usize] -= spans[parent as usize];
+        for (k, &split) in self.splits.iter().enumerate() {
+            let above = spans[split as usize];
+            spans[2 * k] -= above;
+            spans[2 * k + 1] -= above;
         }
         spans
     }
 
-    /// Sums of the rows' weights by node.
+    /// Sums of the rows' weights by node, as the arena numbers nodes.
     pub(super) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Vec<[f64; L]> {
-        let mut sums = vec![[0.0; L]; self.n_indices];
-        let mut start = 0;
-        for &(leaf, end) in &self.leaves {
-            for &row in &self.rows[start..end as usize] {
-                add(&mut sums[leaf as usize], &weights[row as usize], 1.0);
-            }
-            start = end as usize;
-        }
-        for &(node, parent) in self.links.iter().rev() {
-            let own = sums[node as usize];
-            add(&mut sums[parent as usize], &own, 1.0);
-        }
-        sums
+        let mut sums = Vec::new();
+        self.add_up(weights, &mut sums);
+        self.by_index(&sums)
     }
 
-    /// The means at every node, given the rows' weights: the sum over the nodes above it, and itself, of their spans and
-    /// sums. `merged` splits are leaves.
-    pub(super) fn means<const L: usize>(
-        &self,
-        spans: &[f64],
-        weights: &[[f64; L]],
-        merged: &[MergedNode],
-    ) -> Vec<[f64; L]> {
-        let mut means = self.sums(weights);
-        let of_merged: Vec<f64> = merged.iter().map(|merged| means[merged.node][merged.lane]).collect();
-        means[self.root] = means[self.root].map(|sum| sum * spans[self.root]);
-        for &(node, parent) in &self.links {
-            let mut mean = means[parent as usize];
-            add(&mut mean, &means[node as usize], spans[node as usize]);
-            means[node as usize] = mean;
-        }
-        for (MergedNode { lane, node, parent, span, below }, sum) in merged.iter().zip(of_merged) {
-            let mean = parent.map_or(0.0, |parent| means[parent][*lane]) + span * sum;
-            means[*node][*lane] = mean;
-            for &node in below {
-                means[node as usize][*lane] = mean;
-            }
-        }
-        means
+    /// The means at every node, as the arena numbers nodes, given the rows' weights: the sum over the nodes above it, and
+    /// itself, of their spans and sums.
+    pub(super) fn means<const L: usize>(&self, spans: &[f64], weights: &[[f64; L]]) -> Vec<[f64; L]> {
+        let mut means = Vec::new();
+        self.add_up(weights, &mut means);
+        self.go_down(spans, &mut means);
+        self.by_index(&means)
     }
 
-    /// Adds the tree's product with weights to `product`.
+    /// Adds the tree's product with weights to `product`. `merged` splits are leaves.
     pub(super) fn add_product<const L: usize>(
         &self,
         spans: &[f64],
         weights: &[[f64; L]],
         merged: &[MergedNode],
         product: &mut [[f64; L]],
+        buffer: &mut Vec<[f64; L]>,
     ) {
-        self.add_leaves(&self.means(spans, weights, merged), product);
+        self.add_up(weights, buffer);
+        let sums: Vec<f64> = merged.iter().map(|own| buffer[self.number(own.node)][own.lane]).collect();
+        self.go_down(spans, buffer);
+        for (MergedNode { lane, node, parent, span, below }, sum) in merged.iter().zip(sums) {
+            let mean = parent.map_or(0.0, |parent| buffer[self.number(parent)][*lane]) + span * sum;
+            buffer[self.number(*node)][*lane] = mean;
+            for &node in below {
+                buffer[self.number(node as usize)][*lane] = mean;
+            }
+        }
+        self.add_leaves(buffer, product);
     }
 
     /// Adds to `product` what each row shares with paths.
-    pub(super) fn add_paths<const L: usize>(&self, shares: &[PathShare], product: &mut [[f64; L]]) {
-        let mut sums = vec![[0.0; L]; self.n_indices];
+    pub(super) fn add_paths<const L: usize>(
+        &self,
+        shares: &[PathShare],
+        product: &mut [[f64; L]],
+        sums: &mut Vec<[f64; L]>,
+    ) {
+        sums.clear();
+        sums.resize(self.times.len(), [0.0; L]);
         for &PathShare { lane, node, share } in shares {
-            sums[node][lane] += share;
+            sums[self.number(node)][lane] += share;
         }
-        for &(node, parent) in &self.links {
-            let above = sums[parent as usize];
-            add(&mut sums[node as usize], &above, 1.0);
+        for (k, &split) in self.splits.iter().enumerate().rev() {
+            let above = sums[split as usize];
+            for child in &mut sums[2 * k..2 * k + 2] {
+                add(child, &above, 1.0);
+            }
         }
-        self.add_leaves(&sums, product);
+        self.add_leaves(sums, product);
+    }
+
+    /// Sums of the rows' weights, by number.
+    fn add_up<const L: usize>(&self, weights: &[[f64; L]], sums: &mut Vec<[f64; L]>) {
+        // All are written below.
+        sums.resize(self.times.len(), [0.0; L]);
+        let mut start = 0;
+        for &(leaf, end) in &self.leaves {
+            let mut sum = [0.0; L];
+            for &row in &self.rows[start..end as usize] {
+                add(&mut sum, &weights[row as usize], 1.0);
+            }
+            sums[leaf as usize] = sum;
+            start = end as usize;
+        }
+        for (k, &split) in self.splits.iter().enumerate() {
+            let mut sum = sums[2 * k];
+            add(&mut sum, &sums[2 * k + 1], 1.0);
+            sums[split as usize] = sum;
+        }
+    }
+
+    /// Turns sums into means, from the root down.
+    fn go_down<const L: usize>(&self, spans: &[f64], means: &mut [[f64; L]]) {
+        if let (Some(root), Some(span)) = (means.last_mut(), spans.last()) {
+            *root = root.map(|sum| sum * span);
+        }
+        for (k, &split) in self.splits.iter().enumerate().rev() {
+            let above = means[split as usize];
+            for child in 2 * k..2 * k + 2 {
+                let mut mean = above;
+                add(&mut mean, &means[child], spans[child]);
+                means[child] = mean;
+            }
+        }
+    }
+
+    fn by_index<const L: usize>(&self, of_numbers: &[[f64; L]]) -> Vec<[f64; L]> {
+        self.numbers.iter().map(|&number| of_numbers.get(number as usize).copied().unwrap_or([0.0; L])).collect()
     }
 
     /// Adds to each row's values those of its leaf.

@@ -6,7 +6,7 @@
 
 use crate::data::labels::Label;
 use crate::error::{Error, Result};
-use crate::mondrian::process::domain::{Domain, LARGEST};
+use crate::validate::MAX_VALUE;
 
 /// The categories of one feature, their places, and the place of rows without a known category.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ impl Categories {
         }
         let mut sorted: Vec<f64> = places.iter().copied().chain([missing]).map(|place| place + 0.0).collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        let is_possible = |place: &&f64| place.abs() <= LARGEST;
+        let is_possible = |place: &&f64| place.abs() <= MAX_VALUE;
         if let Some(place) = sorted.iter().find(|place| !is_possible(place)) {
             return wrong("places within +-4e307", format!("{place}"));
         }
@@ -77,26 +77,6 @@ impl Categories {
     }
 }
 
-impl Domain {
-    /// The same domain in which some features, given by number, are categories.
-    ///
-    /// # Errors
-    /// Features that are not sorted, come twice or do not exist.
-    pub fn with_categories(self, categories: Vec<(u32, Categories)>) -> Result<Self> {
-        let n = self.n_features();
-        let sorted = categories.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        if !sorted || categories.last().is_some_and(|(feature, _)| *feature as usize >= n) {
-            let features: Vec<u32> = categories.iter().map(|(feature, _)| *feature).collect();
-            return Err(Error::InvalidSetting {
-                name: "categories",
-                expected: "features in order, none of them twice",
-                found: format!("the features {features:?} of {n}"),
-            });
-        }
-        Ok(self.and_categories(categories))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,18 +98,5 @@ mod tests {
         assert!(of(&["a", "b"], &[0.0, 1.0], -0.0).is_err());
         assert!(of(&["a", "b"], &[0.0, f64::NAN], 2.0).is_err());
         assert!(of(&["a", "b"], &[0.0, 1.0], f64::INFINITY).is_err());
-    }
-
-    #[test]
-    fn features_are_in_order_and_exist() {
-        let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], None).unwrap();
-        let one = Categories::new(texts(&["a"]), vec![0.0], 1.0).unwrap();
-        let of = |features: &[u32]| {
-            domain.clone().with_categories(features.iter().map(|&d| (d, one.clone())).collect())
-        };
-        assert_eq!(of(&[0, 2]).unwrap().categories().len(), 2);
-        for wrong in [&[2, 0][..], &[1, 1], &[3]] {
-            assert!(of(wrong).is_err());
-        }
     }
 }

@@ -5,12 +5,10 @@ use crate::error::{Error, Result};
 use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 use crate::mondrian::process::substitute::Substitute;
+use crate::validate::MAX_VALUE;
 
 /// The highest level: `K_64` is about `2^64` reference ranges wide.
 pub const MAX_LEVEL: u32 = 64;
-
-/// Bounds beyond this would overflow when one is subtracted from another.
-pub(crate) const LARGEST: f64 = f64::MAX / 4.0;
 
 /// Rates beyond this would overflow when they are summed.
 const HIGHEST_RATE: f64 = 1e290;
@@ -67,7 +65,7 @@ impl Domain {
         for d in 0..n {
             let (l, h) = (low[d], high[d]);
             // NaN fails every comparison.
-            if !(l <= h && l >= -LARGEST && h <= LARGEST) {
+            if !(l <= h && l >= -MAX_VALUE && h <= MAX_VALUE) {
                 return Err(Error::InvalidSetting {
                     name: "feature_range",
                     expected: "low <= high, both within +-4e307, for every feature",
@@ -134,9 +132,22 @@ impl Domain {
         Self { substitutes, ..self }
     }
 
-    /// The same domain with these categories, which were checked.
-    pub(super) fn and_categories(self, categories: Vec<(u32, Categories)>) -> Self {
-        Self { categories, ..self }
+    /// The same domain in which some features, given by number, are categories.
+    ///
+    /// # Errors
+    /// Features that are not sorted, come twice or do not exist.
+    pub fn with_categories(self, categories: Vec<(u32, Categories)>) -> Result<Self> {
+        let n = self.n_features();
+        let sorted = categories.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !sorted || categories.last().is_some_and(|(feature, _)| *feature as usize >= n) {
+            let features: Vec<u32> = categories.iter().map(|(feature, _)| *feature).collect();
+            return Err(Error::InvalidSetting {
+                name: "categories",
+                expected: "features in order, none of them twice",
+                found: format!("the features {features:?} of {n}"),
+            });
+        }
+        Ok(Self { categories, ..self })
     }
 
     /// The domain whose reference ranges are those of some rows; of a feature that is missing in all of them, 0.
@@ -241,7 +252,7 @@ impl Domain {
         let centre = low + 0.5 * (high - low);
         let half = self.inner.units[d] * power_of_two(level as i32 - 1);
         // Rounding must not make a box smaller than the one within.
-        ((centre - half).min(low).max(-LARGEST), (centre + half).max(high).min(LARGEST))
+        ((centre - half).min(low).max(-MAX_VALUE), (centre + half).max(high).min(MAX_VALUE))
     }
 
     /// The smallest level whose box holds the coordinates of a row, or a feature in which none does.
@@ -275,4 +286,23 @@ impl Domain {
 /// `2^n` where that is a normal number: its bits are the exponent's.
 fn power_of_two(n: i32) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::labels::Label;
+
+    #[test]
+    fn features_are_in_order_and_exist() {
+        let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], None).unwrap();
+        let one = Categories::new(vec![Label::Text("a".into())], vec![0.0], 1.0).unwrap();
+        let of = |features: &[u32]| {
+            domain.clone().with_categories(features.iter().map(|&d| (d, one.clone())).collect())
+        };
+        assert_eq!(of(&[0, 2]).unwrap().categories().len(), 2);
+        for wrong in [&[2, 0][..], &[1, 1], &[3]] {
+            assert!(of(wrong).is_err());
+        }
+    }
 }

@@ -4,9 +4,8 @@
 //! function of the features that the row has. With a number for each feature rows that lack it lie together. With a
 //! linear function they lie near rows that are like them otherwise.
 
-use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mondrian::process::domain::{Domain, LARGEST};
+use crate::validate::MAX_VALUE;
 
 /// What stands for a missing value of one feature: `centre` plus a linear function of other features. With terms it
 /// stays within the reference range.
@@ -30,8 +29,12 @@ pub struct SubstituteTerm {
 }
 
 impl Substitute {
-    /// The value for a row, limited to a range.
-    fn value(&self, row: &[f64], low: f64, high: f64) -> f64 {
+    /// The value for a row: a constant as it is, a linear function limited to a range.
+    pub(super) fn value(&self, row: &[f64], low: f64, high: f64) -> f64 {
+        rounded(self.exact_value(row, low, high), low, high)
+    }
+
+    fn exact_value(&self, row: &[f64], low: f64, high: f64) -> f64 {
         if self.terms.is_empty() {
             return self.centre;
         }
@@ -42,6 +45,23 @@ impl Substitute {
         let value = self.centre + self.terms.iter().map(term).sum::<f64>();
         // Sums of huge terms may be no number.
         if value.is_nan() { self.centre } else { value.clamp(low, high) }
+    }
+
+    /// Refuses what cannot stand for missing values of `feature`, one of `n_features`.
+    pub(super) fn check(&self, feature: usize, n_features: usize) -> Result<()> {
+        let is_possible = |x: f64| x.abs() <= MAX_VALUE;
+        let is_other = |other: u32| (other as usize) < n_features && other as usize != feature;
+        let is_right = |term: &SubstituteTerm| {
+            is_other(term.feature) && is_possible(term.slope) && is_possible(term.from)
+        };
+        if is_possible(self.centre) && self.terms.iter().all(is_right) {
+            return Ok(());
+        }
+        Err(Error::InvalidSetting {
+            name: "substitutes",
+            expected: "numbers within +-4e307 and terms of other features",
+            found: format!("{self:?} for feature {feature} of {n_features}"),
+        })
     }
 }
 
@@ -55,129 +75,9 @@ fn rounded(value: f64, low: f64, high: f64) -> f64 {
     if narrow.is_normal() && is_close && stays { narrow } else { value }
 }
 
-impl Domain {
-    /// The same domain with a substitute for missing values of each feature, or without.
-    ///
-    /// # Errors
-    /// A number of substitutes other than that of the features; numbers that are not finite or beyond `+-4e307`; a
-    /// term of a feature that does not exist or is the one that is missing.
-    ///
-    /// ```
-    /// # use boscage::{Domain, Substitute};
-    /// let domain = Domain::new(vec![0.0], vec![1.0], None)?;
-    /// assert!(domain.with_substitutes(Some(vec![Substitute { centre: 0.5, terms: vec![] }])).is_ok());
-    /// # Ok::<(), boscage::Error>(())
-    /// ```
-    pub fn with_substitutes(self, substitutes: Option<Vec<Substitute>>) -> Result<Self> {
-        if let Some(substitutes) = &substitutes {
-            self.check_substitutes(substitutes)?;
-        }
-        Ok(self.and_substitutes(substitutes))
-    }
-
-    fn check_substitutes(&self, substitutes: &[Substitute]) -> Result<()> {
-        let n = self.n_features();
-        let (what, found) = ("substitutes", substitutes.len());
-        if found != n {
-            return Err(Error::Length { what, found, expected: n, why: "one substitute a feature" });
-        }
-        for (d, substitute) in substitutes.iter().enumerate() {
-            let is_possible = |x: f64| x.abs() <= LARGEST;
-            let of_others = |term: &SubstituteTerm| (term.feature as usize) < n && term.feature as usize != d;
-            let terms = &substitute.terms;
-            let are_numbers = is_possible(substitute.centre)
-                && terms.iter().all(|term| is_possible(term.slope) && is_possible(term.from));
-            if !are_numbers || !terms.iter().all(of_others) {
-                return Err(Error::InvalidSetting {
-                    name: "substitutes",
-                    expected: "numbers within +-4e307 and terms of other features",
-                    found: format!("{substitute:?} for feature {d} of {n}"),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Rows in which substitutes stand for missing values; `None` if no value is missing.
-    ///
-    /// # Errors
-    /// A missing value without a substitute; another number of features.
-    pub fn filled(&self, rows: Rows<'_>) -> Result<Option<Vec<f64>>> {
-        let (what, found, expected) = ("a row of X", rows.n_features(), self.n_features());
-        if found != expected {
-            return Err(Error::Length { what, found, expected, why: "as many features as in fit" });
-        }
-        let Some((row, feature)) = rows.first_missing() else { return Ok(None) };
-        let Some(substitutes) = self.substitutes() else { return Err(Error::Missing { row, feature }) };
-        let mut values = Vec::with_capacity(rows.n_rows() * rows.n_features());
-        let mut given = Vec::new();
-        for i in 0..rows.n_rows() {
-            given.clear();
-            given.extend(rows.row(i));
-            values.extend(given.iter().enumerate().map(|(d, &value)| {
-                if !value.is_nan() {
-                    return value;
-                }
-                let (low, high) = (self.low()[d], self.high()[d]);
-                rounded(substitutes[d].value(&given, low, high), low, high)
-            }));
-        }
-        Ok(Some(values))
-    }
-
-    /// The same rows, with substitutes for missing values, which `buffer` is to hold.
-    ///
-    /// # Errors
-    /// As [`filled`](Self::filled).
-    pub(crate) fn complete<'a>(&self, rows: Rows<'a>, buffer: &'a mut Vec<f64>) -> Result<Rows<'a>> {
-        match self.filled(rows)? {
-            None => Ok(rows),
-            Some(filled) => {
-                *buffer = filled;
-                Rows::from_f64(buffer, rows.n_features())
-            }
-        }
-    }
-
-    /// A row in which substitutes stand for missing values.
-    pub(crate) fn filled_row(&self, row: Vec<f64>) -> Vec<f64> {
-        let rows = Rows::from_f64_with_missing(&row, row.len()).and_then(|rows| self.filled(rows));
-        rows.expect("a row of the forest").unwrap_or(row)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const NAN: f64 = f64::NAN;
-
-    fn domain() -> Domain {
-        let term = |feature, slope, from| SubstituteTerm { feature, slope, from };
-        let terms = vec![term(1, 2.0, 10.0), term(2, -2.0, 3.0)];
-        let number = |centre| Substitute { centre, terms: vec![] };
-        Domain::new(vec![0.0, 0.0, 0.0], vec![8.0, 20.0, 6.0], None)
-            .unwrap()
-            .with_substitutes(Some(vec![Substitute { centre: 4.0, terms }, number(-5.0), number(3.5)]))
-            .unwrap()
-    }
-
-    fn filled(row: [f64; 3]) -> Vec<f64> {
-        domain().filled_row(row.to_vec())
-    }
-
-    #[test]
-    fn a_missing_value_is_a_number_or_a_linear_function_of_the_others() {
-        assert_eq!(filled([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
-        // 4 + 2 (11 - 10) - 2 (5 - 3)
-        assert_eq!(filled([NAN, 11.0, 5.0]), [2.0, 11.0, 5.0]);
-        // Missing features have no part in it, and the range limits it. A plain number is not limited.
-        assert_eq!(filled([NAN, NAN, 1.0]), [8.0, -5.0, 1.0]);
-        assert_eq!(filled([NAN, 20.0, NAN]), [8.0, 20.0, 3.5]);
-        assert_eq!(filled([NAN, NAN, NAN]), [4.0, -5.0, 3.5]);
-        // The difference of two terms that overflow is no number.
-        assert_eq!(filled([NAN, f64::MAX, f64::MAX])[0], 4.0);
-    }
 
     #[test]
     fn numbers_are_rounded_unless_that_moves_them_in_their_range() {
@@ -194,33 +94,5 @@ mod tests {
         ] {
             assert_eq!(rounded(value, low, high), expected, "{value} in {low} to {high}");
         }
-    }
-
-    #[test]
-    fn without_substitutes_a_missing_value_is_an_error() {
-        let values = [0.0, 1.0, 2.0, NAN];
-        let rows = Rows::from_f64_with_missing(&values, 2).unwrap();
-        let domain = Domain::of_rows(rows, None).unwrap();
-        assert_eq!((domain.low(), domain.high()), (&[0.0, 1.0][..], &[2.0, 1.0][..]));
-        assert_eq!(domain.filled(rows), Err(Error::Missing { row: 1, feature: 1 }));
-        assert_eq!(
-            Rows::from_f64(&values, 2).unwrap_err().to_string(),
-            "row 1, feature 1 of X is NaN; every value must be finite"
-        );
-    }
-
-    #[test]
-    fn impossible_substitutes_are_refused() {
-        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], None).unwrap();
-        let number = |centre| Substitute { centre, terms: vec![] };
-        let of = |feature, slope| {
-            let terms = vec![SubstituteTerm { feature, slope, from: 0.0 }];
-            Substitute { centre: 0.0, terms }
-        };
-        for first in [number(NAN), number(f64::INFINITY), of(0, 1.0), of(2, 1.0), of(1, NAN)] {
-            assert!(domain.clone().with_substitutes(Some(vec![first, number(0.0)])).is_err());
-        }
-        assert!(domain.clone().with_substitutes(Some(vec![number(0.0)])).is_err());
-        assert!(domain.with_substitutes(Some(vec![of(1, 1.0), number(0.0)])).is_ok());
     }
 }

@@ -7,6 +7,7 @@ use crate::explain::{Contributions, LeafTree};
 use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::tree_predictive::Detail;
+use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::predictive::{ForestPosterior, Paths};
 use crate::mondrian::regression::regressor::MondrianRegressor;
@@ -29,18 +30,19 @@ impl TreeContributions<NodeMoments> for ForestPosterior<'_> {
         out: &mut [f64],
     ) {
         let (mut weight, mut sum) = (0.0, 0.0);
-        let joint = self.components((tree_index, tree), stops, Detail::Shape, paths, |component| {
+        let joint = self.components((tree_index, tree), stops, Detail::Mean, paths, |component, _| {
             weight += component.weight;
             sum += component.weight * component.mean;
         });
         let n_trees = self.forest.settings.n_estimators as f64;
-        let own = sum / weight / n_trees;
+        let own = || sum / weight / n_trees;
         out[0] = match &self.state.joint {
-            None => own,
+            None => own(),
             Some(state) => {
-                let together = &state.together;
-                (1.0 - together.share) * own
-                    + together.share * (together.model.mean(0.0) / n_trees + together.model.difference(joint))
+                let Together { model, share, .. } = &state.together;
+                let joint = model.mean(0.0) / n_trees + model.difference(joint);
+                // A share of 1 leaves no components to look at.
+                if *share == 1.0 { joint } else { (1.0 - share) * own() + share * joint }
             }
         };
     }

@@ -7,11 +7,12 @@ use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
+use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::tree_predictive::{
-    self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior,
+    self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior, StopsAndLaws,
 };
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
-use crate::mondrian::regression::joint::{self, PassedStop};
+use crate::mondrian::regression::joint::{self, JointPath};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, JointState, Without, in_messages};
@@ -33,7 +34,16 @@ pub(super) struct ForestPosterior<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths {
     above: SharedPath<AboveStop>,
-    joint: SharedPath<PassedStop>,
+    joint: JointPath,
+    /// The law of the last row's branch above each of its stops.
+    laws: Vec<Option<BranchLaw>>,
+}
+
+impl Paths {
+    fn set_laws(&mut self, stops: &[Stop], fastest: f64) {
+        self.laws.clear();
+        self.laws.extend(stops.iter().map(|stop| BranchLaw::new(stop, fastest)));
+    }
 }
 
 impl<'a> ForestPosterior<'a> {
@@ -43,23 +53,38 @@ impl<'a> ForestPosterior<'a> {
         state: &'a ForestState,
     ) -> Self {
         let hyper = in_messages(&state.hyper, settings.posterior);
-        let prior = PredictivePrior::new(hyper, state.hyper.coarse, forest.settings.lifetime);
+        let apart = state.joint.as_ref().map_or(1.0, |joint| joint.together.spread * joint.together.spread);
+        let prior = PredictivePrior::new(hyper, state.hyper.coarse, forest.settings.lifetime, apart);
         Self { forest, settings, state, prior }
     }
 
-    /// One tree's predictive components, and its share of the joint model's mean; 0 if there is none.
+    /// The rate of the faster one of the clocks that predictions follow.
+    fn fastest(&self) -> f64 {
+        let joint = self.state.joint.as_ref().map_or(0.0, |joint| joint.together.model.hyper.gamma2);
+        self.state.hyper.gamma2.max(joint)
+    }
+
+    /// Whether the mean is that of the joint model alone.
+    fn is_joint_alone(&self) -> bool {
+        self.state.joint.as_ref().is_some_and(|joint| joint.together.share == 1.0)
+    }
+
+    /// One tree's predictive components, each with the variance of the means that it stands for, and the tree's share of the
+    /// joint model's mean; 0 if there is none.
     pub(super) fn components<S: Scalar>(
         &self,
         (number, tree): (usize, &Tree<S, NodeMoments>),
         stops: &[Stop],
         detail: Detail,
         paths: &mut Paths,
-        emit: impl FnMut(Component),
+        emit: impl FnMut(Component, f64),
     ) -> f64 {
         let hyper = &self.state.hyper;
+        paths.set_laws(stops, self.fastest());
+        let path = StopsAndLaws { stops, laws: &paths.laws };
         if self.settings.posterior == Posterior::Fast {
             let prior = fast_prior(tree, hyper);
-            tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
+            tree_predictive::predict_fast(tree, prior, hyper.noise_variance, path, emit);
             return 0.0;
         }
         let scale = |node: NodeId| match &self.state.scales {
@@ -67,16 +92,10 @@ impl<'a> ForestPosterior<'a> {
             None => 1.0,
         };
         let predicting = PredictingTree { number, tree, messages: &self.state.messages[number] };
-        tree_predictive::predict_exact(predicting, &self.prior, stops, scale, detail, &mut paths.above, emit);
-        self.state.joint_mean(number, stops, &mut paths.joint)
-    }
-
-    /// Whether the pieces of a branch's time add up to the whole: not where their means and variances get
-    /// different factors.
-    fn detail_of_moments(&self) -> Detail {
-        let is_plain = self.state.scales.is_none()
-            && self.state.joint.as_ref().is_none_or(|joint| joint.together.spread == 1.0);
-        if is_plain { Detail::Moments } else { Detail::Shape }
+        if detail != Detail::Mean || !self.is_joint_alone() {
+            tree_predictive::predict_exact(predicting, &self.prior, path, scale, detail, &mut paths.above, emit);
+        }
+        self.state.joint_mean(number, path, &mut paths.joint)
     }
 
     /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
@@ -125,7 +144,8 @@ impl Running {
         Self { weight, mean, within, between, ..Self::default() }
     }
 
-    fn add(&mut self, Component { weight, mean, variance }: Component) {
+    /// Adds a component that stands for several, whose means have the variance `between`.
+    fn add(&mut self, Component { weight, mean, variance }: Component, between: f64) {
         if weight <= 0.0 {
             return;
         }
@@ -133,7 +153,7 @@ impl Running {
         let total = self.weight + weight;
         let share = weight / total;
         self.within += weight * variance;
-        self.between += self.weight * share * apart * apart;
+        self.between += self.weight * share * apart * apart + weight * between;
         self.mean += share * apart;
         self.weight = total;
     }
@@ -160,6 +180,9 @@ struct Centre {
 
 impl Centre {
     fn of(self, together: &Together) -> f64 {
+        if together.share == 1.0 {
+            return together.model.mean(self.joint);
+        }
         self.own + together.share * (together.model.mean(self.joint) - self.own)
     }
 }
@@ -183,7 +206,7 @@ impl MixtureRow {
     ) -> Vec<Component> {
         let Some(JointState { together, .. }) = &state.joint else { return self.components };
         let mut mixture = Running::default();
-        self.components.iter().for_each(|&component| mixture.add(component));
+        self.components.iter().for_each(|&component| mixture.add(component, 0.0));
         let centre = Centre { own: mixture.mean, joint: self.joint };
         let mean = centre.of(together);
         for component in &mut self.components {
@@ -201,15 +224,19 @@ impl MixtureRow {
     }
 }
 
-/// Mean and variance of every row's mixture.
+/// Mean and variance of every row's mixture, or its mean alone.
 pub(super) struct TwoMoments<'a> {
-    posterior: ForestPosterior<'a>,
+    pub(super) posterior: ForestPosterior<'a>,
     detail: Detail,
 }
 
 impl<'a> TwoMoments<'a> {
     pub(super) fn new(posterior: ForestPosterior<'a>) -> Self {
-        Self { posterior, detail: posterior.detail_of_moments() }
+        Self { posterior, detail: Detail::Moments }
+    }
+
+    pub(super) fn of_mean(posterior: ForestPosterior<'a>) -> Self {
+        Self { posterior, detail: Detail::Mean }
     }
 }
 
@@ -228,9 +255,9 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
         stops: &[Stop],
         (rows, paths): &mut Self::Chunk,
     ) {
-        let add = |component| rows[row].add(component);
+        let add = |component, between| rows[row].add(component, between);
         rows[row].joint += self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &mut rows[row].smoothed);
+        self.posterior.state.smooth(tree_index, stops, &paths.joint, &mut rows[row].smoothed);
     }
 }
 
@@ -255,7 +282,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         (rows, paths): &mut Self::Chunk,
     ) {
         let MixtureRow { components, joint, smoothed } = &mut rows[row];
-        let add = |component| {
+        let add = |component, _| {
             let parts = match &self.posterior.state.tails {
                 Some(tails) => &tails.part(component)[..],
                 None => &[component],
@@ -263,7 +290,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
             components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
         };
         *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
-        self.posterior.state.smooth(tree_index, stops, smoothed);
+        self.posterior.state.smooth(tree_index, stops, &paths.joint, smoothed);
     }
 }
 
@@ -334,7 +361,8 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
     ) {
         // A row that left changed the tree.
         let mut paths = Paths::default();
-        let emit = |component| chunk.rows[row].components.extend(self.posterior.share(component));
+        paths.set_laws(stops, self.posterior.fastest());
+        let emit = |component, _| chunk.rows[row].components.extend(self.posterior.share(component));
         if self.posterior.settings.posterior == Posterior::Fast {
             self.posterior.components((tree_index, tree), stops, Detail::Shape, &mut paths, emit);
             return;
@@ -342,14 +370,15 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let LeftOutChunk { rows, messages, .. } = chunk;
+        let path = StopsAndLaws { stops, laws: &paths.laws };
         tree_predictive::predict_exact(
             PredictingTree { number: tree_index, tree, messages },
             &self.posterior.prior,
-            stops,
+            path,
             |_| 1.0,
             Detail::Shape,
             &mut paths.above,
-            |component| rows[row].components.extend(self.posterior.share(component)),
+            |component, _| rows[row].components.extend(self.posterior.share(component)),
         );
         if let (Some(joint), Some(without)) = (&self.posterior.state.joint, self.without) {
             // Rows that only the left-out row separated are in one leaf now.
@@ -361,7 +390,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                 let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
                 in_any_order(weights)
             };
-            rows[row].joint += joint::mean((tree_index, sum), hyper, stops, &mut paths.joint);
+            rows[row].joint += joint::mean((tree_index, sum), hyper, path, &mut paths.joint);
             if let Some(Linear { columns, weights, sums, .. }) = &without.linear {
                 let width = columns.len();
                 let sum = |node: NodeId, column: usize| {
@@ -371,7 +400,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                     let weight = |row: RowId| f64::from(weights[row as usize * width + column]);
                     in_any_order(tree.arena.leaf_rows(node).map(weight))
                 };
-                joint::smooth(hyper, stops, width, sum, &mut rows[row].smoothed);
+                joint::smooth(&paths.joint, stops, width, sum, &mut rows[row].smoothed);
             }
         }
     }

@@ -5,16 +5,16 @@ use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
 };
+use crate::mondrian::regression::hierarchy::tree_predictive::StopsAndLaws;
 use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
-use crate::mondrian::regression::joint::{self, JointWeights, PassedStop, Solution, Standard};
+use crate::mondrian::regression::joint::{self, JointPath, JointWeights, Solution, Standard};
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -117,8 +117,8 @@ impl ForestState {
     pub(super) fn joint_mean(
         &self,
         tree_index: usize,
-        stops: &[Stop],
-        path: &mut SharedPath<PassedStop>,
+        stops: StopsAndLaws<'_>,
+        path: &mut JointPath,
     ) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
@@ -146,13 +146,19 @@ impl ForestState {
         self.trend().zip(settings.trend.as_ref()).map(of).transpose()
     }
 
-    /// Adds what a tree makes of the entries of a row's `z`.
-    pub(super) fn smooth(&self, tree_index: usize, stops: &[Stop], smoothed: &mut Vec<f64>) {
-        if let Some(JointState { together, solution: Solution { linear: Some(linear), .. } }) = &self.joint {
+    /// Adds what a tree makes of the entries of a row's `z`, along the path of its joint mean.
+    pub(super) fn smooth(
+        &self,
+        tree_index: usize,
+        stops: &[Stop],
+        path: &JointPath,
+        smoothed: &mut Vec<f64>,
+    ) {
+        if let Some(JointState { solution: Solution { linear: Some(linear), .. }, .. }) = &self.joint {
             let width = linear.columns.len();
             let sums = &linear.sums[tree_index];
             let sum = |node: NodeId, column: usize| f64::from(sums[node.index() * width + column]);
-            joint::smooth(&together.model.hyper, stops, width, sum, smoothed);
+            joint::smooth(path, stops, width, sum, smoothed);
         }
     }
 }

@@ -1,39 +1,44 @@
 //! All trees of a forest as one model of the labels, beside the average of their predictions.
 //!
-//! A tree that predicts alone has to explain every label by itself. Here the trees do it together: the code of class `k` of
-//! a row, `y_k = 1[the row is of class k] - pi_k` with the class's share `pi_k` of the rows, is the sum of one function for
-//! each tree, and noise. The sum is a Gaussian process with the covariance `K` of `mondrian::joint`, and
+//! In the average each tree explains every label by itself. Here the trees do so together. The *code* of
+//! class `k` of a row is `y_k = 1[the row is of class k] - pi_k`, where `pi_k` is the class's share of the
+//! rows. It is modelled as the sum of one function for each tree, and noise. The sum is a Gaussian process
+//! with the covariance `K` of `mondrian::joint`, and
 //!
 //! `f_k(x) = K(x, .) (K + s^2 I)^-1 y_k`
 //!
-//! is how much more (or less) class `k` is expected at `x` than anywhere. The sum over classes is 0, so that one class less
-//! is solved for. The probabilities multiply the average `p` over trees (eq. 5.6) by what the trees say together:
+//! is how much more (or less) class `k` is expected at `x` than anywhere. The sum over classes is 0, so that
+//! one system less than there are classes is solved. The average `p` over trees (eq. 5.6) is multiplied by
+//! what the trees say together:
 //!
 //! `p_k(x)^a exp(b f_k(x))`, normalised,
 //!
-//! where `a` and `b` are those under which rows that are left out are most likely (`calibration`). Least squares on codes is
-//! no likelihood of labels; `b` gives it the scale of one.
+//! where `a` and `b` are those under which rows that are left out are most likely (`calibration`). Least
+//! squares on codes is no likelihood of labels; `b` gives `f` the scale of a log likelihood.
 //!
-//! *The clock* is `v(t) = 1 - exp(-g t)` with `g` = [`RATE`] times the sum of the feature weights: as in the hierarchy of
-//! chapter 5, what a node has in common with its ancestors fades exponentially with time (eq. 5.2). `K` is then a Mondrian
-//! kernel whose lifetime is an exponential time, and what a test row shares with the rows below a stop has a closed form
-//! (`prediction::clock`). Far away from all rows a test row branches off at once, so that `f` is 0 there, and the prediction the prior.
-//! A class of few rows has large codes, as its share is small, so that it is not overruled where its rows are.
+//! *The clock* is `v(t) = 1 - exp(-g t)` with `g` = [`RATE`] times the sum of the feature weights: as in the
+//! hierarchy of chapter 5, what a node has in common with its ancestors fades exponentially with time (eq.
+//! 5.2). `K` is then a Mondrian kernel whose lifetime is an exponential time, and the covariance of a test
+//! row with the rows below a stop has a closed form (`prediction::clock`). Far away from all rows a test row
+//! branches off at once, so that `f` is 0 there, and the prediction is the prior. A class of few rows has
+//! large codes, since its share is small, so that larger classes do not outvote it where its rows are.
 //!
-//! *Rate and noise are fixed.* Neither matters much: between half and twice the rate, and for a noise from a third of
-//! [`NOISE`] to its threefold, the log loss of test rows changed by some hundredths of itself on letters, DNA, satellite
-//! images and gamma rays, and by a tenth on digits: less than the joint model gains.
+//! *Rate and noise are fixed*, since neither matters much. The rate was tried from a half to twice its value,
+//! and the noise from a third of [`NOISE`] to three times as much. The log loss of test rows changed by a few
+//! percent on letters, DNA, satellite images and gamma rays, and by a tenth on digits: less than the joint
+//! model gains.
 //!
-//! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of other rows. The
-//! values of the other rows have weights `(K' + s^2 I)^-1 k` in the mean of a row that is left out, where `K'` is their
-//! covariance in trees without it and `k` that with the row: one system a row serves all classes. Conjugate gradients end
-//! with weights `w` that leave `r = k - (K' + s^2 I) w`, and `y` has the mean `w y + r (K' + s^2 I)^-1 y`. The last factor is
-//! close to the known weights of all rows, so that `w y + r a` has an error of second order, and a rough solution will do.
+//! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of
+//! other rows. Let `K'` be the covariance of the other rows in trees without the row, and `k` their
+//! covariance with it. The mean of the row gives their values the weights `(K' + s^2 I)^-1 k`: one system for
+//! each row serves all classes. Conjugate gradients end with weights `w` that leave `r = k - (K' + s^2 I) w`,
+//! and `y` has the mean `w y + r (K' + s^2 I)^-1 y`. The last factor is close to the known weights `a` of all
+//! rows, so that `w y + r a` has an error of second order, and a rough solution will do.
 //!
-//! *In groups.* One system for each left-out row is expensive. With [`MANY`] rows or more, the rows that calibrate are left out together, a tenth of
-//! all rows at a time at the most: a copy of the forest forgets them, and its function is that of a forest with nearly as many
-//! rows. So the systems are as many as the classes, whatever the number of rows that calibrate. Only predictions of rows
-//! that are left out still take a system each.
+//! *In groups.* One system for each left-out row is expensive. With [`MANY`] rows or more, the rows that
+//! calibrate are left out together, a tenth of all rows at a time at most: a copy of the forest forgets them,
+//! and its function is that of a forest with nearly as many rows. So the number of systems is that of the
+//! classes, however many rows calibrate. Predictions of left-out rows still take a system each.
 
 mod function;
 mod left_out;

@@ -338,8 +338,13 @@ impl Above {
 
     /// The belief about a child, given this one about its parent, the clocks of both, and the child's sibling.
     pub(crate) fn of_child(self, parent: f64, child: f64, sibling: Told<f64>) -> Self {
-        let belief = self.observe(sibling.at_parent(parent));
-        Self { variance: belief.variance + (child - parent).max(0.0), ..belief }
+        self.below(sibling.at_parent(parent), child - parent)
+    }
+
+    /// The same, given the sibling's message as it comes to the parent, and the clock between parent and child.
+    pub(crate) fn below(self, sibling: Message, span: f64) -> Self {
+        let belief = self.observe(sibling);
+        Self { variance: belief.variance + span.max(0.0), ..belief }
     }
 
     /// The belief about a row that comes to a leaf, this being the belief about the leaf and `others` the

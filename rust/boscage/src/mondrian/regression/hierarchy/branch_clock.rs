@@ -1,4 +1,4 @@
-//! The prior's clock where a test row branches off: mean and variance, to some 1e-11 of what it can gain.
+//! What the prior's clock gains until a test row branches off: mean and variance, to some 1e-11 of what it can gain.
 //!
 //! With the time `T` of a branch, counted from the stop before, and its survival function `S`, and with what the clock gains,
 //! `c(t)`, by parts `E[c(T)] = int c' S dt` and `E[c(T)^2] = 2 int c c' S dt`. Over short times these are integrated
@@ -6,6 +6,7 @@
 
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::branch_time::{BranchTime, TruncatedExponential, UnitClock};
 
 /// The coarse part of the clock has no effect beyond a branch where less of it is left than this share of the noise
@@ -17,13 +18,13 @@ const LOST: f64 = 40.0;
 /// Where two clocks are integrated together, the faster one is followed no longer than this.
 const FADED: f64 = 28.0;
 
-/// The clock of the prior where a test row branches off.
+/// What the clock of the prior gains between the stop before and a branch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BranchClock {
+pub(crate) struct ClockGain {
     pub(crate) mean: f64,
     /// Its variance, in units of the square of [`unit`].
     pub(crate) spread: f64,
-    /// The mean of its coarse part.
+    /// The coarse part's share of the mean.
     pub(crate) coarse: f64,
 }
 
@@ -32,80 +33,82 @@ pub(crate) fn unit(hyper: &Hyperparameters) -> f64 {
     hyper.gamma1.max(2.0 * hyper.coarse.variance)
 }
 
-/// Mean and variance of the clock at the branch above a stop, given that its time is in one of several pieces of equal
-/// probability.
-pub(crate) fn branch_clock(
-    stop: &Stop,
-    hyper: &Hyperparameters,
-    probability: f64,
-    piece: u32,
-    pieces: u32,
-) -> BranchClock {
+/// Mean and variance of what the clock gains until the branch above a stop.
+pub(crate) fn clock_gain(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters) -> ClockGain {
     let Hyperparameters { gamma1, coarse, .. } = *hyper;
     let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
-    let time = match BranchTime::new(stop, probability, piece, pieces) {
+    let time = match law.time {
         BranchTime::Known(time) => {
-            let coarse = coarse.clock(time);
-            return BranchClock { mean: gamma1 * fine_clock.at(time) + coarse, spread: 0.0, coarse };
+            let mean = hyper.clock(time) - hyper.clock(stop.after);
+            return ClockGain { mean, spread: 0.0, coarse: coarse.clock(time) - coarse.clock(stop.after) };
         }
         BranchTime::Random(time) => time,
     };
     // In one unit, so that no square overflows.
     let unit = unit(hyper);
     let fine = Part::new(fine_clock, gamma1 / unit, time.after);
-    let fine_start = gamma1 * fine_clock.at(time.after);
-    let coarse_clock = UnitClock::of_coarse(coarse);
-    // Of all pieces alike, so that they add up to the whole.
-    let is_negligible = coarse.variance == 0.0 || {
-        let left = 2.0 * coarse.variance * coarse_clock.rest(stop.after);
-        left <= NEGLIGIBLE * (hyper.noise_variance + gamma1 * fine_clock.rest(stop.after))
-    };
-    if is_negligible {
-        let coarse = coarse.clock(stop.after);
-        let Gains { means: [gain], spread } = Gains::until(&time, [fine]);
-        return BranchClock { mean: fine_start + gamma1 * gain + coarse, spread, coarse };
+    let fine_start = fine_clock.gain(stop.after, time.after);
+    if coarse.variance == 0.0 || is_negligible(stop, hyper, coarse) {
+        let Gains { means: [gain], spread } = law.gains(&time, [fine]);
+        return ClockGain { mean: gamma1 * (fine_start + gain), spread, coarse: 0.0 };
     }
+    let coarse_clock = UnitClock::of_coarse(coarse);
     let parts = [fine, Part::new(coarse_clock, 2.0 * coarse.variance / unit, time.after)];
-    let Gains { means: [gain, coarse_gain], spread } = Gains::until(&time, parts);
-    let coarse = coarse.clock(time.after) + 2.0 * coarse.variance * coarse_gain;
-    BranchClock { mean: fine_start + gamma1 * gain + coarse, spread, coarse }
+    let Gains { means: [gain, coarse_gain], spread } = law.gains(&time, parts);
+    let coarse = 2.0 * coarse.variance * (coarse_clock.gain(stop.after, time.after) + coarse_gain);
+    ClockGain { mean: gamma1 * (fine_start + gain) + coarse, spread, coarse }
 }
 
-/// The mean of the coarse part of the clock at the branch.
-pub(crate) fn expected_coarse(
+/// Whether the coarse part of the clock has no effect after the stop before; of all pieces of a time alike, so that they add up
+/// to the whole.
+fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> bool {
+    let at = coarse.rate * stop.after;
+    if at > LOST {
+        return true;
+    }
+    let left = 2.0 * coarse.variance * UnitClock::of_coarse(coarse).rest(stop.after);
+    let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
+    left <= NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1 * fine_clock.rest(stop.after))
+}
+
+/// The mean of what is left of the coarse part of the clock at the branch, of `end` at the lifetime; `hyper` is without it.
+pub(crate) fn coarse_rest(
+    law: &BranchLaw,
     stop: &Stop,
-    coarse: CoarsePrior,
-    probability: f64,
-    piece: u32,
-    pieces: u32,
+    hyper: &Hyperparameters,
+    (coarse, end): (CoarsePrior, f64),
 ) -> f64 {
     if coarse.variance == 0.0 {
         return 0.0;
     }
-    match BranchTime::new(stop, probability, piece, pieces) {
-        BranchTime::Known(time) => coarse.clock(time),
-        BranchTime::Random(time) if coarse.rate * time.after > LOST => coarse.clock(time.after),
-        BranchTime::Random(time) => {
-            let part = Part::new(UnitClock::of_coarse(coarse), 1.0, time.after);
-            coarse.clock(time.after) + 2.0 * coarse.variance * Gains::until(&time, [part]).means[0]
-        }
-    }
+    let time = match law.time {
+        BranchTime::Known(time) => return end - coarse.clock(time),
+        BranchTime::Random(_) if is_negligible(stop, hyper, coarse) => return end - coarse.clock(stop.after),
+        BranchTime::Random(time) => time,
+    };
+    let part = Part::new(UnitClock::of_coarse(coarse), 1.0, time.after);
+    end - coarse.clock(time.after) - 2.0 * coarse.variance * law.gains(&time, [part]).means[0]
 }
 
 /// A part of the clock: a weight times `sigma(rate t - ln decay)`, where `t` is counted from the stop before.
 #[derive(Debug, Clone, Copy)]
-struct Part {
-    weight: f64,
-    rate: f64,
+pub(super) struct Part {
+    pub(super) weight: f64,
+    pub(super) rate: f64,
     decay: f64,
     /// The sigmoid at the start.
     start: f64,
 }
 
 impl Part {
-    fn new(clock: UnitClock, weight: f64, after: f64) -> Self {
+    pub(super) fn new(clock: UnitClock, weight: f64, after: f64) -> Self {
         let decay = clock.decay(after);
         Self { weight, rate: clock.rate, decay, start: 1.0 / (1.0 + decay) }
+    }
+
+    /// What the sigmoid has gained, given `1 - e^(-rate t)`.
+    pub(super) fn gain_of(&self, fall: f64) -> f64 {
+        self.decay * self.start * fall / (1.0 + self.decay * (1.0 - fall))
     }
 
     /// What the sigmoid has gained, given `e^(-rate t)`, and its slope.
@@ -143,7 +146,7 @@ impl Part {
 }
 
 /// Half of the nodes of Gauss-Legendre rules on `[0, 1]`, and their weights; the others mirror them.
-const GAUSS_4: [(f64, f64); 2] = [
+pub(super) const GAUSS_4: [(f64, f64); 2] = [
     (0.069_431_844_202_973_71, 0.173_927_422_568_726_79),
     (0.330_009_478_207_571_87, 0.326_072_577_431_273_2),
 ];
@@ -152,7 +155,7 @@ const GAUSS_6: [(f64, f64); 3] = [
     (0.169_395_306_766_867_76, 0.180_380_786_524_069_36),
     (0.380_690_406_958_401_56, 0.233_956_967_286_345_52),
 ];
-const GAUSS_8: [(f64, f64); 4] = [
+pub(super) const GAUSS_8: [(f64, f64); 4] = [
     (0.019_855_071_751_231_912, 0.050_614_268_145_188_13),
     (0.101_666_761_293_186_64, 0.111_190_517_226_687_21),
     (0.237_233_795_041_835_5, 0.156_853_322_938_943_7),
@@ -166,13 +169,13 @@ const LONGEST: f64 = 2.0;
 
 /// Means of what the parts of a clock gain until a branch, without their weights, and the variance of the whole.
 #[derive(Debug, Clone, Copy)]
-struct Gains<const N: usize> {
-    means: [f64; N],
-    spread: f64,
+pub(super) struct Gains<const N: usize> {
+    pub(super) means: [f64; N],
+    pub(super) spread: f64,
 }
 
 impl<const N: usize> Gains<N> {
-    fn until(time: &TruncatedExponential, parts: [Part; N]) -> Self {
+    pub(super) fn until(time: &TruncatedExponential, parts: [Part; N]) -> Self {
         let probability = -(-time.rate * time.span).exp_m1();
         if probability <= 0.0 {
             // A piece of a time that overflows is a moment.
@@ -298,7 +301,6 @@ mod tests {
     use crate::mondrian::forest::storage::with_storage;
     use crate::mondrian::prediction::stop::Branch;
     use crate::mondrian::process::domain::Domain;
-    use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
     use crate::mondrian::regression::regressor::MondrianRegressor;
     use crate::mondrian::regression::settings::RegressionSettings;
     use crate::mondrian::tree::arena::NodeId;
@@ -354,7 +356,7 @@ mod tests {
                 let time = from + z * width;
                 let mass = width * weight * rate * (-rate * time).exp();
                 let clock = hyper.clock(stop.after + time) - hyper.clock(stop.after);
-                let coarse = hyper.coarse.clock(stop.after + time);
+                let coarse = hyper.coarse.clock(stop.after + time) - hyper.coarse.clock(stop.after);
                 all += mass;
                 for (sum, value) in sums.iter_mut().zip([clock, clock * clock, coarse]) {
                     *sum += mass * value;
@@ -362,7 +364,7 @@ mod tests {
             }
         }
         let [mean, square, coarse] = sums.map(|sum| sum / all);
-        [hyper.clock(stop.after) + mean, square - mean * mean, coarse]
+        [mean, square - mean * mean, coarse]
     }
 
     #[test]
@@ -370,15 +372,20 @@ mod tests {
         for hyper in PRIORS.map(hyper) {
             let unit = unit(&hyper);
             for stop in stops() {
-                let probability = branch_probability(&stop);
-                let found = branch_clock(&stop, &hyper, probability, 0, 1);
                 let expected = integrated(&stop, &hyper);
-                let found = [found.mean, unit * unit * found.spread, found.coarse];
-                for (found, expected) in found.into_iter().zip(expected) {
-                    assert!((found - expected).abs() < 1e-10 * unit, "{found} {expected} {stop:?} {hyper:?}");
+                // With rules for short times, and without.
+                for fastest in [0.0, hyper.gamma2, f64::INFINITY] {
+                    let law = BranchLaw::new(&stop, fastest).unwrap();
+                    let found = clock_gain(&law, &stop, &hyper);
+                    let found = [found.mean, unit * unit * found.spread, found.coarse];
+                    for (found, expected) in found.into_iter().zip(expected) {
+                        assert!((found - expected).abs() < 1e-10 * unit, "{found} {expected} {stop:?} {hyper:?}");
+                    }
+                    let end = hyper.coarse.clock(7.0);
+                    let rest = coarse_rest(&law, &stop, &hyper, (hyper.coarse, end));
+                    let expected = end - hyper.coarse.clock(stop.after) - expected[2];
+                    assert!((rest - expected).abs() < 1e-10 * unit, "{stop:?} {hyper:?}");
                 }
-                let coarse = expected_coarse(&stop, hyper.coarse, probability, 0, 1);
-                assert!((coarse - expected[2]).abs() < 1e-10 * unit, "{stop:?} {hyper:?}");
             }
         }
     }
@@ -389,7 +396,7 @@ mod tests {
         let (node, hyper) = (node(), hyper((25.0, 3.0, NONE)));
         for rate in (0..2000).map(|i| 20.0 + 0.37 * f64::from(i)) {
             let stop = Stop { node, after: 0.0, time: f64::INFINITY, branch: Branch::Rate(rate) };
-            let found = branch_clock(&stop, &hyper, 1.0, 0, 1);
+            let found = clock_gain(&BranchLaw::new(&stop, hyper.gamma2).unwrap(), &stop, &hyper);
             assert!(found.mean < 1e-17 && found.spread < 1e-17, "{found:?} {rate}");
         }
     }
@@ -400,10 +407,11 @@ mod tests {
         for hyper in PRIORS.map(hyper) {
             let unit = unit(&hyper);
             for stop in stops() {
-                let probability = branch_probability(&stop);
-                let whole = branch_clock(&stop, &hyper, probability, 0, 1);
+                let law = BranchLaw::new(&stop, hyper.gamma2).unwrap();
+                let whole = clock_gain(&law, &stop, &hyper);
+                let piece = |piece| law.piece(&stop, (piece, 4), hyper.gamma2);
                 let pieces: Vec<_> =
-                    (0..4).map(|piece| branch_clock(&stop, &hyper, probability, piece, 4)).collect();
+                    (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
                 let mean = pieces.iter().map(|piece| 0.25 * piece.mean).sum::<f64>();
                 let within = pieces.iter().map(|piece| 0.25 * piece.spread).sum::<f64>();
                 let between =

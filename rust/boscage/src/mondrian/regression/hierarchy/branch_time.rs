@@ -1,6 +1,6 @@
 //! The distribution of the time at which a test row branches off, and its mean on the clock of the prior by one rule of
 //! eight points: exact to some 1e-5 of the clock's range, which is enough to choose hyperparameters. Predictions take
-//! `branch_clock`.
+//! `branch_law`.
 
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, unit_clock};
@@ -41,13 +41,9 @@ pub(crate) fn expected_clock(stop: &Stop, gamma2: f64, delay: f64, probability: 
 }
 
 /// The expected clock between the stop before and the place where a test row branches off; or else the stop itself, a
-/// `span` away. `gain` is what is expected until a branch of some probability.
-pub(crate) fn expected_span(stop: &Stop, span: f64, gain: impl FnOnce(f64) -> f64) -> f64 {
-    let probability = branch_probability(stop);
-    if probability == 0.0 {
-        return span;
-    }
-    probability * gain(probability).max(0.0) + (1.0 - probability) * span
+/// `span` away. `gain` is what is expected until a branch, which has this probability.
+pub(crate) fn expected_span(probability: f64, span: f64, gain: f64) -> f64 {
+    probability * gain.max(0.0) + (1.0 - probability) * span
 }
 
 /// The probability `p_j^s(x)` of branching off above a stop (section 5.5.3; Algorithm 6.5, line 6).
@@ -75,6 +71,16 @@ impl UnitClock {
         unit_clock(self.rate, self.delay, time)
     }
 
+    /// What it gains between two times.
+    pub(super) fn gain(self, after: f64, time: f64) -> f64 {
+        if time <= after {
+            return 0.0;
+        }
+        let decay = self.decay(after);
+        let fall = -(-self.rate * (time - after)).exp_m1();
+        decay * fall / ((1.0 + decay) * (1.0 + decay * (1.0 - fall)))
+    }
+
     /// `e^(-rate (t - delay))`.
     pub(super) fn decay(self, time: f64) -> f64 {
         (-self.rate * (time - self.delay)).exp()
@@ -87,6 +93,7 @@ impl UnitClock {
 }
 
 /// The time at which a test row branches off above a stop.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum BranchTime {
     Known(f64),
     Random(TruncatedExponential),

@@ -10,6 +10,7 @@
 
 pub(crate) mod belief_propagation;
 pub(crate) mod branch_clock;
+pub(crate) mod branch_law;
 pub(crate) mod branch_time;
 pub(crate) mod subtree_beliefs;
 pub(crate) mod tree_predictive;

@@ -6,8 +6,8 @@ use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, CoarsePrior, Hyperparameters, Message, Messages, Told,
 };
-use crate::mondrian::regression::hierarchy::branch_clock::{branch_clock, expected_coarse, unit};
-use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
+use crate::mondrian::regression::hierarchy::branch_clock::{ClockGain, clock_gain, coarse_rest, unit};
+use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -30,7 +30,7 @@ pub(crate) const LOST: f64 = 1e-14;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PredictivePrior {
     /// As in the messages.
-    hyper: Hyperparameters,
+    pub(crate) hyper: Hyperparameters,
     /// The coarse part; `hyper` has it as well, or is without it where it is known at the nodes.
     coarse: CoarsePrior,
     /// The clocks of both at the lifetime.
@@ -38,22 +38,38 @@ pub(crate) struct PredictivePrior {
     coarse_end: f64,
     /// The unit of a clock's variance.
     unit: f64,
+    /// The factor that the squares of the distances between components will get.
+    apart: f64,
 }
 
 impl PredictivePrior {
-    pub(crate) fn new(hyper: Hyperparameters, coarse: CoarsePrior, lifetime: f64) -> Self {
+    pub(crate) fn new(hyper: Hyperparameters, coarse: CoarsePrior, lifetime: f64, apart: f64) -> Self {
         let (end, coarse_end) = (hyper.clock(lifetime), coarse.clock(lifetime));
-        Self { hyper, coarse, end, coarse_end, unit: unit(&hyper) }
+        Self { hyper, coarse, end, coarse_end, unit: unit(&hyper), apart }
+    }
+
+    fn is_coarse_known(&self) -> bool {
+        self.hyper.coarse.variance == 0.0
     }
 }
 
-/// How a branch's components stand for all its times.
+/// What is to be known of a predictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// With the shape of their distribution.
+    /// Its shape: where a branch's mean and variance depend on its time, a component for each piece of the time.
     Shape,
-    /// With its mean and variance.
+    /// Its mean and variance: one component for all times, and how far the means of its pieces are apart.
     Moments,
+    /// Its mean: components have no variance.
+    Mean,
+}
+
+/// A test row's stops in one tree, and the law of its branch above each of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StopsAndLaws<'a> {
+    pub(crate) stops: &'a [Stop],
+    /// None where it does not branch off.
+    pub(crate) laws: &'a [Option<BranchLaw>],
 }
 
 /// A tree that predicts, by its number.
@@ -86,62 +102,49 @@ impl<S: Scalar> PredictingTree<'_, S> {
 }
 
 /// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
-/// and the branch's time integrated out): calls `emit` for every component. `scale` is a node's own factor on its variances,
-/// but for the coarse part of what the prior spends below a branch: how well the rows around a node are predicted does not
-/// say how far targets range elsewhere.
+/// and the branch's time integrated out): calls `emit` for every component, with the variance of the means of its pieces where it
+/// stands for all of them. `scale` is a node's own factor on its variances, but for the coarse part of what the prior spends
+/// below a branch: how well the rows around a node are predicted does not say how far targets range elsewhere.
 pub(crate) fn predict_exact<S: Scalar>(
     tree: PredictingTree<'_, S>,
     prior: &PredictivePrior,
-    stops: &[Stop],
+    StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
     scale: impl Fn(NodeId) -> f64,
     detail: Detail,
     path: &mut SharedPath<AboveStop>,
-    mut emit: impl FnMut(Component),
+    mut emit: impl FnMut(Component, f64),
 ) {
-    let PredictivePrior { ref hyper, coarse, end, coarse_end, unit } = *prior;
-    let is_known = hyper.coarse.variance == 0.0;
-    // What of it `end` does not have.
-    let beyond = if is_known { coarse_end } else { 0.0 };
+    let hyper = &prior.hyper;
     let mut not_separated = 1.0;
-    for (i, stop) in stops.iter().enumerate() {
+    for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
         let AboveStop { mut above, clock, .. } =
             path.at(i, (tree.number, stop.node), |before| tree.above(stop.node, before, prior));
-        let probability = branch_probability(stop);
-        let weight = not_separated * probability;
-        if weight > LOST {
-            let Told { message: below, clock: here } = tree.messages.told(stop.node);
-            let bridge = Bridge { above, clock, here, below, end, unit };
-            let (noise, scale) = (hyper.noise_variance, scale(stop.node));
-            let is_whole = detail == Detail::Moments || weight <= NOTICED || !bridge.varies(noise);
-            let pieces = if is_whole { 1 } else { PIECES };
-            for piece in 0..pieces {
-                let clock = branch_clock(stop, hyper, probability, piece, pieces);
-                let weight = weight / f64::from(pieces);
-                let (free, within) = if is_known {
-                    (coarse_end - expected_coarse(stop, coarse, probability, piece, pieces), 0.0)
-                } else {
-                    let free = (coarse_end - clock.coarse).max(0.0);
-                    (free, free)
-                };
-                let (mean, variance) = bridge.at(clock.mean, clock.spread, within);
-                emit(Component { weight, mean, variance: (variance + noise) * scale + free });
+        if let Some(law) = law {
+            let weight = not_separated * law.probability;
+            if weight > LOST {
+                let Told { message: below, clock: here } = tree.messages.told(stop.node);
+                let bridge = Bridge { above, below, length: here - clock, rest: prior.end - clock, unit: prior.unit };
+                let branch = BranchPrior { prior, stop, law, scale: scale(stop.node) };
+                bridge.emit(&branch, weight, detail, &mut emit);
             }
-        }
-        not_separated *= 1.0 - probability;
-        if not_separated <= LOST {
-            return;
+            not_separated *= 1.0 - law.probability;
+            if not_separated <= LOST {
+                return;
+            }
         }
         if i + 1 == stops.len() {
             let Told { message, clock: here } = tree.messages.told(stop.node);
             above.variance += (here - clock).max(0.0);
             let Above { mean, variance } = above.observe(message);
             let variance = (variance + hyper.noise_variance) * scale(stop.node);
-            emit(Component { weight: not_separated, mean, variance });
+            emit(Component { weight: not_separated, mean, variance }, 0.0);
         }
     }
     if stops.is_empty() {
-        let variance = end + beyond + hyper.noise_variance;
-        emit(Component { weight: 1.0, mean: hyper.mu, variance });
+        // What of the coarse part `end` does not have.
+        let beyond = if prior.is_coarse_known() { prior.coarse_end } else { 0.0 };
+        let variance = prior.end + beyond + hyper.noise_variance;
+        emit(Component { weight: 1.0, mean: hyper.mu, variance }, 0.0);
     }
 }
 
@@ -151,8 +154,8 @@ pub(crate) fn predict_fast<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     prior: Component,
     noise_variance: f64,
-    stops: &[Stop],
-    mut emit: impl FnMut(Component),
+    StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
+    mut emit: impl FnMut(Component, f64),
 ) {
     let own = |node: NodeId| {
         let moments = tree.statistics.moments(node);
@@ -161,19 +164,18 @@ pub(crate) fn predict_fast<S: Scalar>(
     };
     let mut parent = prior;
     let mut not_separated = 1.0;
-    for (i, stop) in stops.iter().enumerate() {
-        let probability = branch_probability(stop);
-        if probability > 0.0 {
-            emit(Component { weight: not_separated * probability, ..parent });
+    for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
+        if let Some(BranchLaw { probability, .. }) = law {
+            emit(Component { weight: not_separated * probability, ..parent }, 0.0);
             not_separated *= 1.0 - probability;
         }
         parent = own(stop.node);
         if i + 1 == stops.len() && not_separated > 0.0 {
-            emit(Component { weight: not_separated, ..parent });
+            emit(Component { weight: not_separated, ..parent }, 0.0);
         }
     }
     if stops.is_empty() {
-        emit(prior);
+        emit(prior, 0.0);
     }
 }
 
@@ -188,6 +190,35 @@ const PIECES: u32 = 5;
 /// Branches of less weight are one piece.
 const NOTICED: f64 = 1e-3;
 
+/// What is known of a branch before the targets.
+#[derive(Clone, Copy)]
+struct BranchPrior<'a> {
+    prior: &'a PredictivePrior,
+    stop: &'a Stop,
+    law: &'a BranchLaw,
+    /// The factor on the variances.
+    scale: f64,
+}
+
+impl BranchPrior<'_> {
+    /// What the clock gains in a piece of the time.
+    fn piece(&self, piece: u32) -> (BranchLaw, ClockGain) {
+        let hyper = &self.prior.hyper;
+        let law = self.law.piece(self.stop, (piece, PIECES), hyper.gamma2);
+        (law, clock_gain(&law, self.stop, hyper))
+    }
+
+    /// The coarse part that is spent below the branch, and what of it the clock has too.
+    fn free(&self, law: &BranchLaw, gain: &ClockGain) -> (f64, f64) {
+        let PredictivePrior { ref hyper, coarse, coarse_end, .. } = *self.prior;
+        if self.prior.is_coarse_known() {
+            return (coarse_rest(law, self.stop, hyper, (coarse, coarse_end)), 0.0);
+        }
+        let free = (coarse_end - coarse.clock(self.stop.after) - gain.coarse).max(0.0);
+        (free, free)
+    }
+}
+
 /// The belief about a new node between a parent and a child, and about the leaf of a test row that branches
 /// off there: a Brownian bridge from the belief above to the message below. With `V` the variance above
 /// plus the clock elapsed, and `C` that of the whole way down to the message, the new node has mean `m + (V
@@ -195,36 +226,85 @@ const NOTICED: f64 = 1e-3;
 #[derive(Debug, Clone, Copy)]
 struct Bridge {
     above: Above,
-    /// The clock at the parent.
-    clock: f64,
-    /// The clock at the child.
-    here: f64,
     below: Message,
-    /// The clock at the lifetime.
-    end: f64,
+    /// The clock between the parent and the child.
+    length: f64,
+    /// The clock between the parent and the lifetime.
+    rest: f64,
     /// The unit of the clock's spread.
     unit: f64,
 }
 
+/// The mean of a test row's own leaf, its variance, and the part of it that comes from the branch's time.
+struct OwnLeaf {
+    mean: f64,
+    variance: f64,
+    moved: f64,
+}
+
 impl Bridge {
-    /// Mean and variance of the test row's own leaf if the clock at the branch has mean `expected`, and
-    /// variance `spread` in squares of the unit; without `free`, a part of what is spent below the branch.
-    fn at(&self, expected: f64, spread: f64, free: f64) -> (f64, f64) {
-        let whole = self.above.variance + (self.here - self.clock) + 1.0 / self.below.precision;
-        let v = self.above.variance + (expected - self.clock);
+    fn emit(&self, branch: &BranchPrior<'_>, weight: f64, detail: Detail, emit: &mut impl FnMut(Component, f64)) {
+        let BranchPrior { prior, stop, law, scale } = *branch;
+        let noise = prior.hyper.noise_variance;
+        if detail == Detail::Mean {
+            let mean = self.mean(clock_gain(law, stop, &prior.hyper).mean);
+            return emit(Component { weight, mean, variance: 0.0 }, 0.0);
+        }
+        let is_whole = weight <= NOTICED || !self.varies(noise);
+        let component = |law: &BranchLaw, gain: &ClockGain, weight: f64, between: f64| {
+            let (free, within) = branch.free(law, gain);
+            let leaf = self.at(gain.mean, gain.spread, within);
+            let variance = leaf.variance - between.min(leaf.moved) + noise;
+            Component { weight, mean: leaf.mean, variance: variance * scale + free }
+        };
+        if is_whole || detail == Detail::Moments {
+            let gain = clock_gain(law, stop, &prior.hyper);
+            // With the same factor on both, it does not matter what is within and what is between.
+            let is_one = is_whole || scale == prior.apart;
+            let between = if is_one { 0.0 } else { self.between(branch, gain.mean) };
+            return emit(component(law, &gain, weight, between), between);
+        }
+        for piece in 0..PIECES {
+            let (law, gain) = branch.piece(piece);
+            emit(component(&law, &gain, weight / f64::from(PIECES), 0.0), 0.0);
+        }
+    }
+
+    /// The clock of the whole way.
+    fn whole(&self) -> f64 {
+        self.above.variance + self.length + 1.0 / self.below.precision
+    }
+
+    /// The mean of the test row's own leaf if the clock is expected to gain so much until the branch.
+    fn mean(&self, gain: f64) -> f64 {
+        self.above.mean + (self.above.variance + gain) / self.whole() * (self.below.mean - self.above.mean)
+    }
+
+    /// The test row's own leaf if the clock is expected to gain so much until the branch, with a variance of `spread` in squares
+    /// of the unit; without `free`, a part of what is spent below the branch.
+    fn at(&self, gain: f64, spread: f64, free: f64) -> OwnLeaf {
+        let whole = self.whole();
+        let v = self.above.variance + gain;
         let apart = self.below.mean - self.above.mean;
         let spread = self.unit * (self.unit / whole) * spread;
         let bridge = v * (1.0 - v / whole) - spread;
         let moved = spread * (apart / whole * apart);
-        let variance = bridge.max(0.0) + moved + (self.end - expected - free).max(0.0);
-        (self.above.mean + v / whole * apart, variance)
+        let variance = bridge.max(0.0) + moved + (self.rest - gain - free).max(0.0);
+        OwnLeaf { mean: self.mean(gain), variance, moved }
+    }
+
+    /// The variance of the means of pieces, about that of the whole time.
+    fn between(&self, branch: &BranchPrior<'_>, gain: f64) -> f64 {
+        let apart = (self.below.mean - self.above.mean) / self.whole();
+        let pieces = (0..PIECES).map(|piece| apart * (branch.piece(piece).1.mean - gain));
+        pieces.map(|apart| apart * apart).sum::<f64>() / f64::from(PIECES)
     }
 
     /// Whether predictions at the child and at the parent, with this noise, differ noticeably.
     fn varies(&self, noise: f64) -> bool {
-        let (first, last) = (self.at(self.clock, 0.0, 0.0), self.at(self.here, 0.0, 0.0));
-        let (a, b) = (first.1 + noise, last.1 + noise);
-        let apart = first.0 - last.0;
+        let (first, last) = (self.at(0.0, 0.0, 0.0), self.at(self.length, 0.0, 0.0));
+        let (a, b) = (first.variance + noise, last.variance + noise);
+        let apart = first.mean - last.mean;
         a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
     }
 }

@@ -1,11 +1,12 @@
-//! All trees of a forest as one model: a target is the sum of the trees' functions, not drawn from one of them.
+//! All trees of a forest as one model: a target is the sum of the trees' functions, and does not come from
+//! one of them.
 //!
-//! In a mixture of trees, each tree alone explains the targets. Its function has to be as smooth as a single tree's
-//! must be, and the mean of all functions is smoother still. In the joint model, a target is the sum of one function
-//! for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in the hierarchy, with a
-//! `T`-th of its variance. The sum is then a Gaussian process with the covariance `K` of `mondrian::joint`, whose clock is the
-//! hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds
-//! a linear function of the features.
+//! In a mixture of trees, each tree alone explains the targets. Its function has to be as smooth as a single
+//! tree's must be, and the mean of all functions is smoother still. In the joint model, a target is the sum
+//! of one function for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in
+//! the hierarchy, with a `T`-th of its variance. The sum is then a Gaussian process with the covariance `K`
+//! of `mondrian::joint`, whose clock is the hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K
+//! + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -16,10 +17,11 @@ use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::row_order::in_order;
 use crate::mondrian::joint::{System, Trees};
 use crate::mondrian::prediction::shared_path::SharedPath;
-use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
-use crate::mondrian::regression::hierarchy::branch_clock::branch_clock;
+use crate::mondrian::regression::hierarchy::branch_clock::clock_gain;
 use crate::mondrian::regression::hierarchy::branch_time;
+use crate::mondrian::regression::hierarchy::tree_predictive::StopsAndLaws;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::posterior::{Coefficients, Given, Linear, Products};
@@ -147,17 +149,15 @@ impl<'a> Joint<'a> {
         path: &[NodeId],
         branch: Option<&Stop>,
     ) -> f64 {
-        let spans = self.system.spans(tree);
-        let whole: f64 = path.iter().map(|&node| spans[node.index()] * sum(node)).sum();
+        let whole: f64 = path.iter().map(|&node| self.system.span(tree, node) * sum(node)).sum();
         match (branch, path.last()) {
             (Some(stop), Some(&leaf)) => {
-                let span = spans[leaf.index()];
+                let span = self.system.span(tree, leaf);
                 let Hyperparameters { gamma1, gamma2, delay, .. } = self.hyper;
-                let gain = |probability| {
-                    gamma1 * branch_time::expected_clock(stop, gamma2, delay, probability)
-                        - self.hyper.clock(stop.after)
-                };
-                whole - (span - branch_time::expected_span(stop, span, gain)) * sum(leaf)
+                let probability = branch_time::branch_probability(stop);
+                let gain = gamma1 * branch_time::expected_clock(stop, gamma2, delay, probability)
+                    - self.hyper.clock(stop.after);
+                whole - (span - branch_time::expected_span(probability, span, gain)) * sum(leaf)
             }
             _ => whole,
         }
@@ -351,58 +351,61 @@ pub(crate) struct PassedStop {
     mean: f64,
 }
 
+/// What test rows share of their paths, and the clock that the last one shares with the rows below each of its stops.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JointPath {
+    passed: SharedPath<PassedStop>,
+    spans: Vec<f64>,
+}
+
 /// A tree's share of the mean of a row: sums by node, each times the expected clock that the row and the
 /// node's rows share below the node's parent. The tree is given by its number.
 pub(crate) fn mean(
     (tree, sum): (usize, impl Fn(NodeId) -> f64),
     hyper: &Hyperparameters,
-    stops: &[Stop],
-    path: &mut SharedPath<PassedStop>,
+    StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
+    JointPath { passed, spans }: &mut JointPath,
 ) -> f64 {
-    let mut together = 1.0;
-    let mut mean = 0.0;
-    let mut above = 0.0;
-    for (i, stop) in stops.iter().enumerate() {
-        let PassedStop { clock, mean: shared } = path.at(i, (tree, stop.node), |before| {
+    let (mut together, mut mean, mut above) = (1.0, 0.0, 0.0);
+    spans.clear();
+    for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
+        let PassedStop { clock, mean: shared } = passed.at(i, (tree, stop.node), |before| {
             let before = before.unwrap_or(PassedStop { clock: 0.0, mean: 0.0 });
             let clock = hyper.clock(stop.time);
             let span = (clock - before.clock).max(0.0);
             PassedStop { clock, mean: before.mean + span * sum(stop.node) }
         });
-        if stop.branch == Branch::Never && together == 1.0 {
-            mean = shared;
-        } else {
-            let span = (clock - above).max(0.0);
-            let gain = |probability| branch_clock(stop, hyper, probability, 0, 1).mean - above;
-            mean += together * branch_time::expected_span(stop, span, gain) * sum(stop.node);
-            together *= 1.0 - branch_time::branch_probability(stop);
-        }
+        let span = (clock - above).max(0.0);
         above = clock;
+        let Some(law) = law else {
+            spans.push(together * span);
+            // The sums above were added for the row before.
+            mean = if together == 1.0 { shared } else { mean + together * span * sum(stop.node) };
+            continue;
+        };
+        let gain = clock_gain(law, stop, hyper).mean;
+        let expected = together * branch_time::expected_span(law.probability, span, gain);
+        spans.push(expected);
+        mean += expected * sum(stop.node);
+        together *= 1.0 - law.probability;
     }
     mean
 }
 
-/// Adds a tree's share of the means of a row for several right-hand sides, of which `sum` has the sums.
+/// Adds a tree's share of the means of a row for several right-hand sides, of which `sum` has the sums, along the path on which
+/// [`mean`] was found.
 pub(crate) fn smooth(
-    hyper: &Hyperparameters,
+    JointPath { spans, .. }: &JointPath,
     stops: &[Stop],
     n_sides: usize,
     sum: impl Fn(NodeId, usize) -> f64,
     means: &mut Vec<f64>,
 ) {
     means.resize(n_sides, 0.0);
-    let mut together = 1.0;
-    let mut above = 0.0;
-    for stop in stops {
-        let clock = hyper.clock(stop.time);
-        let span = (clock - above).max(0.0);
-        let gain = |probability| branch_clock(stop, hyper, probability, 0, 1).mean - above;
-        let shared = together * branch_time::expected_span(stop, span, gain);
+    for (stop, span) in stops.iter().zip(spans) {
         for (side, mean) in means.iter_mut().enumerate() {
-            *mean += shared * sum(stop.node, side);
+            *mean += span * sum(stop.node, side);
         }
-        together *= 1.0 - branch_time::branch_probability(stop);
-        above = clock;
     }
 }
 

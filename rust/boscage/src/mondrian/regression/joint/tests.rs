@@ -121,6 +121,7 @@ pub(in crate::mondrian::regression) fn covariance(forest: &MondrianRegressor, x:
 #[test]
 fn expected_span_is_an_integral() {
     use crate::mondrian::prediction::stop::Branch;
+    use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
     let (after, time, rate) = (0.7, 3.0, 0.9);
     let node = forest(1, fixed());
     let node = match node.forest.flushed_alone() {
@@ -140,13 +141,13 @@ fn expected_span_is_an_integral() {
         .sum();
     let expected = integral + (-rate * (time - after)).exp() * span;
     let before = HYPER.clock(after);
-    let exact = |probability| branch_clock(&stop, &HYPER, probability, 0, 1).mean - before;
-    let found = branch_time::expected_span(&stop, span, exact);
+    let law = BranchLaw::new(&stop, HYPER.gamma2).unwrap();
+    let exact = clock_gain(&law, &stop, &HYPER).mean;
+    let found = branch_time::expected_span(law.probability, span, exact);
     assert!((found - expected).abs() < 1e-9, "{found} and {expected}");
-    let by_one_rule = |probability| {
-        HYPER.gamma1 * branch_time::expected_clock(&stop, HYPER.gamma2, HYPER.delay, probability) - before
-    };
-    let found = branch_time::expected_span(&stop, span, by_one_rule);
+    let by_one_rule =
+        HYPER.gamma1 * branch_time::expected_clock(&stop, HYPER.gamma2, HYPER.delay, law.probability) - before;
+    let found = branch_time::expected_span(law.probability, span, by_one_rule);
     assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
 }
 

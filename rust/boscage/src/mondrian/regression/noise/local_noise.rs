@@ -52,8 +52,14 @@ pub(crate) fn estimate<S: Scalar>(
     })
 }
 
+/// The factor on distances at a node whose parent has this one, given the sum of its distances, in units of their mean, and
+/// their number.
+pub(crate) fn smoothed(parent: f64, (sum, count): (f64, f64), prior: f64) -> f64 {
+    (prior * parent + sum) / (prior + count)
+}
+
 /// The sizes of leave-one-out errors, summed over every node's rows.
-pub(crate) struct Sizes {
+struct Sizes {
     sums: Vec<f64>,
     /// Of these rows.
     counts: Vec<f64>,
@@ -62,14 +68,14 @@ pub(crate) struct Sizes {
 }
 
 /// The size of an error, given its square over its variance.
-fn size(ratio: f64) -> f64 {
+pub(crate) fn size(ratio: f64) -> f64 {
     ratio.sqrt()
 }
 
 /// The squared leave-one-out error over its variance, for one of the `n` rows of a leaf with this mean:
 /// with residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out
 /// residual is `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
-fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
+pub(crate) fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
     let all = noise_variance + n * above.variance;
     let k = (noise_variance + (n - 1.0) * above.variance) / all;
     let apart = (y - mean) + (mean - above.mean) * (noise_variance / all);
@@ -79,7 +85,7 @@ fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
 impl Sizes {
     /// The sizes for the rows whose targets `rows` writes for each leaf; it also returns their mean.
     /// `above` are the beliefs about nodes given these rows.
-    pub(crate) fn of<S: Scalar>(
+    fn of<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         above: &[Above],
@@ -112,41 +118,16 @@ impl Sizes {
         Self { sums, counts, typical }
     }
 
-    /// The factor on distances at a node whose parent has this one.
-    fn scale(&self, node: NodeId, parent: f64, prior: f64) -> f64 {
-        (prior * parent + self.sums[node.index()] / self.typical) / (prior + self.counts[node.index()])
-    }
-
-    /// Whether distances differ from place to place at all.
-    fn vary(&self) -> bool {
-        self.typical > 0.0
-    }
-
-    /// The factor on the variances at the end of a path from the root.
-    pub(crate) fn along(&self, path: &[NodeId], prior: f64) -> f64 {
-        if !self.vary() {
-            return 1.0;
-        }
-        let (mut scale, mut above) = (1.0, f64::INFINITY);
-        for &node in path {
-            // Without the left-out rows, a node with its parent's rows, or none, would not exist.
-            let n = self.counts[node.index()];
-            if n > 0.0 && n < above {
-                scale = self.scale(node, scale, prior);
-                above = n;
-            }
-        }
-        scale * scale
-    }
-
     fn smooth<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, order: &[NodeId], prior: f64) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
-        if !self.vary() {
+        let vary = self.typical > 0.0;
+        if !vary {
             return scales;
         }
         for &node in order {
-            let own = self.scale(node, scales[node.index()], prior);
+            let own = (self.sums[node.index()] / self.typical, self.counts[node.index()]);
+            let own = smoothed(scales[node.index()], own, prior);
             scales[node.index()] = own;
             if let NodeKind::Split(left, right) = arena.kind(node) {
                 scales[left.index()] = own;

@@ -42,8 +42,9 @@ impl NoiseTails {
 
     fn step(&self, rows: &[Vec<(f64, f64)>], least: f64) -> Self {
         let (mut counts, mut squares) = ([0.0; 2], [0.0; 2]);
+        let mut terms = Vec::new();
         for row in rows {
-            let (_, terms) = self.terms(row);
+            self.terms(row, &mut terms);
             let all: f64 = terms.iter().map(|[narrow, wide]| narrow + wide).sum();
             for ((ratio, _), terms) in row.iter().zip(&terms) {
                 for k in 0..2 {
@@ -61,18 +62,21 @@ impl NoiseTails {
         Self { factors, shares: [1.0 - wide, wide] }
     }
 
-    /// Densities under both factors by tree, in units of the greatest, and its logarithm.
-    fn terms(&self, row: &[(f64, f64)]) -> (f64, Vec<[f64; 2]>) {
+    /// Writes the densities under both factors by tree, in units of the greatest; returns its logarithm.
+    fn terms(&self, row: &[(f64, f64)], terms: &mut Vec<[f64; 2]>) -> f64 {
         let offsets: [f64; 2] = std::array::from_fn(|k| self.shares[k].ln() - 0.5 * self.factors[k].ln());
-        let logs = row.iter().map(|&(ratio, log_variance)| -> [f64; 2] {
+        terms.clear();
+        terms.extend(row.iter().map(|&(ratio, log_variance)| -> [f64; 2] {
             std::array::from_fn(|k| offsets[k] - 0.5 * (ratio / self.factors[k] + log_variance))
-        });
-        let most = logs.clone().flatten().fold(f64::NEG_INFINITY, f64::max);
-        (most, logs.map(|logs| logs.map(|log| (log - most).exp())).collect())
+        }));
+        let most = terms.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+        terms.iter_mut().flatten().for_each(|log| *log = (*log - most).exp());
+        most
     }
 
     fn log_density(&self, row: &[(f64, f64)]) -> f64 {
-        let (most, terms) = self.terms(row);
+        let mut terms = Vec::new();
+        let most = self.terms(row, &mut terms);
         most + (terms.iter().flatten().sum::<f64>() / row.len() as f64).ln()
     }
 

@@ -1,23 +1,29 @@
 //! A linear function of the features beside the trees of the joint model.
 //!
-//! Far away from all rows the trees' functions go back to their prior mean at once. The thesis wishes for regressors in the
-//! leaves (section 6.5.4). Here one is shared by all leaves: `y = mu_H + z(x)' b + sum of trees + noise`, where `z(x)` is
-//! one, and the features in units of their reference ranges, from the middle; a priori `b ~ N(0, tau^2 I)`. That a slope is
-//! the same beyond the range as within is a guess: on either side of the range it changes by a further coefficient, of variance
-//! [`CHANGE`] `tau^2`. Where no row lies beyond, the mean goes on as it was, and the prior of the change widens it. With the
-//! covariance `A = K + s^2 I` of the joint model, `Z` the rows of `z` and `r = y - mu_H`, the posterior is that of universal
-//! kriging (Rasmussen and Williams 2006, section 2.7):
+//! Far away from all rows the trees' functions go back to their prior mean at once. The thesis wishes for
+//! regressors in the leaves (section 6.5.4). Here one regressor is shared by all leaves:
+//!
+//! `y = mu_H + z(x)' b + sum of trees + noise`, with the prior `b ~ N(0, tau^2 I)`.
+//!
+//! `z(x)` is one and the features, in units of their reference ranges and counted from the middle. That a
+//! slope is the same beyond the range as within is a guess. So on either side of the range it changes by a
+//! further coefficient, of variance [`CHANGE`] `tau^2`. Where no row lies beyond, the mean continues with the
+//! slope, and the prior of the change adds to the variance. Let `A = K + s^2 I` be the covariance of the
+//! joint model, `Z` the matrix of all `z`, and `r = y - mu_H`. The posterior is that of universal kriging
+//! (Rasmussen and Williams 2006, section 2.7):
 //!
 //! - `b` has the covariance `C^-1`, `C = I / tau^2 + Z' A^-1 Z`, and the mean `C^-1 Z' A^-1 r`;
 //! - the trees' part of the mean is `K(x, .) A^-1 (r - Z b)`;
-//! - what is not known of `b` adds `(z - h)' C^-1 (z - h)` to the variance, where `h = Z' A^-1 K(., x)` is what the trees
-//!   make of `z` itself: next to nothing among the rows, and more and more beyond them.
+//! - the uncertainty of `b` adds `(z - h)' C^-1 (z - h)` to the variance, where `h = Z' A^-1 K(., x)` is the
+//!   trees' prediction of `z` itself: next to nothing among the rows, and more and more beyond them.
 //!
-//! All this takes `A^-1` of `r` and of the columns of `Z`: more right-hand sides of the equations that are solved anyway.
-//! `tau` maximises the likelihood of the targets, of which the same products give a closed form (`posterior`).
+//! All this takes `A^-1` of `r` and of the columns of `Z`, which are only further right-hand sides of a
+//! system that is solved anyway. `tau` maximises the likelihood of the targets, which the same products give
+//! in closed form (`posterior`).
 //!
-//! The trees' own hierarchies, whose spread is that of the predictions, explain the residuals `y - z' b`. Hyperparameters
-//! have to be chosen before `b` is known, and are those of the residuals of an ordinary line (`start_line`).
+//! The trees' own hierarchies, whose spread is that of the predictions, explain the residuals `y - z' b`.
+//! Hyperparameters have to be chosen before `b` is known. They are those of the residuals of an ordinary
+//! least-squares line (`start_line`).
 
 pub(crate) mod cholesky;
 pub(crate) mod posterior;

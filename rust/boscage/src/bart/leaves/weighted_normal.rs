@@ -1,0 +1,221 @@
+//! Normal leaves of rows with weights: the noise of a row of weight `w` has variance `sigma^2 / w`.
+//!
+//! Given the other trees, a leaf's value depends on its rows through the sum of their weights and the weighted sum of
+//! their residuals, which stand for the number of rows and the sum of residuals in the closed forms of eq. 4.9.
+
+use std::ops::{Add, Sub};
+
+use crate::bart::backfitting::general::GeneralBackfitter;
+use crate::bart::kernels::context::Odds;
+use crate::bart::kernels::table::StepCounts;
+use crate::bart::leaves::model::LeafModel;
+use crate::bart::leaves::normal::LeafPosterior;
+use crate::bart::prior::noise::{VariancePrior, log_likelihood};
+use crate::bart::prior::spread::LeafSpread;
+use crate::bart::response::{NormalResponse, ScaledProblem};
+use crate::bart::sampler::ChainState;
+use crate::bart::settings::BartSettings;
+use crate::bart::state::tree::TreeState;
+use crate::control::Control;
+use crate::data::sorted_columns::SortedColumns;
+use crate::error::Result;
+use crate::random::keyed::Stream;
+
+/// The sum of weights of some rows, and the weighted sum of their residuals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct WeightedSum {
+    weight: f64,
+    sum: f64,
+}
+
+impl WeightedSum {
+    /// Differences of sums may have a weight just below zero.
+    fn weight(self) -> f64 {
+        self.weight.max(0.0)
+    }
+}
+
+impl Add for WeightedSum {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { weight: self.weight + other.weight, sum: self.sum + other.sum }
+    }
+}
+
+impl Sub for WeightedSum {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { weight: self.weight - other.weight, sum: self.sum - other.sum }
+    }
+}
+
+/// Targets, their weights, and the posterior of leaf values.
+#[derive(Debug, Clone)]
+pub(crate) struct WeightedNormal {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) leaf: LeafPosterior,
+}
+
+impl WeightedNormal {
+    /// The weighted sum of squared residuals.
+    fn squares(&self, sums: &[f64]) -> f64 {
+        let rows = self.targets.iter().zip(&self.weights).zip(sums);
+        rows.map(|((y, w), sum)| w * (y - sum) * (y - sum)).sum()
+    }
+}
+
+impl LeafModel for WeightedNormal {
+    type Stats = WeightedSum;
+
+    fn n_rows(&self) -> usize {
+        self.targets.len()
+    }
+
+    fn stats(&self, row: usize, others: f64) -> WeightedSum {
+        let weight = self.weights[row];
+        WeightedSum { weight, sum: weight * (self.targets[row] - others) }
+    }
+
+    fn log_marginal(&self, stats: WeightedSum) -> f64 {
+        self.leaf.log_likelihood(stats.weight(), stats.sum)
+    }
+
+    fn draw(&self, stats: WeightedSum, stream: &mut Stream) -> f64 {
+        self.leaf.draw(stats.weight(), stats.sum, stream)
+    }
+
+    fn log_likelihood(&self, sums: &[f64]) -> f64 {
+        let log_weights: f64 = self.weights.iter().map(|&w| libm::log(w)).sum();
+        log_likelihood(sums.len(), self.squares(sums), self.leaf.noise.sqrt()) + 0.5 * log_weights
+    }
+}
+
+/// A sum of trees for rows with weights, in the units of the chain.
+#[derive(Debug)]
+pub(crate) struct WeightedChainState<'a> {
+    pub(crate) backfitter: GeneralBackfitter<'a, WeightedNormal>,
+    pub(crate) model: WeightedNormal,
+    pub(crate) sigma: f64,
+    prior: Option<VariancePrior>,
+    spread: LeafSpread,
+    settings: &'a BartSettings,
+    scale: f64,
+}
+
+impl<'a> WeightedChainState<'a> {
+    /// The start of a chain: trees without cuts for the first one, draws of the prior for the others.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn start(
+        number: usize,
+        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
+        (problem, weights): (&ScaledProblem<NormalResponse>, &[f64]),
+        stream: &mut Stream,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut spread = LeafSpread::new(problem.sigma_mu, settings.learn_k);
+        if number > 0 {
+            spread.draw(&[], stream);
+        }
+        let leaf = LeafPosterior::new(problem.sigma, spread.sigma_mu);
+        let model = WeightedNormal { targets: problem.targets.clone(), weights: weights.to_vec(), leaf };
+        let setting = (table, settings, odds);
+        let backfitter = GeneralBackfitter::start(number, setting, &model, 0.0, stream, control)?;
+        let (sigma, prior, scale) = (problem.sigma, problem.response.prior, problem.scale);
+        Ok(Self { backfitter, model, sigma, prior, spread, settings, scale })
+    }
+}
+
+impl ChainState for WeightedChainState<'_> {
+    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
+        let sums = &self.backfitter.sums;
+        if let Some(prior) = self.prior {
+            self.sigma = prior.draw(sums.len(), self.model.squares(sums), stream);
+        }
+        self.spread.draw(&self.backfitter.trees, stream);
+        self.model.leaf = LeafPosterior::new(self.sigma, self.spread.sigma_mu);
+        self.backfitter.sweep(&self.model, stream, control)
+    }
+
+    fn trees(&self) -> Vec<&TreeState> {
+        self.backfitter.trees.iter().collect()
+    }
+
+    fn set_log_weights(&mut self, log_weights: &[f64]) {
+        Odds::set_log_weights(&mut self.backfitter.odds, log_weights);
+    }
+
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn sigma(&self) -> f64 {
+        self.scale * self.sigma
+    }
+
+    fn k(&self) -> Option<f64> {
+        self.spread.learned_k(self.settings.k)
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        let sums = &self.backfitter.sums;
+        self.model.log_likelihood(sums) - sums.len() as f64 * libm::log(self.scale)
+    }
+
+    fn acceptance(&self) -> StepCounts {
+        self.backfitter.acceptance
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        let mut numbers = vec![self.sigma, self.spread.sigma_mu];
+        numbers.extend(&self.backfitter.sums);
+        numbers
+    }
+
+    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
+        let backfitter = &mut self.backfitter;
+        let [sigma, sigma_mu, sums @ ..] = numbers else { return false };
+        let fits = trees.len() == backfitter.trees.len() && sums.len() == backfitter.sums.len();
+        if !fits || *sigma <= 0.0 || *sigma_mu <= 0.0 {
+            return false;
+        }
+        (backfitter.trees, backfitter.acceptance) = (trees, acceptance);
+        backfitter.sums.copy_from_slice(sums);
+        (self.sigma, self.spread.sigma_mu) = (*sigma, *sigma_mu);
+        self.model.leaf = LeafPosterior::new(self.sigma, self.spread.sigma_mu);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::TAU;
+
+    /// Compares the marginal likelihood with the integral of eq. 4.9 on a grid.
+    #[test]
+    fn the_likelihood_is_the_integral_over_the_leafs_value() {
+        let (sigma, sigma_mu): (f64, f64) = (0.7, 0.4);
+        let (targets, weights) = (vec![0.3, -0.2, 1.1], vec![0.2, 1.5, 1.3]);
+        let model = WeightedNormal { targets, weights, leaf: LeafPosterior::new(sigma, sigma_mu) };
+        let density =
+            |x: f64, mean: f64, sd: f64| libm::exp(-0.5 * ((x - mean) / sd).powi(2)) / (TAU.sqrt() * sd);
+        let step = 1e-3;
+        let total: f64 = (-6000..6000)
+            .map(|i| {
+                let mu = f64::from(i) * step;
+                step * libm::exp(model.log_likelihood(&[mu; 3]) - model.log_likelihood(&[0.0; 3]))
+                    * density(mu, 0.0, sigma_mu)
+            })
+            .sum();
+        let rows = (0..3).map(|row| model.stats(row, 0.0)).fold(WeightedSum::default(), Add::add);
+        assert!((model.log_marginal(rows) - total.ln()).abs() < 1e-9);
+        let rows = model.targets.iter().zip(&model.weights);
+        let expected: f64 = rows.map(|(&y, w)| density(y, 0.5, sigma / w.sqrt()).ln()).sum();
+        assert!((model.log_likelihood(&[0.5; 3]) - expected).abs() < 1e-12);
+    }
+}
