@@ -32,6 +32,16 @@ def test_info_shows_what_is_kept(folder: Path, capsys: pytest.CaptureFixture[str
     assert "id_column" not in facts
 
 
+def test_info_names_categorical_features(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"x": [0.0, 1.0, 2.0], "code": [7, 8, 7]})
+    model = MondrianForestClassifier(2, categorical_features=["code"], random_state=0)
+    model.fit(rows, [0, 1, 0]).save("codes.model")
+    assert info(capsys, "codes.model")["categorical_features"] == ["code"]
+    model.set_params(categorical_features=[1]).fit(rows.to_numpy(), [0, 1, 0]).save("codes.model")
+    assert info(capsys, "codes.model")["categorical_features"] == [1]
+
+
 def test_it_outlives_updates_and_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(*UPDATE)
     run("forget", "iris.model", "100")

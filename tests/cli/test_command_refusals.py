@@ -63,12 +63,14 @@ def test_a_bad_cell_is_named(
     assert set(os.listdir()) == files
 
 
-def test_models_that_need_complete_rows_say_so(
+def test_models_of_complete_rows_refuse_missing_values(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("holes.csv").write_text("a,b,y\n1,2,0\n3,,1\n2,5,1\n")
-    said = fails(capsys, "fit", "holes.csv", "-t", "y", "-o", "m", "--model", "bart")
-    assert said == "holes.csv: row 2, column 'b': found no value, expected a number"
+    Path("whole.csv").write_text("a,b,y\n1,2,0\n3,1,1\n2,5,1\n")
+    Path("holes.csv").write_text("a,b\n1,2\n3,\n2,5\n")
+    run("fit", "whole.csv", "-t", "y", "-o", "m", "--model", "bart")
+    said = fails(capsys, "predict", "m", "holes.csv")
+    assert "row 1, feature 1 of X is missing (NaN); expected a number" in said
 
 
 def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:

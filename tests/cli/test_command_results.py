@@ -343,8 +343,9 @@ def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
     np.testing.assert_allclose(predicted, expected.predict_proba(X)[:, 1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["bart", "bayes"])
+@pytest.mark.parametrize("name", ["bart", "bayes-tree"])
 def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
+    pa = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(size=(60, 2)), 3)
     y = np.where(X[:, 0] > 0.5, "high", "low")
@@ -356,7 +357,8 @@ def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
     model = boscage.load("m")
     run("predict", "m", "holes.csv", "-o", "p.csv")
     predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])
-    np.testing.assert_allclose(predicted, model.predict_proba(X)[:, 1], rtol=1e-12)
+    named = pa.table({"a": X[:, 0], "b": X[:, 1]})
+    np.testing.assert_allclose(predicted, model.predict_proba(named)[:, 1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", ["40", "1000"])

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 import boscage
 from boscage import dask as cluster_forests
 from boscage.dask import _shares
-from boscage.dask._base import ranges
+from boscage.dask._cluster import tree_ranges
 from boscage.dask._shares import ClassifierShare
 from generated import rows_and_numbers, uniform
 
@@ -288,7 +288,7 @@ def test_the_signature_is_that_of_one_machine_and_two_more():
     [(10, 3, 1), (3, 8, 1), (100, 10, 32), (7, 4, 7), (1, 1, 1)],
 )
 def test_every_tree_is_in_one_share(n_trees, n_workers, n_first):
-    found = ranges(n_trees, n_workers, n_first)
+    found = tree_ranges(n_trees, n_workers, n_first)
     assert [tree for share in found for tree in range(*share)] == list(range(n_trees))
     assert all(end > start for start, end in found)
     assert len(found) <= n_workers

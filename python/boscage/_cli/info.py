@@ -40,6 +40,9 @@ def run(args: argparse.Namespace) -> None:
     for name, value in model.get_params(deep=True).items():
         if name not in {"n_jobs", "verbose", "categories"}:
             facts[name] = _plain(value)
+    if facts["feature_names"] and isinstance(facts.get("categorical_features"), list):
+        numbers = facts["categorical_features"]
+        facts["categorical_features"] = [facts["feature_names"][number] for number in numbers]
     facts |= _fitted(model)
     if args.trees:
         facts |= _measure(model)

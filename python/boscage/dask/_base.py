@@ -7,7 +7,7 @@ import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import dask
@@ -22,28 +22,12 @@ from boscage import _validation
 from boscage._ids import check_ids
 from boscage._types import AnyArray
 from boscage.dask import _shares
+from boscage.dask._cluster import Fitted, require_open, tree_ranges, wait_for
 from boscage.dask._partitions import assemble, check_part, layout_of, partitions, same_partitions
 from boscage.dask._shares import Share
 from boscage.mondrian._base import MondrianForest
 
 Self = TypeVar("Self", bound="DaskForest")
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A forest on a cluster. Never changed; an update makes another one."""
-
-    client: distributed.Client
-    workers: tuple[str, ...]
-    """The address of the worker that is asked to hold each share."""
-    shares: tuple[Any, ...]
-    """The shares in the order of their trees, as futures."""
-    common: Any
-    """Parameters that follow from all trees together, such as hyperparameters, as a future.
-
-    None if one share has all trees."""
-    facts: dict[str, Any]
-    """What the client knows of the forest; see `Share.facts`."""
 
 
 class DaskForest(BaseEstimator):  # type: ignore[misc]
@@ -171,7 +155,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         template._n_threads()
         client, workers = self._cluster()
         model = template._new_model(settings, 0)
-        trees = ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
+        trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
         table = self._table(client, template, X, y, ids)
         seed = _validation.draw_seed(self.random_state)
@@ -207,13 +191,15 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         is_new: bool,
     ) -> Fitted:
         """The forest of new shares, once all are there; raises the first error of a share."""
-        _await(shares)
+        wait_for(shares)
         fitted = Fitted(client, tuple(workers), tuple(shares), None, {})
         facts = self._submit(fitted, 0, self._share.facts, shares[0]).result()
         fitted = replace(fitted, facts=facts)
+        if facts["is_to_learn_again"]:  # its trees will be replaced
+            return fitted
         if len(shares) > 1 and facts["n_rows"] > 0:
             fitted = self._with_common(fitted, is_new=is_new)
-        _await(
+        wait_for(
             [
                 self._submit(fitted, number, self._share.complete, share, fitted.common)
                 for number, share in enumerate(fitted.shares)
@@ -249,7 +235,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             for number, (part, target) in enumerate(zip(parts, targets, strict=True))
         ]
         table = client.compute(dask.delayed(assemble, pure=False)(checked))
-        _await([table])
+        wait_for([table])
         return table
 
     def _template(self) -> Any:
@@ -280,7 +266,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                     "there is no Dask client; make one by dask.distributed.Client(...) first, or "
                     "give client="
                 ) from error
-        _require_open(client)
+        require_open(client)
         # All workers are asked: the client's own list of them is empty now and then.
         found = client.run(_shares.installed_version, on_error="return")
         # A worker that has just died is Dask's to replace; the others go on without it.
@@ -308,7 +294,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet; call fit or partial_fit first"
             )
-        _require_open(self._fitted.client)
+        require_open(self._fitted.client)
         return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -484,28 +470,3 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     def workers_(self) -> list[str]:
         """The addresses of the workers that were given a share of the trees, in their order."""
         return list(self._require_fitted().workers)
-
-
-def _require_open(client: distributed.Client) -> None:
-    """Refuse a client whose futures are gone, and with them its forests."""
-    if client.status in ("closing", "closed"):
-        raise RuntimeError(
-            "the Dask client is closed, and the forests that were grown with it are gone; make "
-            "another one, and fit again. Save or collect a forest before its client is closed"
-        )
-
-
-def _await(futures: Sequence[Any]) -> None:
-    """Wait for all of some tasks, and raise the first error of one."""
-    distributed.wait(futures)
-    for future in futures:
-        if future.status != "finished":
-            future.result()
-
-
-def ranges(n_trees: int, n_workers: int, n_first: int) -> list[tuple[int, int]]:
-    """The trees of each worker: the first one has `n_first` at least, the others equal shares."""
-    first = min(max(-(-n_trees // n_workers), n_first), n_trees)
-    n_others = min(n_workers - 1, n_trees - first)
-    ends = [first + (n_trees - first) * i // max(n_others, 1) for i in range(n_others + 1)]
-    return list(zip([0, *ends[:-1]], ends, strict=True))

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 import boscage.mondrian
 from boscage._types import AnyArray
-from boscage.dask._base import DaskForest, Fitted
+from boscage.dask._base import DaskForest
+from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._discount import DISCOUNTS
 

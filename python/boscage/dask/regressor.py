@@ -8,7 +8,8 @@ from typing import Any, Literal, overload
 import dask.array as da
 
 import boscage.mondrian
-from boscage.dask._base import DaskForest, Fitted
+from boscage.dask._base import DaskForest
+from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 
 _NAMES = ("mu", "gamma1", "gamma2", "noise_variance", "delay", "coarse_variance", "coarse_rate")

@@ -102,7 +102,7 @@ impl BartClassifier {
     /// all classes, row by row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         self.posterior.mean(rows, run, self.link())
     }
@@ -133,7 +133,7 @@ impl BartClassifier {
     /// whose shares stand for features that are not known.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
     pub fn shapley_draws(
         &self,
         rows: Rows<'_>,

@@ -203,23 +203,24 @@ impl Columns {
 
     /// Calls `put` for each row with the value of the subtree on the row's side of the cut.
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
+        let (column, threshold) = (block.column(node.feature()), node.value);
         // Chosen here, so that the loops over rows do not decide it for each row.
         if node.missing_right() {
-            self.join_sides(node, block, |x| !value_goes_right(x, node.value, true), (out, put));
+            self.join_sides(column, move |x| !value_goes_right(x, threshold, true), out, put);
         } else {
-            self.join_sides(node, block, |x| !value_goes_right(x, node.value, false), (out, put));
+            self.join_sides(column, move |x| !value_goes_right(x, threshold, false), out, put);
         }
     }
 
     fn join_sides(
         &mut self,
-        node: &DrawnNode,
-        block: &ColumnBlock,
+        column: &[f64],
         is_left: impl Fn(f64) -> bool,
-        (out, put): (&mut [f64], impl Fn(&mut f64, f64)),
+        out: &mut [f64],
+        put: impl Fn(&mut f64, f64),
     ) {
         let (left, right) = (self.pop(), self.pop());
-        let rows = out.iter_mut().zip(block.column(node.feature()).iter().map(|&x| is_left(x)));
+        let rows = out.iter_mut().zip(column.iter().map(|&x| is_left(x)));
         match (&left, &right) {
             (Subtree::Leaf(a), Subtree::Leaf(b)) => {
                 rows.for_each(|(to, left)| put(to, either(left, *a, *b)));

@@ -99,7 +99,7 @@ impl BartRegressor {
     /// The posterior mean of the sum of trees at every row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         self.posterior.mean(rows, run, |_, _| {})
     }
@@ -117,7 +117,7 @@ impl BartRegressor {
     /// whose shares stand for features that are not known.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
     pub fn shapley_draws(
         &self,
         rows: Rows<'_>,

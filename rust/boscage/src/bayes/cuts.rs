@@ -216,11 +216,26 @@ impl<'a> Sorter<'a> {
         floor: f64,
     ) -> Gaps {
         let column = self.table.column(extent.feature);
-        let share = column.shares(extent.span);
+        if extent.span.has_missing {
+            self.weigh_gaps(extent, (leaf, all), floor, column.shares(extent.span))
+        } else {
+            self.weigh_gaps(extent, (leaf, all), floor, column.shares_of_extent(extent.span))
+        }
+    }
+
+    /// [`Self::likely_gaps`], where `share` gives a gap's prior probability.
+    fn weigh_gaps<L: ConjugateLeaf>(
+        &mut self,
+        extent: Extent,
+        (leaf, all): (&L, &L::Stats),
+        floor: f64,
+        share: impl Fn(u32, u32) -> f64,
+    ) -> Gaps {
         let mut sweep = leaf.moving_cut(all);
         let mut likelihoods = std::mem::take(&mut self.likelihoods);
         likelihoods.clear();
-        let (mut left, mut bound) = (column.ranks_of(extent.span).0, floor - NEGLIGIBLE);
+        let (mut left, mut bound) =
+            (self.table.column(extent.feature).ranks_of(extent.span).0, floor - NEGLIGIBLE);
         for (rank, row) in self.sort(extent) {
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {

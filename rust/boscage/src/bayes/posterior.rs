@@ -69,7 +69,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
     pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<u32>> {
         let [leaves] = self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, [out]| {
             out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as u32);

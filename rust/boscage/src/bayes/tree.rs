@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::data::sorted_columns::SortedColumns;
-use crate::data::value_goes_right;
 
 /// A finished tree. Nodes are in preorder: the root is node 0, and a left child follows its parent.
 #[derive(Debug, Clone)]
@@ -70,12 +69,11 @@ impl<S> PreorderTree<S> {
         }
     }
 
-    /// The leaf of a row.
-    pub(crate) fn leaf(&self, value: impl Fn(u32) -> f64) -> usize {
+    /// The leaf of a row, given on which side of a split it is.
+    pub(crate) fn leaf(&self, goes_right: impl Fn(&PreorderSplit) -> bool) -> usize {
         let mut at = 0;
         while let Some(split) = &self.nodes[at].split {
-            let right = value_goes_right(value(split.feature), split.threshold, split.missing_right);
-            at = if right { split.right as usize } else { at + 1 };
+            at = if goes_right(split) { split.right as usize } else { at + 1 };
         }
         at
     }

@@ -8,9 +8,9 @@ use crate::bayes::smc;
 use crate::bayes::smc::island::Stage;
 use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::TargetPosterior;
-use crate::bayes::tree::PreorderTree;
+use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::{Control, Run, Threads, try_for_each_mut};
-use crate::data::Rows;
+use crate::data::{Rows, goes_right, value_goes_right};
 use crate::error::Result;
 use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
@@ -166,9 +166,28 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         width: usize,
         f: impl Fn(&[usize], [&mut [T]; K]) + Sync + Send,
     ) -> Result<[Vec<T>; K]> {
+        self.check_rows(rows)?;
+        // Complete rows need fewer comparisons.
+        if rows.has_missing() {
+            let side =
+                |x: f64, split: &PreorderSplit| value_goes_right(x, split.threshold, split.missing_right);
+            self.predict_by(side, rows, run, width, f)
+        } else {
+            self.predict_by(|x, split| goes_right(x, split.threshold), rows, run, width, f)
+        }
+    }
+
+    /// [`Self::predict`], where `side` says whether a row with a value goes to the right of a split.
+    fn predict_by<T: Copy + Default + Send, const K: usize>(
+        &self,
+        side: impl Fn(f64, &PreorderSplit) -> bool + Sync + Send,
+        rows: Rows<'_>,
+        run: &Run<'_>,
+        width: usize,
+        f: impl Fn(&[usize], [&mut [T]; K]) + Sync + Send,
+    ) -> Result<[Vec<T>; K]> {
         /// Rows between two checks of the stop flag.
         const CHUNK: usize = 256;
-        self.check_rows(rows)?;
         run.control.expect(rows.n_rows() as u64);
         let mut results: [Vec<T>; K] = std::array::from_fn(|_| vec![T::default(); rows.n_rows() * width]);
         let mut pieces = results.each_mut().map(|result| result.chunks_mut(CHUNK * width));
@@ -184,7 +203,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             let n = CHUNK.min(rows.n_rows() - first);
             for row in 0..n {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
-                    *leaf = tree.leaf(|feature| rows.at(first + row, feature as usize));
+                    *leaf = tree.leaf(|split| side(rows.at(first + row, split.feature as usize), split));
                 }
                 f(leaves, parts.each_mut().map(|part| &mut part[row * width..][..width]));
             }

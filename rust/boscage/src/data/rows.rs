@@ -184,6 +184,7 @@ impl<'a> Rows<'a> {
     }
 
     /// One value.
+    #[inline]
     pub(crate) fn at(&self, row: usize, feature: usize) -> f64 {
         self.value(row * self.n_features + feature)
     }
@@ -196,6 +197,7 @@ impl<'a> Rows<'a> {
         (0..n).map(|k| S::exact(plain(self.value(k)))).collect()
     }
 
+    #[inline]
     fn value(&self, k: usize) -> f64 {
         let value = match self.values {
             BorrowedValues::F32(values) => f64::from(values[k]),

@@ -301,18 +301,20 @@ impl SortedColumn {
 
     /// The same probability, for many gaps.
     pub(crate) fn shares(&self, span: Span) -> impl Fn(u32, u32) -> f64 + '_ {
+        let (apart, share) = (span.apart(), self.shares_of_extent(span));
+        move |left, right| {
+            if self.is_beside_missing(left, right) { apart } else { (1.0 - apart) * share(left, right) }
+        }
+    }
+
+    /// The distances between the values of ranks, as shares of that from the lowest to the highest value of a span:
+    /// [`Self::shares`] of a span without missing values.
+    pub(crate) fn shares_of_extent(&self, span: Span) -> impl Fn(u32, u32) -> f64 + '_ {
         let way = |a: u32, b: u32, scale: f64| scale * self.value(b) - scale * self.value(a);
         // Halved only if the difference overflows: halving the smallest number gives zero.
         let scale = if way(span.low, span.high, 1.0).is_finite() { 1.0 } else { 0.5 };
         let whole = way(span.low, span.high, scale);
-        let (apart, within) = (span.apart(), 1.0 - span.apart());
-        move |left, right| {
-            if self.is_beside_missing(left, right) {
-                apart
-            } else {
-                within * (way(left, right, scale) / whole)
-            }
-        }
+        move |left, right| way(left, right, scale) / whole
     }
 
     /// Logarithm of [`Self::share`].

@@ -232,7 +232,7 @@ mod tests {
     /// Missing values of both features, in rows that are else as they were.
     fn table_with_missing() -> SortedColumns {
         const NAN: f64 = f64::NAN;
-        const X: [f64; 16] = [0.0, 0.0, NAN, 1.0, 0.5, NAN, 1.5, 0.0, 2.5, 3.0, NAN, 3.0, 4.0, 1.0, 4.0, 7.0];
+        const X: [f64; 16] = [0.0, 0.0, NAN, 1.0, 0.5, NAN, 1.5, 0.0, 2.5, 3.0, NAN, 3.0, 4.0, 1.0, 5.0, 7.0];
         let rows = Rows::from_f64_with_missing(&X, 2).unwrap();
         SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap()
     }

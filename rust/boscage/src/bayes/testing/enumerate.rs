@@ -5,10 +5,10 @@
 //!
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
 //!
-//! with `d` in `V`. Where values of `d` are missing in the table, they go left or right with probability 1/2 each; where
-//! they are missing among the rows, a third of the cuts, or all if no other is possible, part them from the present
-//! values, and gaps are those between present values. Only sets of rows that cuts can make are visited. A set of rows
-//! is an integer with one bit for each row.
+//! with `d` in `V`. Where values of `d` are missing in the table, they go left or right with probability 1/2
+//! each; where they are missing among the rows, a third of the cuts, or all if no other is possible, part them
+//! from the present values, and gaps are those between present values. Only sets of rows that cuts can make are
+//! visited. A set of rows is an integer with one bit for each row.
 
 use std::collections::HashMap;
 

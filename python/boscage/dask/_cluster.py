@@ -1,0 +1,51 @@
+"""A forest's place on a cluster: its client, its workers, and which trees each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import distributed
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A forest on a cluster. Never changed; an update makes another one."""
+
+    client: distributed.Client
+    workers: tuple[str, ...]
+    """The address of the worker that is asked to hold each share."""
+    shares: tuple[Any, ...]
+    """The shares in the order of their trees, as futures."""
+    common: Any
+    """Parameters that follow from all trees together, such as hyperparameters, as a future.
+
+    None if one share has all trees."""
+    facts: dict[str, Any]
+    """What the client knows of the forest; see `Share.facts`."""
+
+
+def require_open(client: distributed.Client) -> None:
+    """Refuse a client whose futures are gone, and with them its forests."""
+    if client.status in ("closing", "closed"):
+        raise RuntimeError(
+            "the Dask client is closed, and the forests that were grown with it are gone; make "
+            "another one, and fit again. Save or collect a forest before its client is closed"
+        )
+
+
+def wait_for(futures: Sequence[Any]) -> None:
+    """Wait for all of some tasks, and raise the first error of one."""
+    distributed.wait(futures)
+    for future in futures:
+        if future.status != "finished":
+            future.result()
+
+
+def tree_ranges(n_trees: int, n_workers: int, n_first: int) -> list[tuple[int, int]]:
+    """The trees of each worker: the first one has `n_first` at least, the others equal shares."""
+    first = min(max(-(-n_trees // n_workers), n_first), n_trees)
+    n_others = min(n_workers - 1, n_trees - first)
+    ends = [first + (n_trees - first) * i // max(n_others, 1) for i in range(n_others + 1)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
