@@ -151,7 +151,7 @@ impl ForestState {
         &self,
         tree_index: usize,
         stops: &[Stop],
-        path: &JointPath,
+        path: &mut JointPath,
         smoothed: &mut Vec<f64>,
     ) {
         if let Some(JointState { solution: Solution { linear: Some(linear), .. }, .. }) = &self.joint {
