@@ -434,6 +434,7 @@ class MondrianRegressor(_MondrianForest):
     def predict(
         self, X: _Rows, *, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def predict_mean(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
     def predict_dist(
         self, X: _Rows, *, n_threads: int = 1
     ) -> tuple[
