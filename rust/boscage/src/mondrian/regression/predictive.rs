@@ -93,7 +93,15 @@ impl<'a> ForestPosterior<'a> {
         };
         let predicting = PredictingTree { number, tree, messages: &self.state.messages[number] };
         if detail != Detail::Mean || !self.is_joint_alone() {
-            tree_predictive::predict_exact(predicting, &self.prior, path, scale, detail, &mut paths.above, emit);
+            tree_predictive::predict_exact(
+                predicting,
+                &self.prior,
+                path,
+                scale,
+                detail,
+                &mut paths.above,
+                emit,
+            );
         }
         self.state.joint_mean(number, path, &mut paths.joint)
     }

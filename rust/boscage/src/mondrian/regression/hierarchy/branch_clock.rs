@@ -385,7 +385,10 @@ mod tests {
                     let found = clock_gain(&law, &stop, &hyper);
                     let found = [found.mean, unit * unit * found.spread, found.coarse];
                     for (found, expected) in found.into_iter().zip(expected) {
-                        assert!((found - expected).abs() < 1e-10 * unit, "{found} {expected} {stop:?} {hyper:?}");
+                        assert!(
+                            (found - expected).abs() < 1e-10 * unit,
+                            "{found} {expected} {stop:?} {hyper:?}"
+                        );
                     }
                     let end = hyper.coarse.clock(7.0);
                     let rest = coarse_rest(&law, &stop, &hyper, (hyper.coarse, end, f64::INFINITY));
@@ -416,8 +419,7 @@ mod tests {
                 let law = BranchLaw::new(&stop, hyper.gamma2).unwrap();
                 let whole = clock_gain(&law, &stop, &hyper);
                 let piece = |piece| law.piece(&stop, (piece, 4), hyper.gamma2);
-                let pieces: Vec<_> =
-                    (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
+                let pieces: Vec<_> = (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
                 let mean = pieces.iter().map(|piece| 0.25 * piece.mean).sum::<f64>();
                 let within = pieces.iter().map(|piece| 0.25 * piece.spread).sum::<f64>();
                 let between =

@@ -128,7 +128,8 @@ pub(crate) fn predict_exact<S: Scalar>(
             let weight = not_separated * law.probability;
             if weight > LOST {
                 let Told { message: below, clock: here } = tree.messages.told(stop.node);
-                let bridge = Bridge { above, below, length: here - clock, rest: prior.end - clock, unit: prior.unit };
+                let bridge =
+                    Bridge { above, below, length: here - clock, rest: prior.end - clock, unit: prior.unit };
                 let branch = BranchPrior { prior, stop, law, scale: scale(stop.node) };
                 bridge.emit(&branch, weight, detail, &mut emit);
             }
@@ -248,7 +249,13 @@ struct OwnLeaf {
 }
 
 impl Bridge {
-    fn emit(&self, branch: &BranchPrior<'_>, weight: f64, detail: Detail, emit: &mut impl FnMut(Component, f64)) {
+    fn emit(
+        &self,
+        branch: &BranchPrior<'_>,
+        weight: f64,
+        detail: Detail,
+        emit: &mut impl FnMut(Component, f64),
+    ) {
         let BranchPrior { prior, stop, law, scale } = *branch;
         let noise = prior.hyper.noise_variance;
         if detail == Detail::Mean {
