@@ -76,11 +76,12 @@ def choose_trend(
         return score(rows, block, features) - score(rows, block, [])
 
     def helps(feature: int) -> bool:
-        sides = [
-            np.mean([gain(rows, block, [feature]) for rows in (~block, other)])
-            for block, other in _thirds(some[:, feature])
-        ]
-        return bool(sides and np.mean(sides) >= MIN_GAIN and min(sides) >= -MAX_LOSS)
+        sides: list[float] = []
+        for block, other in _thirds(some[:, feature]):
+            sides.append(float(np.mean([gain(rows, block, [feature]) for rows in (~block, other)])))
+            if sides[-1] < -MAX_LOSS:
+                return False
+        return bool(sides and np.mean(sides) >= MIN_GAIN)
 
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.

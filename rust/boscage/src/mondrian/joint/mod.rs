@@ -110,8 +110,7 @@ impl<'a> System<'a> {
     /// # Errors
     /// An interrupt.
     pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
-        self.run
-            .map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights)))
+        self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights)))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
@@ -235,7 +234,8 @@ impl<'a> System<'a> {
         let blocks = self.run.map(n_trees.div_ceil(BLOCK), |block| {
             let mut sum = vec![[0.0; L]; self.trees.n_rows];
             let mut buffer = Vec::new();
-            (block * BLOCK..n_trees.min((block + 1) * BLOCK)).for_each(|i| add_tree(i, &mut sum, &mut buffer));
+            (block * BLOCK..n_trees.min((block + 1) * BLOCK))
+                .for_each(|i| add_tree(i, &mut sum, &mut buffer));
             Ok(sum)
         })?;
         let mut mean = vec![[0.0; L]; self.trees.n_rows];

@@ -156,7 +156,10 @@ impl Passes {
     }
 
     fn by_index<const L: usize>(&self, of_numbers: &[[f64; L]]) -> Vec<[f64; L]> {
-        self.numbers.iter().map(|&number| of_numbers.get(number as usize).copied().unwrap_or([0.0; L])).collect()
+        self.numbers
+            .iter()
+            .map(|&number| of_numbers.get(number as usize).copied().unwrap_or([0.0; L]))
+            .collect()
     }
 
     /// Adds to each row's values those of its leaf.

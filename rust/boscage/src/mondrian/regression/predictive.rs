@@ -93,7 +93,15 @@ impl<'a> ForestPosterior<'a> {
         };
         let predicting = PredictingTree { number, tree, messages: &self.state.messages[number] };
         if detail != Detail::Mean || !self.is_joint_alone() {
-            tree_predictive::predict_exact(predicting, &self.prior, path, scale, detail, &mut paths.above, emit);
+            tree_predictive::predict_exact(
+                predicting,
+                &self.prior,
+                path,
+                scale,
+                detail,
+                &mut paths.above,
+                emit,
+            );
         }
         self.state.joint_mean(number, path, &mut paths.joint)
     }
@@ -257,7 +265,7 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
     ) {
         let add = |component, between| rows[row].add(component, between);
         rows[row].joint += self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &paths.joint, &mut rows[row].smoothed);
+        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut rows[row].smoothed);
     }
 }
 
@@ -290,7 +298,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
             components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
         };
         *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &paths.joint, smoothed);
+        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, smoothed);
     }
 }
 
@@ -400,7 +408,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                     let weight = |row: RowId| f64::from(weights[row as usize * width + column]);
                     in_any_order(tree.arena.leaf_rows(node).map(weight))
                 };
-                joint::smooth(&paths.joint, stops, width, sum, &mut rows[row].smoothed);
+                joint::smooth(&mut paths.joint, stops, width, sum, &mut rows[row].smoothed);
             }
         }
     }

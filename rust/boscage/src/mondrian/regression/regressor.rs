@@ -170,7 +170,7 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        Ok(self.moments(rows, TwoMoments::new(self.forest_posterior(run)?), run)?.into_iter().unzip())
+        Ok(self.moments(rows, &TwoMoments::new(self.forest_posterior(run)?), run)?.into_iter().unzip())
     }
 
     /// The mean of the predictive distribution of every row, the same as by [`predict`](Self::predict), which takes longer.
@@ -178,14 +178,14 @@ impl MondrianRegressor {
     /// # Errors
     /// As [`predict`](Self::predict).
     pub fn predict_mean(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
-        let moments = self.moments(rows, TwoMoments::of_mean(self.forest_posterior(run)?), run)?;
+        let moments = self.moments(rows, &TwoMoments::of_mean(self.forest_posterior(run)?), run)?;
         Ok(moments.into_iter().map(|(mean, _)| mean).collect())
     }
 
-    fn moments(&self, rows: Rows<'_>, gather: TwoMoments<'_>, run: &Run<'_>) -> Result<Vec<(f64, f64)>> {
+    fn moments(&self, rows: Rows<'_>, gather: &TwoMoments<'_>, run: &Run<'_>) -> Result<Vec<(f64, f64)>> {
         let mut filled = Vec::new();
         let rows = self.forest.domain.complete(rows, &mut filled)?;
-        let chunks = walk::predict(&self.forest, rows, run, &gather)?;
+        let chunks = walk::predict(&self.forest, rows, run, gather)?;
         let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
         let state = gather.posterior.state;
         Ok(found.map(|(i, row)| row.moments(state, |d| rows.at(i, d))).collect())

@@ -114,12 +114,7 @@ impl ForestState {
     }
 
     /// A tree's share of the joint mean of a row.
-    pub(super) fn joint_mean(
-        &self,
-        tree_index: usize,
-        stops: StopsAndLaws<'_>,
-        path: &mut JointPath,
-    ) -> f64 {
+    pub(super) fn joint_mean(&self, tree_index: usize, stops: StopsAndLaws<'_>, path: &mut JointPath) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
             let sum = |node: NodeId| sums[node.index()];
@@ -151,7 +146,7 @@ impl ForestState {
         &self,
         tree_index: usize,
         stops: &[Stop],
-        path: &JointPath,
+        path: &mut JointPath,
         smoothed: &mut Vec<f64>,
     ) {
         if let Some(JointState { solution: Solution { linear: Some(linear), .. }, .. }) = &self.joint {

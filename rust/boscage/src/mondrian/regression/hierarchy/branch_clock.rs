@@ -59,27 +59,33 @@ pub(crate) fn clock_gain(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters) 
     ClockGain { mean: gamma1 * (fine_start + gain) + coarse, spread, coarse }
 }
 
+/// A time from which on the coarse part of the clock surely has no effect, since less of it is left than a share of the noise.
+pub(crate) fn end_of_coarse(coarse: CoarsePrior, noise_variance: f64) -> f64 {
+    if coarse.variance == 0.0 {
+        return 0.0;
+    }
+    let left = (2.0 * coarse.variance / (NEGLIGIBLE * noise_variance)).ln();
+    left.clamp(0.0, LOST) / coarse.rate
+}
+
 /// Whether the coarse part of the clock has no effect after the stop before; of all pieces of a time alike, so that they add up
 /// to the whole.
 fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> bool {
-    let at = coarse.rate * stop.after;
-    if at > LOST {
-        return true;
-    }
     let left = 2.0 * coarse.variance * UnitClock::of_coarse(coarse).rest(stop.after);
     let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
     left <= NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1 * fine_clock.rest(stop.after))
 }
 
 /// The mean of what is left of the coarse part of the clock at the branch, of `end` at the lifetime; `hyper` is without it.
+/// `until` is [`end_of_coarse`].
 pub(crate) fn coarse_rest(
     law: &BranchLaw,
     stop: &Stop,
     hyper: &Hyperparameters,
-    (coarse, end): (CoarsePrior, f64),
+    (coarse, end, until): (CoarsePrior, f64, f64),
 ) -> f64 {
-    if coarse.variance == 0.0 {
-        return 0.0;
+    if stop.after >= until {
+        return end - coarse.clock(stop.after);
     }
     let time = match law.time {
         BranchTime::Known(time) => return end - coarse.clock(time),
@@ -379,10 +385,13 @@ mod tests {
                     let found = clock_gain(&law, &stop, &hyper);
                     let found = [found.mean, unit * unit * found.spread, found.coarse];
                     for (found, expected) in found.into_iter().zip(expected) {
-                        assert!((found - expected).abs() < 1e-10 * unit, "{found} {expected} {stop:?} {hyper:?}");
+                        assert!(
+                            (found - expected).abs() < 1e-10 * unit,
+                            "{found} {expected} {stop:?} {hyper:?}"
+                        );
                     }
                     let end = hyper.coarse.clock(7.0);
-                    let rest = coarse_rest(&law, &stop, &hyper, (hyper.coarse, end));
+                    let rest = coarse_rest(&law, &stop, &hyper, (hyper.coarse, end, f64::INFINITY));
                     let expected = end - hyper.coarse.clock(stop.after) - expected[2];
                     assert!((rest - expected).abs() < 1e-10 * unit, "{stop:?} {hyper:?}");
                 }
@@ -410,8 +419,7 @@ mod tests {
                 let law = BranchLaw::new(&stop, hyper.gamma2).unwrap();
                 let whole = clock_gain(&law, &stop, &hyper);
                 let piece = |piece| law.piece(&stop, (piece, 4), hyper.gamma2);
-                let pieces: Vec<_> =
-                    (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
+                let pieces: Vec<_> = (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
                 let mean = pieces.iter().map(|piece| 0.25 * piece.mean).sum::<f64>();
                 let within = pieces.iter().map(|piece| 0.25 * piece.spread).sum::<f64>();
                 let between =

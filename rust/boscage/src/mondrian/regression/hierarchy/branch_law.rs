@@ -172,7 +172,8 @@ mod tests {
     use super::*;
     use crate::mondrian::regression::hierarchy::branch_time::UnitClock;
 
-    /// The short rules give what the integrals by parts give, up to where they are used, for one clock and for two.
+    /// The short rules give what the integrals by parts give, up to where they are used, for one clock and for two. (The
+    /// integrals lose digits where nearly nothing is gained.)
     #[test]
     fn short_rules_are_the_integrals() {
         for longest in [1e-9, 1e-3, 0.1, FOUR.longest, 0.7, EIGHT.longest] {
@@ -184,13 +185,14 @@ mod tests {
                     let [one, other] = [part(rates[0], 1.0), part(rates[1], 0.6)];
                     let (found, expected) = (short.gains(&[one]), Gains::until(&time, [one]));
                     let most = expected.means[0];
-                    assert!((found.means[0] - most).abs() < 1e-11 * most, "{found:?} {expected:?}");
-                    assert!((found.spread - expected.spread).abs() < 1e-11 * most, "{found:?} {expected:?}");
+                    let bound = 1e-11 * most + 1e-17;
+                    assert!((found.means[0] - most).abs() < bound, "{found:?} {expected:?}");
+                    assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
                     let (found, expected) = (short.gains(&[one, other]), Gains::until(&time, [one, other]));
                     for (found, expected) in found.means.into_iter().zip(expected.means) {
-                        assert!((found - expected).abs() < 1e-11 * expected, "{found} {expected}");
+                        assert!((found - expected).abs() < 1e-11 * expected + 1e-17, "{found} {expected}");
                     }
-                    assert!((found.spread - expected.spread).abs() < 1e-11 * most, "{found:?} {expected:?}");
+                    assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
                 }
             }
         }

@@ -76,9 +76,9 @@ impl UnitClock {
         if time <= after {
             return 0.0;
         }
-        let decay = self.decay(after);
+        let (decay, end) = (self.decay(after), self.decay(time));
         let fall = -(-self.rate * (time - after)).exp_m1();
-        decay * fall / ((1.0 + decay) * (1.0 + decay * (1.0 - fall)))
+        decay / (1.0 + decay) * (fall / (1.0 + end))
     }
 
     /// `e^(-rate (t - delay))`.

@@ -6,7 +6,9 @@ use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, CoarsePrior, Hyperparameters, Message, Messages, Told,
 };
-use crate::mondrian::regression::hierarchy::branch_clock::{ClockGain, clock_gain, coarse_rest, unit};
+use crate::mondrian::regression::hierarchy::branch_clock::{
+    ClockGain, clock_gain, coarse_rest, end_of_coarse, unit,
+};
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
@@ -36,6 +38,8 @@ pub(crate) struct PredictivePrior {
     /// The clocks of both at the lifetime.
     end: f64,
     coarse_end: f64,
+    /// The time from which on the coarse part has no effect.
+    coarse_until: f64,
     /// The unit of a clock's variance.
     unit: f64,
     /// The factor that the squares of the distances between components will get.
@@ -45,7 +49,8 @@ pub(crate) struct PredictivePrior {
 impl PredictivePrior {
     pub(crate) fn new(hyper: Hyperparameters, coarse: CoarsePrior, lifetime: f64, apart: f64) -> Self {
         let (end, coarse_end) = (hyper.clock(lifetime), coarse.clock(lifetime));
-        Self { hyper, coarse, end, coarse_end, unit: unit(&hyper), apart }
+        let coarse_until = end_of_coarse(coarse, hyper.noise_variance);
+        Self { hyper, coarse, end, coarse_end, coarse_until, unit: unit(&hyper), apart }
     }
 
     fn is_coarse_known(&self) -> bool {
@@ -123,7 +128,8 @@ pub(crate) fn predict_exact<S: Scalar>(
             let weight = not_separated * law.probability;
             if weight > LOST {
                 let Told { message: below, clock: here } = tree.messages.told(stop.node);
-                let bridge = Bridge { above, below, length: here - clock, rest: prior.end - clock, unit: prior.unit };
+                let bridge =
+                    Bridge { above, below, length: here - clock, rest: prior.end - clock, unit: prior.unit };
                 let branch = BranchPrior { prior, stop, law, scale: scale(stop.node) };
                 bridge.emit(&branch, weight, detail, &mut emit);
             }
@@ -210,9 +216,9 @@ impl BranchPrior<'_> {
 
     /// The coarse part that is spent below the branch, and what of it the clock has too.
     fn free(&self, law: &BranchLaw, gain: &ClockGain) -> (f64, f64) {
-        let PredictivePrior { ref hyper, coarse, coarse_end, .. } = *self.prior;
+        let PredictivePrior { ref hyper, coarse, coarse_end, coarse_until, .. } = *self.prior;
         if self.prior.is_coarse_known() {
-            return (coarse_rest(law, self.stop, hyper, (coarse, coarse_end)), 0.0);
+            return (coarse_rest(law, self.stop, hyper, (coarse, coarse_end, coarse_until)), 0.0);
         }
         let free = (coarse_end - coarse.clock(self.stop.after) - gain.coarse).max(0.0);
         (free, free)
@@ -243,7 +249,13 @@ struct OwnLeaf {
 }
 
 impl Bridge {
-    fn emit(&self, branch: &BranchPrior<'_>, weight: f64, detail: Detail, emit: &mut impl FnMut(Component, f64)) {
+    fn emit(
+        &self,
+        branch: &BranchPrior<'_>,
+        weight: f64,
+        detail: Detail,
+        emit: &mut impl FnMut(Component, f64),
+    ) {
         let BranchPrior { prior, stop, law, scale } = *branch;
         let noise = prior.hyper.noise_variance;
         if detail == Detail::Mean {

@@ -72,9 +72,8 @@ impl<S: Scalar> Trial<'_, S> {
         let target = |place: usize, part: usize| targets[part.min(targets.len() - 1)][place];
         let by_part: Vec<[f64; L]> =
             (0..self.order.len()).map(|place| std::array::from_fn(|part| target(place, part))).collect();
-        let left_out = |place: usize, part: usize| {
-            part >= n_parts || self.chosen.part(self.order[place]) == Some(part)
-        };
+        let left_out =
+            |place: usize, part: usize| part >= n_parts || self.chosen.part(self.order[place]) == Some(part);
         let sums = joint.sums(&joint.weights(&by_part, left_out, TOLERANCE)?)?;
         let numbers = self.order.iter().map(|&row| self.chosen.numbers[row as usize]);
         let chosen = numbers.enumerate().filter_map(|(place, row)| Some((place, row? as usize)));

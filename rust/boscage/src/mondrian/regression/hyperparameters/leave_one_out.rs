@@ -122,8 +122,7 @@ pub(crate) fn maximise<S: Scalar>(
         at_best: None,
         best: f64::NEG_INFINITY,
     };
-    let (score, found) =
-        climb([0, 0, FULL_SPREAD as i32, 0], &directions, |point| search.evaluate(point))?;
+    let (score, found) = climb([0, 0, FULL_SPREAD as i32, 0], &directions, |point| search.evaluate(point))?;
     // Targets of so many orders of magnitude that no density is finite.
     let Hyperparameters { gamma1, noise_variance, .. } = found.hyper;
     let usable = score.is_finite() && [gamma1, noise_variance].iter().all(|v| v.is_normal());
@@ -225,8 +224,10 @@ impl<S: Scalar> Search<'_, S> {
         most: f64,
     ) -> (f64, Chosen) {
         let mut errors = self.trial.errors_with_noise(left_out, prior);
-        let together = self.joint.as_ref().map(|(model, of_joint)| {
-            Together { model: *model, share: recentre(&mut errors, of_joint, spread), spread }
+        let together = self.joint.as_ref().map(|(model, of_joint)| Together {
+            model: *model,
+            share: recentre(&mut errors, of_joint, spread),
+            spread,
         });
         let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
         let rows = by_row(&errors);

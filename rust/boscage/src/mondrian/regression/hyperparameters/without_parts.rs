@@ -74,7 +74,8 @@ impl WithoutParts {
                 splits.push((number, node.rank() as u32));
             }
         }
-        let part = |part: usize| Part::new(at.iter().map(|&leaf| rows_of(tree, leaf, targets, part, &part_of)));
+        let part =
+            |part: usize| Part::new(at.iter().map(|&leaf| rows_of(tree, leaf, targets, part, &part_of)));
         let mut this = Self { splits, leaves, parts: (0..n_parts).map(part).collect(), paths: Vec::new() };
         let counts: Vec<Vec<u32>> = this.parts.iter().map(|part| this.counts(part)).collect();
         let path = |(row, path): (usize, &[NodeId])| {
@@ -131,7 +132,8 @@ impl WithoutParts {
     pub(super) fn scales(&self, sizes: &PathSizes, prior: f64) -> Vec<f64> {
         let scale = |(sizes, path): (&Option<Vec<f64>>, &Vec<(u32, u32)>)| {
             let nodes = sizes.iter().flatten().zip(path);
-            let scale = nodes.fold(1.0, |above, (&size, &(_, n))| smoothed(above, (size, f64::from(n)), prior));
+            let scale =
+                nodes.fold(1.0, |above, (&size, &(_, n))| smoothed(above, (size, f64::from(n)), prior));
             scale * scale
         };
         sizes.by_row.iter().zip(&self.paths).map(scale).collect()

@@ -266,9 +266,11 @@ impl JointWeights {
         }
         let mut solved: Vec<Vec<f64>> = Vec::with_capacity(sides.len());
         for some in sides.chunks(LANES) {
-            let each = in_lanes(some, n);
-            let found = joint.weights(&each, without, TOLERANCE)?;
-            solved.extend((0..some.len()).map(|lane| found.iter().map(|found| found[lane]).collect()));
+            solved.extend(match some.len() {
+                1 | 2 => weights_of::<2>(joint, some, without)?,
+                3 | 4 => weights_of::<4>(joint, some, without)?,
+                _ => weights_of::<LANES>(joint, some, without)?,
+            });
         }
         let n_trees = joint.n_trees() as f64;
         let product = |i: usize, j: usize| n_trees * dot(&sides[i], &solved[j]);
@@ -296,7 +298,7 @@ impl JointWeights {
         let mut sums: Vec<Vec<f32>> = Vec::new();
         for (first, some) in solved[1..].chunks(LANES).enumerate() {
             let first = first * LANES;
-            let each = in_lanes(some, n);
+            let each = in_lanes::<LANES>(some, n);
             let found = joint.sums(&each)?;
             sums.resize(found.len(), Vec::new());
             for (sums, found) in sums.iter_mut().zip(&found) {
@@ -319,8 +321,18 @@ impl JointWeights {
     }
 }
 
-/// At most [`LANES`] vectors side by side, with zeros for those that are lacking.
-fn in_lanes(vectors: &[Vec<f64>], n: usize) -> Vec<[f64; LANES]> {
+/// The weights of at most `L` right-hand sides.
+fn weights_of<const L: usize>(
+    joint: &Joint<'_>,
+    sides: &[Vec<f64>],
+    without: impl Fn(usize, usize) -> bool,
+) -> Result<Vec<Vec<f64>>> {
+    let found = joint.weights(&in_lanes::<L>(sides, sides[0].len()), without, TOLERANCE)?;
+    Ok((0..sides.len()).map(|lane| found.iter().map(|found| found[lane]).collect()).collect())
+}
+
+/// At most `L` vectors side by side, with zeros for those that are lacking.
+fn in_lanes<const L: usize>(vectors: &[Vec<f64>], n: usize) -> Vec<[f64; L]> {
     (0..n)
         .map(|place| std::array::from_fn(|lane| vectors.get(lane).map_or(0.0, |vector| vector[place])))
         .collect()
@@ -356,6 +368,11 @@ pub(crate) struct PassedStop {
 pub(crate) struct JointPath {
     passed: SharedPath<PassedStop>,
     spans: Vec<f64>,
+    /// Number of the last row's first stops above which it does not branch off.
+    inside: usize,
+    /// For [`smooth`]: the sums down to each stop of a row that does not branch off before; those of the first stops are known.
+    smoothed: Vec<f64>,
+    n_known: usize,
 }
 
 /// A tree's share of the mean of a row: sums by node, each times the expected clock that the row and the
@@ -364,12 +381,14 @@ pub(crate) fn mean(
     (tree, sum): (usize, impl Fn(NodeId) -> f64),
     hyper: &Hyperparameters,
     StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
-    JointPath { passed, spans }: &mut JointPath,
+    JointPath { passed, spans, inside, n_known, .. }: &mut JointPath,
 ) -> f64 {
     let (mut together, mut mean, mut above) = (1.0, 0.0, 0.0);
     spans.clear();
+    *inside = 0;
     for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
         let PassedStop { clock, mean: shared } = passed.at(i, (tree, stop.node), |before| {
+            *n_known = i.min(*n_known);
             let before = before.unwrap_or(PassedStop { clock: 0.0, mean: 0.0 });
             let clock = hyper.clock(stop.time);
             let span = (clock - before.clock).max(0.0);
@@ -379,8 +398,13 @@ pub(crate) fn mean(
         above = clock;
         let Some(law) = law else {
             spans.push(together * span);
-            // The sums above were added for the row before.
-            mean = if together == 1.0 { shared } else { mean + together * span * sum(stop.node) };
+            if together == 1.0 {
+                // The sums above were added for the row before.
+                mean = shared;
+                *inside = i + 1;
+            } else {
+                mean += together * span * sum(stop.node);
+            }
             continue;
         };
         let gain = clock_gain(law, stop, hyper).mean;
@@ -395,16 +419,28 @@ pub(crate) fn mean(
 /// Adds a tree's share of the means of a row for several right-hand sides, of which `sum` has the sums, along the path on which
 /// [`mean`] was found.
 pub(crate) fn smooth(
-    JointPath { spans, .. }: &JointPath,
+    JointPath { spans, inside, smoothed, n_known, .. }: &mut JointPath,
     stops: &[Stop],
     n_sides: usize,
     sum: impl Fn(NodeId, usize) -> f64,
     means: &mut Vec<f64>,
 ) {
     means.resize(n_sides, 0.0);
-    for (stop, span) in stops.iter().zip(spans) {
+    smoothed.truncate(*n_known * n_sides);
+    for i in *n_known..*inside {
+        for side in 0..n_sides {
+            let above = i.checked_sub(1).map_or(0.0, |above| smoothed[above * n_sides + side]);
+            smoothed.push(above + spans[i] * sum(stops[i].node, side));
+        }
+    }
+    *n_known = (*inside).max(*n_known);
+    if let Some(last) = inside.checked_sub(1) {
+        let known = &smoothed[last * n_sides..][..n_sides];
+        means.iter_mut().zip(known).for_each(|(mean, known)| *mean += known);
+    }
+    for (stop, span) in stops.iter().zip(spans).skip(*inside) {
         for (side, mean) in means.iter_mut().enumerate() {
-            *mean += span * sum(stop.node, side);
+            *mean += *span * sum(stop.node, side);
         }
     }
 }

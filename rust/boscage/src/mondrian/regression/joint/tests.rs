@@ -145,8 +145,9 @@ fn expected_span_is_an_integral() {
     let exact = clock_gain(&law, &stop, &HYPER).mean;
     let found = branch_time::expected_span(law.probability, span, exact);
     assert!((found - expected).abs() < 1e-9, "{found} and {expected}");
-    let by_one_rule =
-        HYPER.gamma1 * branch_time::expected_clock(&stop, HYPER.gamma2, HYPER.delay, law.probability) - before;
+    let by_one_rule = HYPER.gamma1
+        * branch_time::expected_clock(&stop, HYPER.gamma2, HYPER.delay, law.probability)
+        - before;
     let found = branch_time::expected_span(law.probability, span, by_one_rule);
     assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
 }
