@@ -185,12 +185,15 @@ mod tests {
                     let [one, other] = [part(rates[0], 1.0), part(rates[1], 0.6)];
                     let (found, expected) = (short.gains(&[one]), Gains::until(&time, [one]));
                     let most = expected.means[0];
-                    let bound = 1e-11 * most + 1e-17;
+                    let bound = (1e-11 + 1e-15 / longest) * most;
                     assert!((found.means[0] - most).abs() < bound, "{found:?} {expected:?}");
                     assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
                     let (found, expected) = (short.gains(&[one, other]), Gains::until(&time, [one, other]));
                     for (found, expected) in found.means.into_iter().zip(expected.means) {
-                        assert!((found - expected).abs() < 1e-11 * expected + 1e-17, "{found} {expected}");
+                        assert!(
+                            (found - expected).abs() < (1e-11 + 1e-15 / longest) * expected,
+                            "{found} {expected}"
+                        );
                     }
                     assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
                 }
