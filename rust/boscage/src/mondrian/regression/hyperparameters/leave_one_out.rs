@@ -28,8 +28,6 @@ use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings
 use crate::mondrian::regression::trend::start_line::StartLine;
 use crate::mondrian::regression::trend::{Design, Observed};
 
-pub(crate) use crate::mondrian::regression::hyperparameters::trial::TREES;
-
 /// The noise as a share of `gamma_1`, and `gamma_2` in units of the heuristic's, where the search starts.
 const START: (f64, f64) = (1.0 / 16.0, 8.0);
 /// The smallest noise as a share of `gamma_1`: with less, rows of one leaf would look like atoms.

@@ -16,5 +16,5 @@ pub(crate) mod leave_one_out;
 mod left_out_rows;
 pub(crate) mod marginal_likelihood;
 mod search;
-mod trial;
+pub(crate) mod trial;
 mod without_parts;
