@@ -76,7 +76,7 @@ class Chains(Estimator):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features), default=None
+        X : array-like, sparse matrix or table of shape (n_samples, n_features), default=None
             Rows to predict as well.
         y : array-like of shape (n_samples,), default=None
             Their targets, for the log likelihood of each row.

@@ -33,7 +33,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns
@@ -58,7 +58,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns
@@ -83,7 +83,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns
@@ -150,7 +150,7 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
         return_std : bool, default=False
             Whether to return the standard deviation of the predictive distribution as well. It

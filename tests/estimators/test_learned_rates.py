@@ -136,9 +136,9 @@ class Spy:
         self.rows = X
         self.forest.fit(X, y, **options)
 
-    def predict(self, X: Any, **options: Any) -> Any:
-        self.asked.append(("predict", self.rows, X))
-        return self.forest.predict(X, **options)
+    def predict_mean(self, X: Any, **options: Any) -> Any:
+        self.asked.append(("predict_mean", self.rows, X))
+        return self.forest.predict_mean(X, **options)
 
     def loo_dist(self, ids: Any, **options: Any) -> Any:
         self.asked.append(("loo_dist", self.rows, self.rows[ids]))
@@ -148,10 +148,10 @@ class Spy:
 @pytest.mark.parametrize(
     ("params", "by"),
     [
-        ({"posterior": "joint", "noise": "local"}, "predict"),
-        ({"posterior": "joint", "predictive": "realised", "min_samples_split": 5}, "predict"),
+        ({"posterior": "joint", "noise": "local"}, "predict_mean"),
+        ({"posterior": "joint", "predictive": "realised", "min_samples_split": 5}, "predict_mean"),
         ({"posterior": "fast", "lifetime": 3.0}, "loo_dist"),
-        ({"hyperparameters": "ml", "prior_scale": None, "n_estimators": 3}, "predict"),
+        ({"hyperparameters": "ml", "prior_scale": None, "n_estimators": 3}, "predict_mean"),
         ({"posterior": "exact", "hyperparameters": "ml", "n_estimators": 3}, "loo_dist"),
     ],
 )

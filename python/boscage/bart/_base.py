@@ -72,7 +72,7 @@ class Bart(BartExplanations, PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
             arrays are not copied.
         y : array-like of shape (n_samples,)
@@ -253,7 +253,7 @@ class Bart(BartExplanations, PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows whose other features keep their values.
         feature : int or str
             Number or name of the feature to vary.

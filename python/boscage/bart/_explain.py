@@ -38,9 +38,9 @@ class BartExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
-        background : array-like or table of shape (n_background, n_features)
+        background : array-like, sparse matrix or table of shape (n_background, n_features)
             Rows whose shares stand for features that are not known, such as the training rows, or
             some hundred of them. The model does not hold its training rows.
         level : float, default=0.9
@@ -88,9 +88,9 @@ class BartExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
-        background : array-like or table of shape (n_background, n_features)
+        background : array-like, sparse matrix or table of shape (n_background, n_features)
             Rows whose shares stand for features that are not known.
         level : float, default=0.9
             Posterior probability of the credible band.

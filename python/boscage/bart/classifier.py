@@ -187,7 +187,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns

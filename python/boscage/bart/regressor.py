@@ -199,7 +199,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
@@ -271,7 +271,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns
@@ -305,7 +305,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns

@@ -57,7 +57,7 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
             arrays are not copied.
         y : array-like of shape (n_samples,)
@@ -127,7 +127,7 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -152,7 +152,7 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -177,9 +177,9 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples_X, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples_X, n_features)
             Rows.
-        Y : array-like or table of shape (n_samples_Y, n_features), default=None
+        Y : array-like, sparse matrix or table of shape (n_samples_Y, n_features), default=None
             Other rows; None takes `X`.
 
         Returns
@@ -208,7 +208,7 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
 
         Returns
@@ -237,7 +237,7 @@ class BayesianTree(PosteriorSampler):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
 
         Returns

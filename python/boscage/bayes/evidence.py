@@ -85,7 +85,7 @@ def compare_parameters(
     model : BayesianTreeClassifier or BayesianTreeRegressor
         The model to vary; it does not change. Its sampler is `SMC`, with at least two islands to
         estimate the errors.
-    X : array-like or table of shape (n_samples, n_features)
+    X : array-like, sparse matrix or table of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
         Targets.
@@ -136,7 +136,7 @@ def compare_features(
     model : BayesianTreeClassifier or BayesianTreeRegressor
         The model to fit; it does not change. Its sampler is `SMC`, with at least two islands to
         estimate the errors.
-    X : array-like or table of shape (n_samples, n_features)
+    X : array-like, sparse matrix or table of shape (n_samples, n_features)
         Training rows with all features.
     y : array-like of shape (n_samples,)
         Targets.

@@ -195,7 +195,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns

@@ -85,7 +85,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Training rows; finite numbers, or NaN for missing values; categories in columns that
             ``categorical_features`` means. Row-major float32 and float64 arrays of numbers are not
             copied.

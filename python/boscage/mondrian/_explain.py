@@ -47,7 +47,7 @@ class ForestExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
         method : {"shapley", "path"}, default="shapley"
             "shapley" computes Shapley values: the mean, over all orders in which features may
@@ -95,7 +95,7 @@ class ForestExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to explain.
         method : {"shapley", "path"}, default="shapley"
             See `contributions`, which returns the same as plain arrays.
@@ -120,7 +120,7 @@ class ForestExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -143,7 +143,7 @@ class ForestExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -171,9 +171,9 @@ class ForestExplanations:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples_X, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples_X, n_features)
             Rows.
-        Y : array-like or table of shape (n_samples_Y, n_features), default=None
+        Y : array-like, sparse matrix or table of shape (n_samples_Y, n_features), default=None
             Other rows; None takes `X`.
         lifetime : float, default=None
             Splits at later times are left out. None takes all: then rows are in the same cell if

@@ -56,7 +56,7 @@ class ScoringForest:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to score.
 
         Returns
@@ -132,7 +132,7 @@ class ScoringForest:
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns

@@ -260,7 +260,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             New rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_samples,)
             Labels; new classes may appear at any call.

@@ -269,7 +269,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             New rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
@@ -314,7 +314,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
 
         Parameters
         ----------
-        X : array-like or table of shape (n_samples, n_features)
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
             Rows to predict.
 
         Returns

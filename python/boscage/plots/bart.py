@@ -33,7 +33,7 @@ def plot_effect(
     ----------
     model : BARTRegressor or BARTClassifier
         A fitted BART model.
-    X : array-like or table of shape (n_samples, n_features)
+    X : array-like, sparse matrix or table of shape (n_samples, n_features)
         Rows to average over; about 100 are enough.
     feature : int or str
         Number or name of the feature.

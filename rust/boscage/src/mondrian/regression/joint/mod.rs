@@ -5,8 +5,8 @@
 //! tree's must be, and the mean of all functions is smoother still. In the joint model, a target is the sum
 //! of one function for each of the `T` trees, and noise. The function of a tree is a Brownian motion, as in
 //! the hierarchy, with a `T`-th of its variance. The sum is then a Gaussian process with the covariance `K`
-//! of `mondrian::joint`, whose clock is the hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where `(K
-//! + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
+//! of `mondrian::joint`, whose clock is the hierarchy's. The posterior mean is `mu_H + K(x, .) a`, where
+//! `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 
 use crate::control::Run;
 use crate::data::RowId;
