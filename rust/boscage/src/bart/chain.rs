@@ -7,7 +7,8 @@ use crate::bart::kernels::table::StepCounts;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::sampler::ChainState;
 use crate::bart::settings::BartSettings;
-use crate::bart::state::tree::TreeState;
+use crate::bart::state::tree::{Node, TreeState};
+use crate::bart::state::varying::parts_present;
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -231,7 +232,12 @@ impl<S: ChainState> RunningChain<S> {
         self.draws = from.draws.of_chain(self.number, from.ends.len());
         self.stream.seek(end.position);
         self.sweeps = end.sweeps as usize;
-        let trees: Option<Vec<_>> = end.trees.iter().map(|tree| tree.clone().with_rows(table)).collect();
+        let with_rows = |tree: &TreeState| {
+            let tree = tree.clone().with_rows(table)?;
+            let is_valid = tree.select(Node::is_inner).all(|id| parts_present(&tree, id, table));
+            is_valid.then_some(tree)
+        };
+        let trees: Option<Vec<_>> = end.trees.iter().map(with_rows).collect();
         let restored =
             trees.is_some_and(|trees| self.sampler.restore(trees, &end.numbers, self.trace.acceptance));
         let n_draws = self.trace.sigma.len();

@@ -251,6 +251,7 @@ impl Columns {
 }
 
 /// Selects one of two numbers without a branch, so that the compiler can vectorise the loop over rows.
+#[inline]
 fn either(first: bool, a: f64, b: f64) -> f64 {
     let mask = u64::from(first).wrapping_neg();
     f64::from_bits(a.to_bits() & mask | b.to_bits() & !mask)

@@ -6,7 +6,7 @@ use crate::bart::kernels::context::Context;
 use crate::bart::kernels::grow_prune::Work;
 use crate::bart::leaves::statistics::LeafStatistics;
 use crate::bart::state::tree::{Node, NodeKind, NodeLabel, Transfer, TreeState, vary};
-use crate::bart::state::varying::{TreeRows, inner_nodes, rank_cell};
+use crate::bart::state::varying::{TreeRows, inner_nodes, parts_present, rank_cell};
 use crate::bayes::cuts::Rule;
 use crate::bayes::prior::TreePrior;
 use crate::data::sorted_column::Span;
@@ -156,17 +156,6 @@ impl Terms {
             weights.map(|(before, after)| log_weight(before, context) - log_weight(after, context));
         self.log_sum - before.log_sum + of_weights.sum::<f64>()
     }
-}
-
-/// Whether a node's cut has present values on both sides, if the feature has any that are missing.
-fn parts_present(tree: &TreeState, id: NodeLabel, table: &SortedColumns) -> bool {
-    let (rule, _) = tree.cut(id);
-    let column = table.column(rule.cut.feature);
-    if !column.has_missing() {
-        return true;
-    }
-    let rows = TreeRows::new(tree);
-    column.can_cut(column.span(rows.of(id).iter().map(|&row| column.rank(row))), rule.cut.rank)
 }
 
 /// The span of a node's rows. If no value is missing, it is searched from the ends of the node's cell.

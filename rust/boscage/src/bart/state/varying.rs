@@ -40,6 +40,17 @@ pub(crate) fn inner_nodes(tree: &TreeState, table: &SortedColumns) -> Vec<InnerN
     found
 }
 
+/// Whether a node's cut has present values on both sides, if the feature has any that are missing.
+pub(crate) fn parts_present(tree: &TreeState, id: NodeLabel, table: &SortedColumns) -> bool {
+    let (rule, _) = tree.cut(id);
+    let column = table.column(rule.cut.feature);
+    if !column.has_missing() {
+        return true;
+    }
+    let rows = TreeRows::new(tree);
+    column.can_cut(column.span(rows.of(id).iter().map(|&row| column.rank(row))), rule.cut.rank)
+}
+
 /// The rows of a tree, ordered so that the rows of each node are contiguous.
 pub(crate) struct TreeRows<'t> {
     tree: &'t TreeState,

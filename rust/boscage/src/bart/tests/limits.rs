@@ -1,4 +1,4 @@
-//! Extreme but valid settings give finite results, and invalid likelihoods end a fit.
+//! Extreme but valid settings give finite results; invalid likelihoods and stored trees are refused.
 
 use crate::bart::chain::BartTrace;
 use crate::bart::chain::fingerprint;
@@ -8,8 +8,10 @@ use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
+use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bart::sum_of_trees::SumOfTrees;
-use crate::bart::tests::posterior::{prior, samplers, some_rows};
+use crate::bart::tests::posterior::{MIXED, TARGETS, prior, samplers, settings, some_rows};
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc::proposals::Proposal;
 use crate::control::Run;
@@ -221,4 +223,29 @@ fn fingerprints_are_of_everything_but_the_draws() {
     // The hash of an earlier version, so that fits in its files can be continued.
     let one = Rows::from_f64(&[0.5, 2.0], 1).unwrap();
     assert_eq!(fingerprint(&old, one, [7, 9].into_iter())[..4], [118, 249, 198, 133]);
+}
+
+/// A stored tree is refused if a cut has only missing values on one side, since the prior has no such cut.
+#[test]
+fn ends_with_cuts_that_the_prior_lacks_are_refused() {
+    let x = [0.0, 0.0, 1.0, 0.0, f64::NAN, 5.0, 3.0, 5.0, 4.0, 5.0];
+    let rows = Rows::from_f64_with_missing(&x, 2).unwrap();
+    let short = BartSettings { n_chains: 1, n_burn: 2, n_draws: 2, ..settings(MIXED, 1) };
+    let more = BartSettings { n_draws: 3, ..short.clone() };
+    let run = Run::default();
+    let goes_on = |threshold: f64, rank: u32| {
+        let mut model = BartRegressor::fit(&short, rows, &TARGETS, &run).unwrap();
+        let inner = |feature, rank, threshold, children| {
+            let cut = RankCut { feature, rank };
+            (NodeKind::Inner(Rule { cut, threshold }, children), 0.0)
+        };
+        let leaf = (NodeKind::Leaf, 0.0);
+        // On the right of the first cut are a missing value, 3 and 4; missing values go left of the second.
+        let nodes = vec![inner(1, 0, 0.0, [1, 2]), leaf, inner(0, rank, threshold, [3, 4]), leaf, leaf];
+        model.posterior.ends[0].trees = vec![TreeState::from_parts(nodes, Vec::new()).unwrap()];
+        BartRegressor::fit_from(Some(&model), None, (&more, rows, &TARGETS), &run).is_ok()
+    };
+    assert!(goes_on(3.5, 3));
+    assert!(goes_on(f64::NEG_INFINITY, 0));
+    assert!(!goes_on(0.5, 1));
 }
