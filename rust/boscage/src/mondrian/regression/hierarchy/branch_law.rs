@@ -193,7 +193,8 @@ mod tests {
                     for (found, expected) in found.means.into_iter().zip(expected.means) {
                         assert!((found - expected).abs() < share * expected, "{found} {expected}");
                     }
-                    assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
+                    let apart = (found.spread - expected.spread).abs();
+                    assert!(apart < share * expected.means.iter().sum::<f64>(), "{found:?} {expected:?}");
                 }
             }
         }
