@@ -243,7 +243,7 @@ fn ends_with_cuts_that_the_prior_lacks_are_refused() {
         // On the right of the first cut are a missing value, 3 and 4; missing values go left of the second.
         let nodes = vec![inner(1, 0, 0.0, [1, 2]), leaf, inner(0, rank, threshold, [3, 4]), leaf, leaf];
         model.posterior.ends[0].trees = vec![TreeState::from_parts(nodes, Vec::new()).unwrap()];
-        BartRegressor::fit_from(Some(&model), None, (&more, rows, &TARGETS), &run).is_ok()
+        BartRegressor::fit_from(Some(&model), None, (&more, rows, &TARGETS, None), &run).is_ok()
     };
     assert!(goes_on(3.5, 3));
     assert!(goes_on(f64::NEG_INFINITY, 0));
