@@ -156,11 +156,15 @@ def test_it_finds_a_minimum_that_random_search_does_not(acquisition):
         return sum((params[name] - 0.37) ** 2 for name in "abcd")
 
     space = {name: Real(0, 1) for name in "abcd"}
-    study = MondrianOptimizer(space, acquisition=acquisition, n_candidates=200, random_state=0)
-    found = study.optimize(sphere, 50).value
+    given = {"acquisition": acquisition, "n_candidates": 200}
+    found = [
+        MondrianOptimizer(space, **given, random_state=seed).optimize(sphere, 50).value
+        for seed in range(5)
+    ]
     rng = np.random.default_rng(0)
     random = [min(((rng.random((50, 4)) - 0.37) ** 2).sum(axis=1)) for _ in range(200)]
-    assert found < np.quantile(random, 0.05)
+    # The median of five random searches would be so low once in a hundred times.
+    assert np.median(found) < np.quantile(random, 0.1)
 
 
 @pytest.mark.slow
