@@ -81,9 +81,9 @@ def _dense(X: Any) -> AnyArray:
     """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values."""
     try:
         dense: AnyArray = X.toarray(order="C")
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:
         n_rows, n_columns = X.shape
-        size = n_rows * n_columns * X.dtype.itemsize / 2**30
+        size = n_rows * n_columns * (4 if X.dtype == np.float32 else 8) / 2**30
         raise MemoryError(
             f"X is sparse, {n_rows} rows of {n_columns} columns; the models hold rows as a dense "
             f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "

@@ -211,12 +211,17 @@ def check_sample_weight(
             f"sample_weight has the shape {weights.shape}; expected one weight for each of "
             f"{n_rows} rows"
         )
-    if weights.min() < 0.0:
-        row = int(weights.argmin())
-        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected at least 0")
     kept = weights > 0.0
-    if not kept.any():
+    if not (kept | (weights < 0.0)).any():
         raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
+    # Those that are hardly above 0 might be 0 after they were divided by their mean.
+    wrong = (weights != 0.0) & (weights < 1e-100 * weights.max())
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight holds {weights[row]} for row {row}; expected 0, or at least 1e-100 "
+            "times the greatest weight"
+        )
     weights = weights[kept]
     rows = slice(None) if kept.all() else kept
     return rows, None if weights.min() == weights.max() else weights

@@ -71,9 +71,9 @@ def test_precise_rows_count_more() -> None:
     [
         (np.ones(79), "expected one weight for each of 80 rows"),
         (np.ones((80, 2)), "shape"),
-        (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected at least 0"),
+        (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected 0, or at least"),
         (np.r_[np.ones(79), np.nan], "sample_weight contains NaN"),
-        (np.r_[np.ones(79), 1e-200], "above 1e-100 times their mean"),
+        (np.r_[0.0, 1e-200, np.ones(78)], "holds 1e-200 for row 1; expected 0, or at least"),
         (np.zeros(80), "zero for all rows"),
     ],
 )

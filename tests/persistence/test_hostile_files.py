@@ -7,6 +7,7 @@ limit on its memory), and no model that violates an invariant.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -359,3 +360,16 @@ def _small_process(what: str, name: str, path: str) -> None:
 
 if __name__ == "__main__":
     _small_process(*sys.argv[1:])
+
+
+@pytest.mark.parametrize("kind", ["bayesian-regressor-smc", "bart-regressor", "bart-probit"])
+def test_missing_values_lie_beyond_infinite_thresholds(kind: str) -> None:
+    """A split between missing and present values whose side is the wrong one would be no split."""
+    blob = (Path(__file__).parent / "files" / f"{kind}-missing-v9.boscage").read_bytes()
+    minus_infinity, left = np.float64(-np.inf).tobytes(), b"\x00"
+    places = [at for at in range(len(blob) - 9) if blob[at : at + 9] == minus_infinity + left]
+    assert places
+    for at in places:
+        forged = repaired(blob[: at + 8] + b"\x01" + blob[at + 9 :])
+        with pytest.raises(ValueError, match="expected 0 with the threshold -inf, found 1"):
+            boscage.load(io.BytesIO(forged))

@@ -123,9 +123,9 @@ class BARTRegressor(DistributionalRegressor, Bart):
     Where values of a feature are missing in training, a split on it also has a side for them, left
     or right with probability 1/2 each. Where they are missing in the node, the split parts them
     from the present values with probability 1/3, or surely if these are all equal (after Twala,
-    Jones and Hand 2008, and Kapelner and Bleich 2015). Of features without missing values in
-    training, those that come later go with more of the training rows; a model of complete rows
-    refuses them.
+    Jones and Hand 2008, and Kapelner and Bleich 2015). If no value of a feature was missing in
+    training, a missing one goes with the larger number of training rows, or left if they are
+    equal. A model of complete rows refuses missing values.
 
     Examples
     --------
@@ -200,7 +200,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Training rows; finite numbers. Row-major float32 and float64 arrays are not copied.
+            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
+            arrays are not copied.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None

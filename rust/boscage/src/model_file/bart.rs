@@ -265,6 +265,7 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize) -> Result<Draws> {
         }
         let threshold = read_threshold(reader)?;
         let missing_right = reader.version >= MISSING_SIDES && reader.flag("missing_right")?;
+        reader.check_sides(threshold, missing_right)?;
         Ok(DrawnNode::inner(feature, threshold, missing_right))
     })?;
     let mut starts = Vec::new();

@@ -261,6 +261,7 @@ fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<Preorder
         return Err(reader.expected(expected, threshold));
     }
     let missing_right = has_missing && reader.flag("missing_right")?;
+    reader.check_sides(threshold, missing_right)?;
     Ok(PreorderSplit { missing_right, ..PreorderSplit::new(feature, threshold) })
 }
 

@@ -328,6 +328,18 @@ impl<'a> Reader<'a> {
         Place { byte: self.position, name, depth: self.levels.len() }
     }
 
+    /// Checks a split that parts missing from present values: the missing ones lie beyond its infinite threshold.
+    ///
+    /// # Errors
+    /// An infinite threshold whose sign is not that of the side of missing values.
+    pub(crate) fn check_sides(&self, threshold: f64, missing_right: bool) -> Result<()> {
+        if threshold.is_finite() || missing_right == (threshold > 0.0) {
+            return Ok(());
+        }
+        let expected = u8::from(threshold > 0.0);
+        Err(self.expected(format!("{expected} with the threshold {threshold}"), u8::from(missing_right)))
+    }
+
     /// An error about the field that was read last.
     pub(crate) fn expected(&self, expected: impl Display, found: impl Display) -> Error {
         self.expected_at(self.last, expected, found)

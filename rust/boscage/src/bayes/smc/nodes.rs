@@ -83,8 +83,8 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
 
     /// Computes the rows and the extents of nodes that lack them.
     ///
+    /// # Errors
     /// An interrupt, here and in the methods below.
-    /// An interrupt, here and below.
     pub(crate) fn open(&mut self, ids: &[SharedNodeId]) -> Result<()> {
         let waiting = ids.iter().filter(|&&id| self.get(id).rows.is_none());
         let mut pairs: Vec<SharedNodeId> = waiting.map(|id| id & !1).collect();

@@ -119,7 +119,7 @@ impl<const K: usize> Rule<K> {
     }
 }
 
-/// Terms of the series of exponentials for each of the rules: the next one is below 1e-15 of the first.
+/// Terms of the series of exponentials for each of the rules: the next one is below 1e-13 of the first.
 const TERMS_FOUR: usize = 11;
 const TERMS_EIGHT: usize = 22;
 
