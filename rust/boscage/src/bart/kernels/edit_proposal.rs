@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
     use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
-    use crate::bart::tests::posterior::{SIGMA, SIGMA_MU, TARGETS, prior, table};
+    use crate::bart::tests::setting::{SIGMA, SIGMA_MU, TARGETS, prior, table};
     use crate::bayes::target::TargetPosterior;
     use crate::bayes::testing::enumerate::name_of;
     use crate::bayes::testing::missing_values;

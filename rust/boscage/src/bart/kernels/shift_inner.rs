@@ -194,7 +194,7 @@ mod tests {
     use crate::bart::kernels::shift::shift;
     use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
     use crate::bart::leaves::statistics::NormalLeaves;
-    use crate::bart::tests::posterior::{LOCAL, SIGMA, SIGMA_MU, posterior, settings, tree_name};
+    use crate::bart::tests::setting::{LOCAL, SIGMA, SIGMA_MU, posterior, settings, tree_name};
     use crate::bayes::target::TargetPosterior;
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::{Control, Threads};

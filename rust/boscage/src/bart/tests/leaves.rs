@@ -10,7 +10,7 @@ use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::settings::BartSettings;
 use crate::bart::sum_of_trees::SumOfTrees;
 use crate::bart::tests::joint_law::poisson_draw;
-use crate::bart::tests::posterior::{
+use crate::bart::tests::setting::{
     GROWPRUNE, MIXED, SIGMA, SIGMA_MU, TARGETS, posterior, prior, samplers, settings, table, tree_name,
 };
 use crate::bayes::target::TargetPosterior;

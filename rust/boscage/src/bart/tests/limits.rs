@@ -10,7 +10,7 @@ use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bart::sum_of_trees::SumOfTrees;
-use crate::bart::tests::posterior::{MIXED, TARGETS, prior, samplers, settings, some_rows};
+use crate::bart::tests::setting::{MIXED, TARGETS, prior, samplers, settings, some_rows};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc::proposals::Proposal;

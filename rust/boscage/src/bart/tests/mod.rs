@@ -3,8 +3,10 @@
 pub(crate) mod joint_law;
 pub(crate) mod leaves;
 pub(crate) mod limits;
-pub(crate) mod posterior;
+mod posterior;
+mod ranks;
 mod runs;
+pub(crate) mod setting;
 mod split_probabilities;
 mod sums;
 mod weights;

@@ -1,8 +1,5 @@
 //! Whole chains against exact posteriors, the prior and each other; repeatability.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{Chains, SumsOfTrees};
@@ -14,128 +11,21 @@ use crate::bart::prior::noise::VariancePrior;
 use crate::bart::regressor;
 use crate::bart::response::{NormalResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
-use crate::bart::state::row_passes::carry;
 use crate::bart::state::tree::{MAX_NODES, TreeState};
-use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bart::tests::setting::{
+    GROWPRUNE, LOCAL, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, from_prior, posterior, prior, run, samplers,
+    settings, some_rows, sums, table, tree_name,
+};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
-use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::TargetPosterior;
-use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
+use crate::bayes::testing::enumerate::{Exact, Flat, Mean};
 use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::Error;
-use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
-
-/// Five rows of two features with ties; two rows are equal.
-const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 2.0];
-pub(crate) const TARGETS: [f64; 5] = [-0.5, 0.3, 0.5, -0.2, 0.4];
-pub(crate) const SIGMA: f64 = 0.3;
-pub(crate) const SIGMA_MU: f64 = 0.5;
-
-pub(crate) const LOCAL: Kernels = Kernels::only(Kernel::Local);
-pub(crate) const GROWPRUNE: Kernels = Kernels::only(Kernel::GrowPrune);
-pub(crate) const CGM: Kernels = Kernels::only(Kernel::Cgm);
-pub(crate) const PG: Kernels = Kernels::only(Kernel::ParticleGibbs);
-pub(crate) const REGROW: Kernels = Kernels::only(Kernel::Regrow);
-pub(crate) const EDIT: Kernels = Kernels::only(Kernel::Edit);
-pub(crate) const MIXED: Kernels = Kernels::new(&[
-    (Kernel::Local, 0.3),
-    (Kernel::GrowPrune, 0.2),
-    (Kernel::Cgm, 0.2),
-    (Kernel::ParticleGibbs, 0.1),
-    (Kernel::Regrow, 0.1),
-    (Kernel::Edit, 0.1),
-]);
-
-pub(crate) fn table() -> SortedColumns {
-    SortedColumns::new(Rows::from_f64(&X, 2).unwrap(), &Threads::new(1), &Control::new()).unwrap()
-}
-
-pub(crate) fn prior() -> ChipmanPrior {
-    ChipmanPrior::new(0.8, 0.7).unwrap()
-}
-
-pub(crate) fn settings(kernels: Kernels, n_trees: usize) -> BartSettings {
-    BartSettings { n_trees, kernels, n_particles: 4, prior: prior(), ..BartSettings::default() }
-}
-
-/// All kernels; Particle Gibbs with every proposal.
-pub(crate) fn samplers(n_trees: usize) -> Vec<(&'static str, BartSettings)> {
-    let pg = |proposal, n_particles| BartSettings { n_particles, proposal, ..settings(PG, n_trees) };
-    vec![
-        ("local", settings(LOCAL, n_trees)),
-        ("growprune", settings(GROWPRUNE, n_trees)),
-        ("cgm", settings(CGM, n_trees)),
-        ("pg", pg(Proposal::Prior, 4)),
-        ("pg, one free particle", pg(Proposal::Prior, 2)),
-        ("pg, empirical", pg(Proposal::Empirical, 4)),
-        ("pg, optimal", pg(Proposal::Optimal, 4)),
-        ("regrow", settings(REGROW, n_trees)),
-        ("edit", settings(EDIT, n_trees)),
-        ("mixed", settings(MIXED, n_trees)),
-    ]
-}
-
-/// The sum of trees at the training rows, computed from leaf values.
-pub(crate) fn sums(backfitter: &NormalBackfitter<'_>) -> Vec<f64> {
-    let mut sums = vec![0.0; backfitter.residuals.len()];
-    for tree in &backfitter.trees {
-        let values: Vec<f64> = tree.nodes.iter().map(|node| node.mu).collect();
-        carry(&mut sums, &tree.labels, &values);
-    }
-    sums
-}
-
-pub(crate) fn tree_name(tree: &TreeState, table: &SortedColumns) -> String {
-    name_of(&tree.to_tree(|_| Arc::new(())), table)
-}
-
-/// Means of batches that are much longer than the autocorrelation time are nearly independent.
-const BATCH: u32 = 400;
-
-/// Frequencies of trees, and means of the sum of trees at every row, of a chain with known noise.
-fn run(
-    settings: &BartSettings,
-    table: &SortedColumns,
-    (targets, sigma): (&[f64], f64),
-    n_sweeps: u32,
-    seed: u64,
-) -> (Visits, Vec<Mean>) {
-    let odds = Odds::new(settings.prior);
-    let mut stream = Stream::new(seed, 0);
-    let mut backfitter = NormalBackfitter::from_prior(
-        (table, settings, &odds),
-        targets,
-        (sigma, SIGMA_MU),
-        &mut stream,
-        &Control::new(),
-    )
-    .unwrap();
-    let mut visits = Visits::new(n_sweeps);
-    let mut means: Vec<Mean> = targets.iter().map(|_| Mean::new()).collect();
-    for _ in 0..n_sweeps / BATCH {
-        let mut batch = vec![0.0; targets.len()];
-        for _ in 0..BATCH {
-            backfitter.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&backfitter.trees[0], table));
-            let sums = sums(&backfitter);
-            batch.iter_mut().zip(sums).for_each(|(mean, f)| *mean += f / f64::from(BATCH));
-        }
-        means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
-    }
-    (visits, means)
-}
-
-pub(crate) fn posterior<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>) -> HashMap<String, f64> {
-    let mut exact = Exact::new(target);
-    let all = exact.all_rows();
-    let z = exact.evidence(all, 0);
-    exact.trees(all, 0).into_iter().map(|(name, weight)| (name, weight / z)).collect()
-}
 
 fn log_evidence(table: &SortedColumns, residuals: &[f64]) -> f64 {
     let prior = prior();
@@ -154,15 +44,7 @@ fn kernels_count_their_steps() {
         let settings = settings(Kernels::only(kernel), 2);
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(3, 0);
-        let start = (SIGMA, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((&table, &settings, &odds), (&TARGETS, SIGMA), &mut stream);
         (0..200).for_each(|_| backfitter.sweep(&mut stream, &Control::new()).unwrap());
         for (step, counts) in backfitter.acceptance.iter() {
             assert_eq!(counts.tried > 0, kernel.steps().contains(&step), "{kernel:?}: {step:?}");
@@ -192,7 +74,9 @@ fn kernels_visit_trees_as_the_posterior_does(table: &SortedColumns) {
     let expected = posterior(&TargetPosterior { table, prior: &prior, leaf: &leaf });
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let n = 200_000;
-        let (visits, means) = run(&settings, table, (&TARGETS, SIGMA), n, seed as u64);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(seed as u64, 0);
+        let (visits, means) = run((table, &settings, &odds), (&TARGETS, SIGMA), n, &mut stream);
         visits.check(name, &expected);
         for (i, mean) in means.iter().enumerate() {
             let step = 1e-4;
@@ -225,15 +109,7 @@ fn kernels_give_back_the_prior(table: &SortedColumns) {
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let odds = Odds::new(settings.prior);
         let mut stream = Stream::new(seed as u64, 1);
-        let start = (1e6, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((table, &settings, &odds), (&TARGETS, 1e6), &mut stream);
         let n = 100_000;
         let mut visits = Visits::new(n);
         let [mut values, mut squares] = [Mean::new(), Mean::new()];
@@ -258,7 +134,9 @@ fn kernels_agree_about_two_trees() {
     let table = table();
     let mut first: Option<Vec<(f64, f64)>> = None;
     for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
-        let (_, means) = run(&settings, &table, (&TARGETS, SIGMA), 80_000, seed as u64 + 50);
+        let odds = Odds::new(settings.prior);
+        let mut stream = Stream::new(seed as u64 + 50, 0);
+        let (_, means) = run((&table, &settings, &odds), (&TARGETS, SIGMA), 80_000, &mut stream);
         let found: Vec<(f64, f64)> =
             means.iter().map(|m| (m.sum / m.n, (m.squares / m.n - (m.sum / m.n).powi(2)) / m.n)).collect();
         let reference = first.get_or_insert_with(|| found.clone());
@@ -266,18 +144,6 @@ fn kernels_agree_about_two_trees() {
             assert!((a.0 - b.0).abs() <= 4.5 * (a.1 + b.1).sqrt(), "{name}: {a:?} and {b:?}");
         }
     }
-}
-
-/// Rows with ties, in features with few and with many values.
-pub(crate) fn some_rows(n: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
-    let mut x = Vec::new();
-    let mut y = Vec::new();
-    for _ in 0..n {
-        let row = [stream.unit(), stream.below(3) as f64, 0.5, stream.below(2) as f64];
-        y.push((6.0 * row[0]).sin() + row[1] * row[3] + 0.1 * normal(stream));
-        x.extend(row);
-    }
-    (x, y)
 }
 
 /// After any changes, rows are in the leaves to which the trees send them, and residuals are the targets
@@ -326,15 +192,7 @@ fn a_single_particle_keeps_the_tree() {
     let odds = Odds::new(settings.prior);
     for seed in 0..20 {
         let mut stream = Stream::new(seed, 0);
-        let start = (SIGMA, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((&table, &settings, &odds), (&TARGETS, SIGMA), &mut stream);
         let before = tree_name(&backfitter.trees[0], &table);
         (0..5).for_each(|_| backfitter.sweep(&mut stream, &Control::new()).unwrap());
         assert_eq!(tree_name(&backfitter.trees[0], &table), before);
@@ -408,14 +266,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
         let a = 1.0 / (1.0 + libm::exp(-ratio));
         let expected = [(1.0 - p) + p * (0.5 + 0.5 * (1.0 - a)), 0.5 * p + (1.0 - p) * (0.5 + 0.5 * a)];
         let mut stream = Stream::new(seed as u64, 0);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &targets,
-            (sigma, SIGMA_MU),
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((&table, &settings, &odds), (&targets, sigma), &mut stream);
         let mut stays: [Mean; 2] = std::array::from_fn(|_| Mean::new());
         for _ in 0..100_000 {
             let has_cut = usize::from(backfitter.trees[0].n_leaves() == 2);
@@ -448,15 +299,7 @@ fn starts_are_draws_of_the_prior(table: &SortedColumns) {
         let n = 50_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
-            let start = (SIGMA, SIGMA_MU);
-            let backfitter = NormalBackfitter::from_prior(
-                (table, &settings, &odds),
-                &TARGETS,
-                start,
-                &mut stream,
-                &Control::new(),
-            )
-            .unwrap();
+            let backfitter = from_prior((table, &settings, &odds), (&TARGETS, SIGMA), &mut stream);
             visits.note(tree_name(&backfitter.trees[0], table));
         }
         visits.check("starts", &expected);

@@ -3,7 +3,7 @@
 use crate::bart::classifier::BartClassifier;
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
-use crate::bart::tests::posterior::{GROWPRUNE, MIXED, settings, some_rows};
+use crate::bart::tests::setting::{GROWPRUNE, MIXED, settings, some_rows};
 use crate::control::{Control, Run};
 use crate::data::Rows;
 use crate::data::labels::Label;

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::settings::{BartSettings, Sparsity};
-use crate::bart::tests::posterior::{
-    GROWPRUNE, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, posterior, prior, samplers, settings, table, tree_name,
+use crate::bart::tests::setting::{
+    GROWPRUNE, MIXED, PG, SIGMA, SIGMA_MU, TARGETS, from_prior, posterior, prior, run, samplers, settings,
+    table, tree_name,
 };
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::TargetPosterior;
@@ -50,21 +50,8 @@ fn weights_are_those_of_the_posterior(table: &SortedColumns) {
     let expected = posterior(&TargetPosterior { table, prior: &odds, leaf: &leaf });
     for (seed, (name, settings)) in weighted_samplers().into_iter().enumerate() {
         let mut stream = Stream::new(seed as u64, 7);
-        let start = (SIGMA, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
-        let n = 60_000;
-        let mut visits = Visits::new(n);
-        for _ in 0..n {
-            backfitter.sweep(&mut stream, &Control::new()).unwrap();
-            visits.note(tree_name(&backfitter.trees[0], table));
-        }
+        let setting = (table, &settings, &odds);
+        let (visits, _) = run(setting, (&TARGETS, SIGMA), 60_000, &mut stream);
         visits.check(name, &expected);
     }
 }
@@ -89,15 +76,7 @@ fn a_flat_likelihood_gives_back_the_prior_of_split_probabilities() {
     for kernels in [GROWPRUNE, MIXED] {
         let settings = settings(kernels, 2);
         let (mut stream, odds) = (Stream::new(5, 0), Odds::new(settings.prior));
-        let start = (1e6, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &[0.0; 8],
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((&table, &settings, &odds), (&[0.0; 8], 1e6), &mut stream);
         let mut weights = SplitWeights::new(Sparsity { alpha: None }, P);
         let mut found: [Mean; 3] = std::array::from_fn(|_| Mean::new());
         for _ in 0..200 {
@@ -146,15 +125,7 @@ fn learned_split_probabilities_have_their_posterior() {
     for (name, settings) in samplers(1).into_iter().filter(|(name, _)| !name.starts_with("pg")) {
         let mut stream = Stream::new(31, 0);
         let odds = Odds::new(settings.prior);
-        let start = (SIGMA, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
+        let mut backfitter = from_prior((&table, &settings, &odds), (&TARGETS, SIGMA), &mut stream);
         let mut weights = SplitWeights::new(Sparsity { alpha: Some(ALPHA) }, 2);
         let n = 100_000;
         let mut visits = Visits::new(n);

@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::classifier::BartClassifier;
 use crate::bart::kernels::context::Odds;
 use crate::bart::regressor::BartRegressor;
 use crate::bart::settings::BartSettings;
-use crate::bart::tests::posterior::{
-    GROWPRUNE, SIGMA, SIGMA_MU, TARGETS, prior, samplers, settings, some_rows, table, tree_name,
+use crate::bart::tests::setting::{
+    GROWPRUNE, SIGMA, SIGMA_MU, TARGETS, prior, run, samplers, settings, some_rows, table,
 };
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean};
-use crate::bayes::testing::visit_frequencies::Visits;
-use crate::control::{Control, Run};
+use crate::control::Run;
 use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::math::special_functions::normal_quantile;
@@ -99,29 +97,8 @@ fn two_trees_have_their_posterior() {
     }
     for (seed, (name, settings)) in samplers(2).into_iter().enumerate() {
         let (mut stream, odds) = (Stream::new(seed as u64, 3), Odds::new(settings.prior));
-        let start = (SIGMA, SIGMA_MU);
-        let mut backfitter = NormalBackfitter::from_prior(
-            (&table, &settings, &odds),
-            &TARGETS,
-            start,
-            &mut stream,
-            &Control::new(),
-        )
-        .unwrap();
-        let n = 60_000;
-        let mut visits = Visits::new(n);
-        let mut means: [Mean; 5] = std::array::from_fn(|_| Mean::new());
-        for _ in 0..n / 300 {
-            let mut batch = [0.0; 5];
-            for _ in 0..300 {
-                backfitter.sweep(&mut stream, &Control::new()).unwrap();
-                visits.note(tree_name(&backfitter.trees[0], &table));
-                for (i, f) in batch.iter_mut().enumerate() {
-                    *f += (TARGETS[i] - backfitter.residuals[i]) / 300.0;
-                }
-            }
-            means.iter_mut().zip(batch).for_each(|(mean, f)| mean.add(f));
-        }
+        let setting = (&table, &settings, &odds);
+        let (visits, means) = run(setting, (&TARGETS, SIGMA), 60_000, &mut stream);
         visits.check(name, &expected);
         for (mean_of_row, exact) in means.iter().zip(mean) {
             let m = mean_of_row.sum / mean_of_row.n;

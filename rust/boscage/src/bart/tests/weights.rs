@@ -11,7 +11,7 @@ use crate::bart::sampler::ChainState;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::joint_law::check_joint_law;
-use crate::bart::tests::posterior::{
+use crate::bart::tests::setting::{
     GROWPRUNE, LOCAL, MIXED, SIGMA, SIGMA_MU, TARGETS, posterior, prior, samplers, settings, some_rows,
     table, tree_name,
 };
