@@ -9,10 +9,11 @@ use crate::bart::state::row_passes::total;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::random::distributions::normal;
 
-/// Leaves with `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5). For `n` residuals with sum `s` (the sum of
-/// weights, and the weighted sum, of rows with weights), and
-/// `v = sigma^2 + n sigma_mu^2`, the marginal likelihood is `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v)
-/// exp(sigma_mu^2 s^2 / (2 sigma^2 v))` and the posterior is `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`.
+/// Leaves with `R_n ~ N(mu, sigma^2)` and `mu ~ N(0, sigma_mu^2)` (eq. 4.5).
+///
+/// Let a leaf have `n` residuals with sum `s`, and let `v = sigma^2 + n sigma_mu^2`. The marginal likelihood is
+/// `prod N(R_n | 0, sigma^2) sqrt(sigma^2 / v) exp(sigma_mu^2 s^2 / (2 sigma^2 v))`, and the posterior is
+/// `N(sigma_mu^2 s / v, sigma^2 sigma_mu^2 / v)`. If rows have weights, `n` is the sum of weights and `s` the weighted sum.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct LeafPosterior {
     pub(crate) noise: f64,

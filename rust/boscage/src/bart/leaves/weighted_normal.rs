@@ -57,9 +57,16 @@ pub(crate) struct WeightedNormal {
     pub(crate) targets: Vec<f64>,
     pub(crate) weights: Vec<f64>,
     pub(crate) leaf: LeafPosterior,
+    /// Half the sum of the logarithms of the weights, which is part of every log likelihood.
+    half_log_weights: f64,
 }
 
 impl WeightedNormal {
+    pub(crate) fn new(targets: Vec<f64>, weights: Vec<f64>, leaf: LeafPosterior) -> Self {
+        let half_log_weights = 0.5 * weights.iter().map(|&w| libm::log(w)).sum::<f64>();
+        Self { targets, weights, leaf, half_log_weights }
+    }
+
     /// The weighted sum of squared residuals.
     fn squares(&self, sums: &[f64]) -> f64 {
         let rows = self.targets.iter().zip(&self.weights).zip(sums);
@@ -88,8 +95,7 @@ impl LeafModel for WeightedNormal {
     }
 
     fn log_likelihood(&self, sums: &[f64]) -> f64 {
-        let log_weights: f64 = self.weights.iter().map(|&w| libm::log(w)).sum();
-        log_likelihood(sums.len(), self.squares(sums), self.leaf.noise.sqrt()) + 0.5 * log_weights
+        log_likelihood(sums.len(), self.squares(sums), self.leaf.noise.sqrt()) + self.half_log_weights
     }
 }
 
@@ -122,7 +128,7 @@ impl<'a> WeightedChainState<'a> {
             spread.draw(&[], stream);
         }
         let leaf = LeafPosterior::new(problem.sigma, spread.sigma_mu);
-        let model = WeightedNormal { targets: problem.targets.clone(), weights: weights.to_vec(), leaf };
+        let model = WeightedNormal::new(problem.targets.clone(), weights.to_vec(), leaf);
         let setting = (table, settings, odds);
         let backfitter = GeneralBackfitter::start(number, setting, &model, 0.0, stream, control)?;
         let (sigma, prior, scale) = (problem.sigma, problem.response.prior, problem.scale);
@@ -201,7 +207,7 @@ mod tests {
     fn the_likelihood_is_the_integral_over_the_leafs_value() {
         let (sigma, sigma_mu): (f64, f64) = (0.7, 0.4);
         let (targets, weights) = (vec![0.3, -0.2, 1.1], vec![0.2, 1.5, 1.3]);
-        let model = WeightedNormal { targets, weights, leaf: LeafPosterior::new(sigma, sigma_mu) };
+        let model = WeightedNormal::new(targets, weights, LeafPosterior::new(sigma, sigma_mu));
         let density =
             |x: f64, mean: f64, sd: f64| libm::exp(-0.5 * ((x - mean) / sd).powi(2)) / (TAU.sqrt() * sd);
         let step = 1e-3;

@@ -30,8 +30,10 @@ impl VariancePrior {
     }
 }
 
-/// The residual standard deviation of a least squares fit, for a row of weight one. The standard deviation about the mean, if there
-/// are too few rows, or so many features that the fit would take longer than sampling (section 4.2.4).
+/// The residual standard deviation of a least squares fit, for a row of weight one (section 4.2.4).
+///
+/// If there are too few rows, or so many features that the fit would take longer than sampling, it is the standard
+/// deviation about the mean.
 pub(crate) fn over_estimate(rows: Rows<'_>, targets: &[f64], weights: Option<&[f64]>) -> f64 {
     const MAX_WORK: usize = 1 << 30;
     let (n, p) = (rows.n_rows(), rows.n_features());

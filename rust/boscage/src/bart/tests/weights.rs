@@ -28,8 +28,7 @@ use crate::random::keyed::Stream;
 const WEIGHTS: [f64; 5] = [0.4, 2.5, 1.0, 0.1, 1.0];
 
 fn model(targets: &[f64], weights: &[f64]) -> WeightedNormal {
-    let leaf = LeafPosterior::new(SIGMA, SIGMA_MU);
-    WeightedNormal { targets: targets.to_vec(), weights: weights.to_vec(), leaf }
+    WeightedNormal::new(targets.to_vec(), weights.to_vec(), LeafPosterior::new(SIGMA, SIGMA_MU))
 }
 
 fn stats(model: &WeightedNormal) -> Vec<WeightedSum> {
