@@ -17,8 +17,8 @@ import pyarrow.feather as feather
 import pytest
 
 from boscage._cli.main import main
-from boscage._cli.quotes import Quotes
-from boscage._cli.sources import Source
+from boscage._cli.reading.quotes import Quotes
+from boscage._cli.reading.sources import Source
 from command_line import COMMAND, FEW, digest, fails, flowers, run
 
 FIT = ["-t", "species", "--id-column", "id", *FEW, "-o", "m"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from boscage._cli import tables
 from boscage._cli.main import main
-from boscage._cli.sources import Source
+from boscage._cli.reading import tables
+from boscage._cli.reading.sources import Source
 from command_line import FEW, fails, run
 
 

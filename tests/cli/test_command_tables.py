@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from boscage._cli.sources import Source
+from boscage._cli.reading.sources import Source
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

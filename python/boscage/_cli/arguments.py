@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import boscage
-from boscage._cli import estimators, readers
+from boscage._cli import estimators
 from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
+from boscage._cli.reading import readers
 
 #: With --task auto, whole numbers are classes if there are at most so many different ones.
 MAX_CLASSES = 50

@@ -27,8 +27,8 @@ from boscage import (
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
-from boscage._cli import readers
 from boscage._cli.errors import UserError
+from boscage._cli.reading import readers
 from boscage.bart.kernels import KERNELS
 
 CLASSIFICATION, REGRESSION = "classification", "regression"

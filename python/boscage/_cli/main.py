@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _warner(name)
             # Errors of other outputs name their files where these are written.
             with naming(STDOUT):
-                import_module(f"boscage._cli.{args.command}").run(args)
+                import_module(f"boscage._cli.commands.{args.command}").run(args)
                 sys.stdout.flush()
     except UserError as error:
         return _complain(name, str(error))

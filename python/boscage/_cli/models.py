@@ -6,9 +6,9 @@ import os
 from typing import Any, TypeAlias
 
 import boscage
-from boscage._cli import formats
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.notes import Notes
+from boscage._cli.reading import formats
 
 #: Any of the estimators.
 Model: TypeAlias = Any

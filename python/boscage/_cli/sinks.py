@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from boscage._cli.outputs import replacing
-from boscage._cli.sources import STDIN
+from boscage._cli.reading.sources import STDIN
 
 
 class Sink:

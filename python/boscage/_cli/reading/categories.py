@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage._cli.errors import UserError
-from boscage._cli.sources import Source
-from boscage._cli.tables import Chunk, is_text
+from boscage._cli.reading.sources import Source
+from boscage._cli.reading.tables import Chunk, is_text
 from boscage._columns import take
 from boscage.mondrian._categories import learn_table
 

@@ -26,7 +26,7 @@ from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from boscage import GaussianMixture, MondrianForestClassifier, MondrianForestRegressor
-from boscage._cli import demo_plot
+from boscage._cli.commands import demo_plot
 from boscage._cli.outputs import require_writable
 from boscage.metrics import interval_coverage, nlpd
 

@@ -21,15 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from boscage._cli import columns, estimators, labels, models
+from boscage._cli import estimators, models
 from boscage._cli.arguments import MAX_CLASSES
-from boscage._cli.categories import Categories, check_named, text_columns
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION
 from boscage._cli.notes import Kind, Notes
 from boscage._cli.outputs import require_writable
-from boscage._cli.sources import STDIN, Source
-from boscage._cli.tables import Chunk
+from boscage._cli.reading import columns, labels
+from boscage._cli.reading.categories import Categories, check_named, text_columns
+from boscage._cli.reading.sources import STDIN, Source
+from boscage._cli.reading.tables import Chunk
 from boscage._cli.terminal import progress, remark
 
 

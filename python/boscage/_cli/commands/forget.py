@@ -32,7 +32,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _listed(path: str, column: str | None) -> NDArray[np.uint64]:
-    from boscage._cli.sources import Source  # needs pyarrow, which ids that are typed do not
+    from boscage._cli.reading.sources import (
+        Source,  # needs pyarrow, which ids that are typed do not
+    )
 
     source = Source(path)
     if column is None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage._cli.notes import Kind
-from boscage._cli.tables import Chunk, is_text, shown
+from boscage._cli.reading.tables import Chunk, is_text, shown
 
 #: Rows within which a column of text must show a label that is no number.
 ENOUGH = 1 << 16

@@ -9,8 +9,8 @@ import numpy as np
 
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.models import Model
-from boscage._cli.sources import Source
-from boscage._cli.tables import Chunk
+from boscage._cli.reading.sources import Source
+from boscage._cli.reading.tables import Chunk
 
 
 def find(

@@ -6,11 +6,12 @@ import argparse
 
 import numpy as np
 
-from boscage._cli import columns, models
-from boscage._cli.labels import KnownLabels
+from boscage._cli import models
 from boscage._cli.notes import Notes
 from boscage._cli.outputs import require_writable
-from boscage._cli.sources import Source
+from boscage._cli.reading import columns
+from boscage._cli.reading.labels import KnownLabels
+from boscage._cli.reading.sources import Source
 from boscage._cli.terminal import progress, remark
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from boscage._cli import formats
 from boscage._cli.errors import UserError
 from boscage._cli.outputs import is_special
-from boscage._cli.quotes import Quotes
-from boscage._cli.tables import Chunk
+from boscage._cli.reading import formats
+from boscage._cli.reading.quotes import Quotes
+from boscage._cli.reading.tables import Chunk
 
 STDIN = "-"
 #: Bytes that the CSV reader takes at a time, which no row may exceed; it reads some thirty ahead.

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from boscage._cli import columns, models
+from boscage._cli import models
 from boscage._cli.errors import UserError, blaming
 from boscage._cli.outputs import require_writable
+from boscage._cli.reading import columns
+from boscage._cli.reading.sources import STDIN, Source
 from boscage._cli.sinks import Sink
-from boscage._cli.sources import STDIN, Source
 from boscage._cli.terminal import progress
 
 #: Rows that are predicted at a time: a regressor's mixtures have thousands of components a row.

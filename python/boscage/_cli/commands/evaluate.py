@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boscage._cli import columns, models
+from boscage._cli import models
+from boscage._cli.commands.predict import SLICE
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.labels import KnownLabels
 from boscage._cli.notes import Notes
-from boscage._cli.predict import SLICE
-from boscage._cli.sources import Source
+from boscage._cli.reading import columns
+from boscage._cli.reading.labels import KnownLabels
+from boscage._cli.reading.sources import Source
 from boscage._cli.terminal import print_table, progress
 from boscage.metrics import expected_calibration_error
 

@@ -1,0 +1,1 @@
+"""Tables that users bring: opening them, and their columns as numbers, labels and categories."""
