@@ -26,6 +26,7 @@
 use crate::control::Run;
 use crate::data::RowId;
 use crate::error::Result;
+use crate::math::golden_section::{SHARE, golden_section};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::left_out;
@@ -277,26 +278,11 @@ fn best_noise(own: &[f64], uniform: f64) -> f64 {
 /// Where a function is least: near the best of some points in order, between its neighbours.
 fn search(n_points: usize, point: impl Fn(usize) -> f64, f: impl Fn(f64) -> f64) -> f64 {
     const TOLERANCE: f64 = 1e-9;
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let values = (0..n_points).map(|i| f(point(i)));
     let best = values.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(i, _)| i);
-    let (mut low, mut high) = (point(best.saturating_sub(1)), point((best + 1).min(n_points - 1)));
+    let around = (point(best.saturating_sub(1)), point((best + 1).min(n_points - 1)));
     let (start, at_start) = (point(best), f(point(best)));
-    let inner = |low: f64, high: f64| (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut a, mut b) = inner(low, high);
-    let (mut at_a, mut at_b) = (f(a), f(b));
-    while high - low > TOLERANCE {
-        if at_a <= at_b {
-            (high, b, at_b) = (b, a, at_a);
-            a = inner(low, high).0;
-            at_a = f(a);
-        } else {
-            (low, a, at_a) = (a, b, at_b);
-            b = inner(low, high).1;
-            at_b = f(b);
-        }
-    }
-    let found = 0.5 * (low + high);
+    let found = golden_section(&f, around, (SHARE, TOLERANCE)).middle();
     // At an end of all points the sections only come near it.
     if at_start <= f(found) { start } else { found }
 }

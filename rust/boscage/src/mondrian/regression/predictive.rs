@@ -80,13 +80,13 @@ impl<'a> ForestPosterior<'a> {
         emit: impl FnMut(Component, f64),
     ) -> f64 {
         let hyper = &self.state.hyper;
-        paths.set_laws(stops, self.fastest());
-        let path = StopsAndLaws { stops, laws: &paths.laws };
         if self.settings.posterior == Posterior::Fast {
             let prior = fast_prior(tree, hyper);
-            tree_predictive::predict_fast(tree, prior, hyper.noise_variance, path, emit);
+            tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
             return 0.0;
         }
+        paths.set_laws(stops, self.fastest());
+        let path = StopsAndLaws { stops, laws: &paths.laws };
         let scale = |node: NodeId| match &self.state.scales {
             Some(scales) => scales[number][node.index()],
             None => 1.0,
@@ -369,12 +369,12 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
     ) {
         // A row that left changed the tree.
         let mut paths = Paths::default();
-        paths.set_laws(stops, self.posterior.fastest());
         let emit = |component, _| chunk.rows[row].components.extend(self.posterior.share(component));
         if self.posterior.settings.posterior == Posterior::Fast {
             self.posterior.components((tree_index, tree), stops, Detail::Shape, &mut paths, emit);
             return;
         }
+        paths.set_laws(stops, self.posterior.fastest());
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let LeftOutChunk { rows, messages, .. } = chunk;

@@ -86,7 +86,7 @@ impl Default for RegressionSettings {
 }
 
 /// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
-const MOST_DELAY: f64 = 300.0;
+const MAX_DELAY: f64 = 300.0;
 
 /// The prior variance of a slope in units of `gamma_1`.
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
@@ -147,7 +147,7 @@ impl RegressionSettings {
             positive("gamma1", hyper.gamma1)?;
             positive("gamma2", hyper.gamma2)?;
             positive("noise_variance", hyper.noise_variance)?;
-            if !(0.0..=MOST_DELAY / hyper.gamma2).contains(&hyper.delay) {
+            if !(0.0..=MAX_DELAY / hyper.gamma2).contains(&hyper.delay) {
                 let (expected, found) = ("from 0 to 300 / gamma2", hyper.delay.to_string());
                 return Err(Error::InvalidSetting { name: "delay", expected, found });
             }

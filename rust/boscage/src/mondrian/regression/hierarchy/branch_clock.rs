@@ -76,8 +76,8 @@ fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> b
     left <= NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1 * fine_clock.rest(stop.after))
 }
 
-/// The mean of what is left of the coarse part of the clock at the branch, of `end` at the lifetime; `hyper` is without it.
-/// `until` is [`end_of_coarse`].
+/// What the coarse part of the clock gains between the branch and the lifetime, in the mean. `end` is the coarse part at the
+/// lifetime, and `until` is [`end_of_coarse`]; `hyper` has no coarse part.
 pub(crate) fn coarse_rest(
     law: &BranchLaw,
     stop: &Stop,
@@ -298,7 +298,7 @@ impl<const N: usize> Integrals<N> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::control::Run;
     use crate::data::Rows;
@@ -313,7 +313,7 @@ mod tests {
     use crate::random::keyed::Stream;
 
     const NONE: CoarsePrior = CoarsePrior::NONE;
-    const PRIORS: [(f64, f64, CoarsePrior); 6] = [
+    pub(crate) const PRIORS: [(f64, f64, CoarsePrior); 6] = [
         (0.7, 0.0, NONE),
         (30.0, 0.0, NONE),
         (0.7, 2.0, NONE),
@@ -322,7 +322,7 @@ mod tests {
         (2.0, 0.0, CoarsePrior { variance: 3.0, rate: 0.4 }),
     ];
 
-    fn hyper((gamma2, delay, coarse): (f64, f64, CoarsePrior)) -> Hyperparameters {
+    pub(crate) fn hyper((gamma2, delay, coarse): (f64, f64, CoarsePrior)) -> Hyperparameters {
         Hyperparameters { mu: 0.0, gamma1: 1.3, gamma2, noise_variance: 1e-30, delay, coarse }
     }
 
@@ -336,7 +336,7 @@ mod tests {
     }
 
     /// Stops of all lengths, some without an end, at all rates.
-    fn stops() -> Vec<Stop> {
+    pub(crate) fn stops() -> Vec<Stop> {
         let mut stream = Stream::new(8, 0);
         let mut of_size = |least: f64, most: f64| least * (most / least).powf(stream.unit());
         let node = node();

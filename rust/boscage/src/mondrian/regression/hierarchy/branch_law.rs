@@ -81,15 +81,20 @@ const COEFFICIENTS: [f64; 24] = {
 
 impl<const K: usize> Rule<K> {
     /// `1 - e^(-x z)` at every node `z`, by `TERMS` terms of the series: without cancellation, also for the smallest `x`.
+    ///
+    /// Of the terms every fourth makes a sum, so that the processor need not wait for one product after the other.
     fn falls<const TERMS: usize>(&self, x: f64) -> [f64; K] {
         let at = self.nodes.map(|z| -x * z);
-        let mut sums = [COEFFICIENTS[TERMS - 1]; K];
-        for coefficient in COEFFICIENTS[..TERMS - 1].iter().rev() {
-            for (sum, at) in sums.iter_mut().zip(at) {
-                *sum = *sum * at + coefficient;
+        let fourth = at.map(|at| (at * at) * (at * at));
+        let mut sums = [[0.0; K]; 4];
+        for (i, coefficient) in COEFFICIENTS[..TERMS].iter().enumerate().rev() {
+            let sum = &mut sums[i % 4];
+            for k in 0..K {
+                sum[k] = sum[k] * fourth[k] + coefficient;
             }
         }
-        std::array::from_fn(|k| -at[k] * sums[k])
+        let [a, b, c, d] = sums;
+        std::array::from_fn(|k| -at[k] * ((a[k] + at[k] * b[k]) + at[k] * at[k] * (c[k] + at[k] * d[k])))
     }
 
     /// The weights of the nodes for an exponential time, `x` being its rate times the span.
@@ -98,6 +103,12 @@ impl<const K: usize> Rule<K> {
         let weights: [f64; K] = std::array::from_fn(|k| self.weights[k] * (1.0 - falls[k]));
         let all: f64 = weights.iter().sum();
         weights.map(|weight| weight / all)
+    }
+
+    fn mean<const TERMS: usize>(&self, (span, weights): (f64, &[f64; K]), part: &Part, before: f64) -> f64 {
+        let gains =
+            self.falls::<TERMS>(part.rate * span).map(|fall| part.gain_of(before + (1.0 - before) * fall));
+        weights.iter().zip(gains).map(|(weight, gain)| weight * gain).sum()
     }
 
     fn gains<const TERMS: usize, const N: usize>(
@@ -125,7 +136,7 @@ const TERMS_EIGHT: usize = 22;
 
 /// A time that is short for branches and for clocks.
 #[derive(Debug, Clone, Copy)]
-struct ShortTime {
+pub(super) struct ShortTime {
     span: f64,
     weights: Weights,
 }
@@ -137,7 +148,7 @@ enum Weights {
 }
 
 impl ShortTime {
-    fn new(time: &TruncatedExponential, fastest: f64) -> Option<Self> {
+    pub(super) fn new(time: &TruncatedExponential, fastest: f64) -> Option<Self> {
         let (span, x) = (time.span, time.rate * time.span);
         let longest = x.max(fastest * span);
         let weights = if longest <= FOUR.longest {
@@ -163,6 +174,14 @@ impl ShortTime {
         match &self.weights {
             Weights::Four(weights) => FOUR.gains::<TERMS_FOUR, N>((self.span, weights), parts),
             Weights::Eight(weights) => EIGHT.gains::<TERMS_EIGHT, N>((self.span, weights), parts),
+        }
+    }
+
+    /// The mean of what a part gains until the time, from where `1 - e^(-rate t)` was `before` at the time's start.
+    pub(super) fn mean(&self, part: &Part, before: f64) -> f64 {
+        match &self.weights {
+            Weights::Four(weights) => FOUR.mean::<TERMS_FOUR>((self.span, weights), part, before),
+            Weights::Eight(weights) => EIGHT.mean::<TERMS_EIGHT>((self.span, weights), part, before),
         }
     }
 }

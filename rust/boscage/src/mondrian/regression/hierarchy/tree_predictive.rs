@@ -10,6 +10,8 @@ use crate::mondrian::regression::hierarchy::branch_clock::{
     ClockGain, clock_gain, coarse_rest, end_of_coarse, unit,
 };
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
+use crate::mondrian::regression::hierarchy::branch_pieces::{self, PIECES};
+use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -160,7 +162,7 @@ pub(crate) fn predict_fast<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     prior: Component,
     noise_variance: f64,
-    StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
+    stops: &[Stop],
     mut emit: impl FnMut(Component, f64),
 ) {
     let own = |node: NodeId| {
@@ -170,8 +172,9 @@ pub(crate) fn predict_fast<S: Scalar>(
     };
     let mut parent = prior;
     let mut not_separated = 1.0;
-    for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
-        if let Some(BranchLaw { probability, .. }) = law {
+    for (i, stop) in stops.iter().enumerate() {
+        let probability = branch_probability(stop);
+        if probability > 0.0 {
             emit(Component { weight: not_separated * probability, ..parent }, 0.0);
             not_separated *= 1.0 - probability;
         }
@@ -190,9 +193,6 @@ pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, no
     if left == node { tree.arena.child(parent, true) } else { left }
 }
 
-/// The number of pieces of equal probability into which the time of a branch is divided where its
-/// prediction depends on it.
-const PIECES: u32 = 5;
 /// Branches of less weight are one piece.
 const NOTICED: f64 = 1e-3;
 
@@ -210,7 +210,7 @@ impl BranchPrior<'_> {
     /// What the clock gains in a piece of the time.
     fn piece(&self, piece: u32) -> (BranchLaw, ClockGain) {
         let hyper = &self.prior.hyper;
-        let law = self.law.piece(self.stop, (piece, PIECES), hyper.gamma2);
+        let law = branch_pieces::piece(self.law, self.stop, hyper, piece);
         (law, clock_gain(&law, self.stop, hyper))
     }
 
@@ -308,8 +308,8 @@ impl Bridge {
     /// The variance of the means of pieces, about that of the whole time.
     fn between(&self, branch: &BranchPrior<'_>, gain: f64) -> f64 {
         let apart = (self.below.mean - self.above.mean) / self.whole();
-        let pieces = (0..PIECES).map(|piece| apart * (branch.piece(piece).1.mean - gain));
-        pieces.map(|apart| apart * apart).sum::<f64>() / f64::from(PIECES)
+        let means = branch_pieces::means(branch.law, branch.stop, &branch.prior.hyper, gain);
+        means.map(|mean| (apart * (mean - gain)).powi(2)).iter().sum::<f64>() / f64::from(PIECES)
     }
 
     /// Whether predictions at the child and at the parent, with this noise, differ noticeably.

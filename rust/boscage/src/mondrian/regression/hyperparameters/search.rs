@@ -1,6 +1,7 @@
 //! Searches for the best hyperparameters: along directions on a grid, and for the best factor on all variances.
 
 use crate::error::Result;
+use crate::math::golden_section::{SHARE_OF_FILES, golden_section};
 
 /// Powers of two (at most) from the start of a search to where it ends.
 const FARTHEST: i32 = 8;
@@ -43,27 +44,16 @@ pub(super) fn climb<const N: usize, T>(
     Ok(best)
 }
 
+/// The logarithms of factors on variances that are tried, and how close they come to the best one.
+const RANGE: f64 = 10.0;
+const NEAR: f64 = 0.005;
+
 /// The factor on all variances, of `most` at most, under which the rows are most likely, and their mean log density.
 pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64) {
-    let score = |log_scale: f64| score(rows, log_scale.exp());
-    // Golden section.
-    let mut high = most.ln().min(2.0);
-    let mut low = high - 10.0;
-    let share = 0.618_033_988_749_895;
-    let (mut a, mut b) = (high - share * (high - low), low + share * (high - low));
-    let (mut at_a, mut at_b) = (score(a), score(b));
-    for _ in 0..16 {
-        if at_a > at_b {
-            (high, b, at_b) = (b, a, at_a);
-            a = high - share * (high - low);
-            at_a = score(a);
-        } else {
-            (low, a, at_a) = (a, b, at_b);
-            b = low + share * (high - low);
-            at_b = score(b);
-        }
-    }
-    if at_a > at_b { (at_a, a.exp()) } else { (at_b, b.exp()) }
+    let loss = |log_scale: f64| -score(rows, log_scale.exp());
+    let high = most.ln().min(2.0);
+    let (log_scale, least) = golden_section(loss, (high - RANGE, high), (SHARE_OF_FILES, NEAR)).least();
+    (-least, log_scale.exp())
 }
 
 /// Mean log density of the rows, with a factor on all variances, but for a constant.

@@ -167,8 +167,8 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok(LeftOut { errors, sizes: sizes.into_iter().flatten().collect() })
     }
 
-    /// The error of every tree without a chosen row for that row, and its variance with the factors of local noise, by tree and
-    /// row.
+    /// By tree and chosen row: the error that the tree makes at the row without having seen it, and the error's variance
+    /// with local noise.
     pub(super) fn errors_with_noise(&self, left_out: &LeftOut, prior: f64) -> Vec<Vec<(f64, f64)>> {
         let mut errors = left_out.errors.clone();
         for ((errors, tree), sizes) in errors.iter_mut().zip(&self.mixture).zip(&left_out.sizes) {

@@ -42,7 +42,7 @@ use crate::mondrian::tree::arena::NodeKind;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// The greatest number of features that a trend has: those with the greatest rates, of equal ones the first.
-const MOST_FEATURES: usize = 14;
+const MAX_FEATURES: usize = 14;
 
 /// A row that is farther away, in units of a feature's range, counts as being so far away: squares are finite.
 const FARTHEST: f64 = 1e100;
@@ -89,7 +89,7 @@ impl Columns {
             features.retain(|feature| some.contains(feature));
         }
         features.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
-        features.truncate(MOST_FEATURES);
+        features.truncate(MAX_FEATURES);
         features.sort_unstable();
         let feature = |index: usize| {
             let range = high[index] - low[index];
