@@ -19,7 +19,8 @@ pub enum Proposal {
     /// Proportional to prior times likelihood of the partial tree (eq. 3.5).
     #[default]
     Optimal,
-    /// The optimal proposal on a random subset of this many features, drawn at each node (section 3.5).
+    /// The optimal proposal on a random subset of this many features, drawn at each node (section 3.5). A feature with
+    /// missing values is drawn as two, one for each side to which these may go.
     OptimalSubset(usize),
     /// As `OptimalSubset` with probability 0.7, and else the prior on the same features. A cut that explains
     /// little by itself may be the best one together with the cuts below it.
