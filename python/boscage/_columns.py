@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from boscage._types import AnyArray, IntArray, Label
+from boscage._types import IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
@@ -53,8 +53,7 @@ def as_table(X: Any) -> Any:
     MemoryError
         If `X` is sparse and does not fit in memory as a dense table.
     """
-    if issparse(X):
-        X = _dense(X)
+    X = dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; expected numbers")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
@@ -77,10 +76,20 @@ def as_table(X: Any) -> Any:
     return X
 
 
-def _dense(X: Any) -> AnyArray:
-    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values."""
+def dense(X: Any) -> Any:
+    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values.
+
+    Other tables are returned as they are.
+
+    Raises
+    ------
+    MemoryError
+        If they do not fit in memory.
+    """
+    if not issparse(X):
+        return X
     try:
-        dense: AnyArray = X.toarray(order="C")
+        return X.toarray(order="C")
     except (MemoryError, ValueError) as error:
         n_rows, n_columns = X.shape
         size = n_rows * n_columns * (4 if X.dtype == np.float32 else 8) / 2**30
@@ -89,7 +98,6 @@ def _dense(X: Any) -> AnyArray:
             f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "
             "sklearn.feature_selection or sklearn.decomposition.TruncatedSVD"
         ) from error
-    return dense
 
 
 def column_types(X: Any) -> Iterator[tuple[Any, str]]:

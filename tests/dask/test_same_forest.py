@@ -12,6 +12,7 @@ import dask.array as da
 import dask.dataframe as dd
 import distributed
 import pandas as pd
+from scipy.sparse import csc_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -207,6 +208,18 @@ def test_partitions_may_be_empty(client, number):
     forest = on_cluster(one, client).fit(rows[kept], targets[kept])
     assert forest.digest() == one.digest()
     assert np.array_equal(predicted(forest, rows[kept]), predicted(one, x[~empty]))
+
+
+@pytest.mark.parametrize("kind", [csr_matrix, csc_array])
+@pytest.mark.parametrize("number", [0, 2])
+def test_sparse_chunks_are_those_of_the_dense_rows(client, number, kind):
+    one = clone([FORESTS[0], FORESTS[2]][number // 2])
+    x, y = labelled() if number == 0 else rows_and_numbers(N_ROWS, N_FEATURES, 1)
+    x[x < np.median(x)] = 0.0
+    rows = da.from_array(x, chunks=(50, N_FEATURES)).map_blocks(kind)
+    forest = on_cluster(one, client).fit(rows, da.from_array(y, chunks=70))
+    assert forest.digest() == one.fit(x, y).digest()
+    assert np.array_equal(predicted(forest, rows), predicted(one, x))
 
 
 @pytest.mark.parametrize("kind", ["str", "string", "object"])

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import dask.array as da
 import numpy as np
 
-from boscage._columns import is_text
+from boscage._columns import dense, is_text
 from boscage._ids import row_numbers
 from boscage._types import AnyArray, Ids
 from boscage.mondrian._base import MondrianForest
@@ -116,9 +116,13 @@ def naming_partition(number: int) -> Iterator[None]:
 def check_part(
     forest: MondrianForest, layout: Layout, X: Any, y: Any, ids: Any, number: int
 ) -> Part:
-    """A partition whose rows, targets and ids are all in order. The features stay as they are."""
+    """A partition whose rows, targets and ids are all in order.
+
+    The features stay as they are; only sparse ones are made dense.
+    """
     with naming_partition(number):
         layout.check(X)
+        X = dense(X)
         if not len(X) and not len(y):  # as filters leave behind
             return X, np.empty(0), None if ids is None else np.empty(0, np.uint64)
         target = np.asarray(y)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _core
+from boscage._columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.mondrian._base import MondrianForest
@@ -132,6 +133,7 @@ class Share:
 
     def predicted(self, X: Any, number: int) -> FloatArray:
         """Predictions of a partition by a share that has all trees."""
+        X = dense(X)
         if not len(X):
             return np.empty((0, self._n_outputs()))
         with naming_partition(number):
@@ -139,6 +141,7 @@ class Share:
 
     def add(self, common: Any, X: Any, before: FloatArray | None, number: int) -> FloatArray:
         """The sums of a partition over these trees and those before."""
+        X = dense(X)
         if not len(X):
             return np.empty((0, self._n_outputs()))
         with naming_partition(number):
