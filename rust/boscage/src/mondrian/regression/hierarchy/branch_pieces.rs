@@ -7,7 +7,7 @@
 
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hierarchy::branch_clock::{Part, clock_gain};
+use crate::mondrian::regression::hierarchy::branch_clock::{Part, clock_gain, is_negligible};
 use crate::mondrian::regression::hierarchy::branch_law::{BranchLaw, ShortTime};
 use crate::mondrian::regression::hierarchy::branch_time::{BranchTime, TruncatedExponential, UnitClock};
 
@@ -29,7 +29,8 @@ pub(super) fn means(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters, whole
         Part::new(fine, hyper.gamma1, stop.after),
         Part::new(UnitClock::of_coarse(hyper.coarse), 2.0 * hyper.coarse.variance, stop.after),
     ];
-    let parts = if hyper.coarse.variance == 0.0 { &parts[..1] } else { &parts[..] };
+    let is_fine_alone = hyper.coarse.variance == 0.0 || is_negligible(stop, hyper, hyper.coarse);
+    let parts = if is_fine_alone { &parts[..1] } else { &parts[..] };
     let fastest = parts.iter().map(|part| part.rate).fold(0.0, f64::max);
     let mut start = 0.0;
     let mut means = [0.0; N];
@@ -59,7 +60,10 @@ mod tests {
     /// The same means as those of the laws of the pieces.
     #[test]
     fn means_are_those_of_the_pieces() {
-        for hyper in PRIORS.map(hyper) {
+        let priors = PRIORS.map(hyper);
+        // With much noise the coarse part is negligible at some stops.
+        let noisy = priors.map(|hyper| Hyperparameters { noise_variance: 1e3, ..hyper });
+        for hyper in priors.into_iter().chain(noisy) {
             let unit = hyper.gamma1 + 2.0 * hyper.coarse.variance;
             for stop in stops() {
                 let law = BranchLaw::new(&stop, hyper.gamma2).unwrap();
