@@ -5,7 +5,7 @@
 //! Each rule is a column of zeros and ones of the training rows (`sorted_columns`), and each has the same weight, so
 //! that the rules of a feature together weigh as much as another feature. A node draws its rule, by weight, from those
 //! that part its rows. Given the feature, all ways to part the categories that are present in the node are then equally
-//! probable (Chipman, George & McCulloch 1998), and categories that are not are on either side with probability 1/2
+//! probable (Chipman et al. 1998), and categories that are not are on either side with probability 1/2
 //! where all ways are rules.
 //!
 //! Missing values are one more category where there are some in training.

@@ -242,6 +242,8 @@ fn category_rules(rows: Rows<'_>) -> Vec<Option<CategoryRule>> {
 /// By feature, the logarithm of its number of columns.
 fn log_counts(n_features: usize, features_again: &[u32]) -> Vec<f64> {
     let mut counts = vec![1u32; n_features];
-    features_again.iter().for_each(|&feature| counts[feature as usize] += 1);
+    for &feature in features_again {
+        counts[feature as usize] += 1;
+    }
     counts.into_iter().map(|n| libm::log(f64::from(n))).collect()
 }
