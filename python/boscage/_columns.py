@@ -133,14 +133,13 @@ def column_name(names: Sequence[Any] | None, column: int) -> str:
     return repr(name.item() if isinstance(name, np.generic) else name)
 
 
-def refuse_categories(X: Any, estimator: str) -> None:
+def refuse_categories(X: Any, where: str) -> None:
     """Raise an error that names the first column whose type is that of categories."""
     for name, kind in column_types(X):
         if _CATEGORICAL.match(kind):
             raise TypeError(
-                f"X holds categories in column {name!r} ({kind}); {estimator} takes numbers: "
-                "encode them, for example with sklearn.preprocessing.OneHotEncoder, or use a "
-                "Mondrian forest, which takes them as they are"
+                f"X holds categories in column {name!r} ({kind}); {where} takes numbers: "
+                "encode them, for example with sklearn.preprocessing.OneHotEncoder"
             )
 
 
@@ -203,6 +202,15 @@ def n_columns(X: Any) -> int:
     """The number of columns; 0 for what is no table."""
     shape: Sequence[int] = getattr(X, "shape", ())
     return int(shape[1]) if len(shape) == 2 else 0
+
+
+def as_matrix(X: Any) -> Any:
+    """A list of rows as a matrix of objects, so that columns can be taken out of it."""
+    try:
+        matrix = np.array(X, dtype=object)
+    except ValueError:  # rows of different lengths, which checks refuse
+        return X
+    return matrix if matrix.ndim == 2 else X
 
 
 # -- columns as codes -----------------------------------------------------------------------------

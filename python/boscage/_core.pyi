@@ -51,6 +51,8 @@ class _Model:
     def n_features(self) -> int: ...
 
 class _Bart(_Model):
+    @property
+    def n_categories(self) -> list[int]: ...
     def shapley_draws(
         self,
         X: _Rows,
@@ -74,6 +76,8 @@ class _Bart(_Model):
     def seed(self) -> int: ...
 
 class _BayesianTrees(_Model):
+    @property
+    def n_categories(self) -> list[int]: ...
     def shapley(self, X: _Rows, *, n_threads: int = 1) -> _Contributions: ...
     def apply(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.uint32]: ...
     def leaf_trees(self) -> list[dict[str, NDArray[Any]]]: ...
@@ -196,6 +200,7 @@ class BartClassifier(_Bart):
         *,
         start: BartClassifier | None = None,
         callback: Callable[..., object] | None = None,
+        n_categories: list[int] = ...,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BartClassifier: ...
@@ -213,6 +218,7 @@ class BartRegressor(_Bart):
         weights: NDArray[np.float64] | None = None,
         start: BartRegressor | None = None,
         callback: Callable[..., object] | None = None,
+        n_categories: list[int] = ...,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BartRegressor: ...
@@ -263,6 +269,7 @@ class BayesianTreeClassifier(_BayesianTrees):
         alpha: float = 5.0,
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
+        n_categories: list[int] = ...,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BayesianTreeClassifier: ...
@@ -286,6 +293,7 @@ class BayesianTreeRegressor(_BayesianTrees):
         scale: float | None = None,
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
+        n_categories: list[int] = ...,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BayesianTreeRegressor: ...

@@ -28,9 +28,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # The kind of model; set by `persistence.register`.
     _kind: ClassVar[persistence.ModelKind]
 
-    # Whether features may be categories, by `categorical_features`.
-    _takes_categories: ClassVar[bool] = False
-
     # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
 

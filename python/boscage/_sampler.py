@@ -8,11 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from boscage import _validation
+from boscage import _codes, _validation
 from boscage._chains import Chains
+from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
 from boscage._progress import progress_bar
 from boscage._settings import Settings
-from boscage._types import AnyArray, Rows
+from boscage._types import AnyArray, Label, Rows
 
 Self = TypeVar("Self", bound="PosteriorSampler")
 
@@ -24,6 +25,10 @@ class PosteriorSampler(Chains):
     _settings_param: ClassVar[str]
     _settings_classes: ClassVar[tuple[type[Settings], ...]]
 
+    # The categories of features, as codes count them.
+    _labels: _codes.Labels
+
+    categorical_features: Any
     random_state: Any
     verbose: int | bool
 
@@ -93,17 +98,62 @@ class PosteriorSampler(Chains):
         n_threads = self._n_threads()
         with self._unchanged_on_error():
             # A fit that continues must be of the same features.
-            rows = _validation.check_rows(self, X, reset=more.get("start") is None)
+            is_new = more.get("start") is None
+            rows, columns = self._read(X, reset=is_new)
+            if is_new:
+                self._labels = {feature: each.labels for feature, each in columns.items()}
+            rows = _codes.put_codes(rows, columns, self._labels)
             target = self._check_target(y, len(rows))
+            if self._labels:
+                more["n_categories"] = _codes.counts(self._labels, rows.shape[1])
             with progress_bar("sampling", self.verbose) as progress:
                 options = {"n_threads": n_threads, "progress": progress} | more
                 self._model = self._sample(rows, target, settings, options)
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
+        """Checked rows, and their categories, whose codes are put into the rows."""
+        columns: dict[int, Column] = {}
+        if reset or self._labels:
+            X = as_table(X)
+            if not hasattr(X, "shape") and not (
+                reset and isinstance(self.categorical_features, str)
+            ):
+                X = as_matrix(X)
+            chosen = self.categorical_features
+            features = categorical_features(chosen, X) if reset else sorted(self._labels)
+            # Other shapes are refused below.
+            if features and (reset or n_columns(X) == self.n_features_in_):
+                columns, X = take(X, features)
+        return _validation.check_rows(self, X, reset=reset), columns
+
+    def _check_rows(self, X: Any) -> Rows:
+        rows, columns = self._read(X, reset=False)
+        return _codes.put_codes(rows, columns, self._labels)
+
+    def _shown(self, rows: Rows) -> AnyArray:
+        """Checked rows with the names of categories; None where one is missing or unknown."""
+        return _codes.named(rows, self._labels)
+
+    @property
+    def categories_(self) -> list[list[Label] | None] | None:
+        """For each feature the categories of its training rows, or None; None if none has any."""
+        self._require_model()
+        if not self._labels:
+            return None
+        return [self._labels.get(feature) for feature in range(self.n_features_in_)]
 
     # -- files ------------------------------------------------------------------------------------
 
     def _metadata(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
-        return {"params": {name: _to_json(value) for name, value in params.items()}}
+        metadata: dict[str, Any] = {
+            "params": {name: _to_json(value) for name, value in params.items()}
+        }
+        if self._labels:
+            metadata["categories"] = _codes.to_json(self._labels)
+        return metadata
 
     @classmethod
     def _from_model(
@@ -117,7 +167,9 @@ class PosteriorSampler(Chains):
             own = cls._settings_param
             if own in params:
                 params[own] = _settings_from_json(params[own], cls._settings_classes)
-        return cls(**(params | {"n_jobs": n_jobs}))
+        estimator = cls(**(params | {"n_jobs": n_jobs}))
+        estimator._labels = _codes.from_json(metadata.get("categories"), model.n_categories)
+        return estimator
 
     @classmethod
     def _nested(cls, saved: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from boscage._columns import (
     checked_text,
     column_name,
     column_names,
-    refuse_categories,
 )
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
@@ -47,8 +46,6 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
         _require_finite(X, "X", missing=True)
         return X  # type: ignore[no-any-return]
     X = as_table(X)
-    if not estimator._takes_categories:
-        refuse_categories(X, type(estimator).__name__)
     try:
         # Finiteness is checked below, where the message can name row and column.
         rows: Rows = validate_data(
@@ -101,7 +98,7 @@ def _name_cell(estimator: Any, X: Any, error: Exception) -> None:
             what = f"the text {value!r}" if isinstance(value, str) else reprlib.repr(value)
             raise type(error)(
                 f"X holds {what} in row {row}, column {column_name(names, column)}; expected "
-                f"{_expected_cell(estimator, value)} ({str(error).partition('.')[0]})"
+                f"{_expected_cell(value)} ({str(error).partition('.')[0]})"
             ) from error
 
 
@@ -118,18 +115,13 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _expected_cell(estimator: Any, value: Any) -> str:
+def _expected_cell(value: Any) -> str:
     """What a message expects in place of a cell that is not a number."""
     if isinstance(value, (list, tuple, dict, set, frozenset, np.ndarray)):
         return "one number: give each of several values a column of its own"
     if not isinstance(value, str):
         return "a number"
-    if estimator._takes_categories:
-        return "numbers; name columns of categories by categorical_features"
-    return (
-        "numbers; encode text, for example with sklearn.preprocessing.OneHotEncoder, or use a "
-        "Mondrian forest, which takes columns of tables that are text"
-    )
+    return "numbers; name columns of categories by categorical_features"
 
 
 def _require_finite(

@@ -233,9 +233,9 @@ ONLY_IN_PYTHON = {
     "mondrian": {"categorical_features", "categories", "feature_maps", "substitutes"},
     "bayes-tree": {
         *("expansion", "candidate_order", "resampling", "ess_threshold", "island_weights"),
-        *("moves", "prior_mean", "scale"),
+        *("categorical_features", "moves", "prior_mean", "scale"),
     },
-    "bart": {"shares", "warm_start"},
+    "bart": {"categorical_features", "shares", "warm_start"},
 }
 OF_EVERY_FIT = {"n_jobs", "random_state", "verbose"}
 

@@ -363,6 +363,46 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", ["bayesian-regressor-smc", "bart-regressor", "bart-probit"])
+def test_splits_of_categories_are_rules(kind: str) -> None:
+    """Numbers of categories that no feature can have, and splits that are no rule of theirs."""
+    blob = (Path(__file__).parent / "files" / f"{kind}-categories-v10.boscage").read_bytes()
+    n = len(next(names for names in boscage.load(io.BytesIO(blob)).categories_ if names))
+    numbers = np.array([0, n, 0], dtype="<u4").tobytes()
+    at = blob.index((3).to_bytes(8, "little") + numbers)
+    for wrong, message in (
+        ([0, 0, 0], r"n_categories: expected 3 numbers, one for each feature, not all 0"),
+        (
+            [0, 5000, 0],
+            r"n_categories: .* must be at most 1024 \(group rare categories\), found 5000",
+        ),
+        (
+            [1, n, 0],
+            "right_categories: expected a rule that parts 1 categories|names of categories",
+        ),
+        ([0, n + 1, 0], "right_categories: expected a rule that parts|names of categories"),
+    ):
+        changed = np.array(wrong, dtype="<u4").tobytes()
+        forged = repaired(blob[: at + 8] + changed + blob[at + 20 :])
+        with pytest.raises(ValueError, match=message):
+            boscage.load(io.BytesIO(forged))
+    split = (1).to_bytes(4, "little")
+    found = 0
+    for place in range(at + 20, len(blob) - CHECKSUM - 12):
+        if blob[place : place + 4] == split and -40.0 <= rule_at(blob, place + 4) <= 40.0:
+            forged = repaired(blob[: place + 4] + np.float64(0.5).tobytes() + blob[place + 12 :])
+            try:
+                boscage.load(io.BytesIO(forged))
+            except ValueError as error:
+                found += "right_categories: expected a rule that parts" in str(error)
+    assert found
+
+
+def rule_at(blob: bytes, place: int) -> float:
+    number = float(np.frombuffer(blob[place : place + 8], "<f8")[0])
+    return number if number and number == round(number) else np.inf
+
+
+@pytest.mark.parametrize("kind", ["bayesian-regressor-smc", "bart-regressor", "bart-probit"])
 def test_missing_values_lie_beyond_infinite_thresholds(kind: str) -> None:
     """A split between missing and present values whose side is the wrong one would be no split."""
     blob = (Path(__file__).parent / "files" / f"{kind}-missing-v9.boscage").read_bytes()

@@ -106,13 +106,6 @@ class Model:
     nested: Nested | None = None
 
     @property
-    def takes_categories(self) -> bool:
-        """Whether features may be categories."""
-        return all(
-            "categorical_features" in kind().get_params() for kind in self.estimators.values()
-        )
-
-    @property
     def learns_online(self) -> bool:
         """Whether rows can be added to a fitted model, and removed from it."""
         return all(hasattr(each, "partial_fit") for each in self.estimators.values())

@@ -203,7 +203,7 @@ class Bart(BartExplanations, PosteriorSampler):
         A draw's prediction is ``centre_`` plus the sum of its trees' values. With more than two
         classes the first ``n_trees`` trees are those of the first class, and so on.
         """
-        return DrawnSums(self._require_model(), self._names())
+        return DrawnSums(self._require_model(), self._names(), self.categories_)
 
     @property
     def centre_(self) -> float | FloatArray:
@@ -279,8 +279,13 @@ class Bart(BartExplanations, PosteriorSampler):
             finite, or it is None and `X` has no value of the feature.
         """
         self._require_model()
-        rows = np.array(_validation.check_rows(self, X, reset=False), dtype=np.float64)
+        rows = np.array(self._check_rows(X), dtype=np.float64)
         column = self._column(feature)
+        if column in self._labels:
+            raise ValueError(
+                f"feature {feature!r} has categories; expected one of numbers, whose values a grid "
+                "can hold"
+            )
         if grid is None:
             n_points = _validation.check_count("n_points", n_points, 1)
             present = rows[~np.isnan(rows[:, column]), column]

@@ -22,6 +22,7 @@ class BartExplanations:
 
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
+        def _shown(self, rows: Rows) -> AnyArray: ...
 
     def contributions(self, X: Any, background: Any, *, level: float = 0.9) -> Contributions:
         """Compute how much each feature adds to the sum of trees: Shapley values of every draw.
@@ -73,7 +74,7 @@ class BartExplanations:
         return Contributions(
             values,
             np.repeat(base[np.newaxis], len(rows), axis=0),
-            rows,
+            self._shown(rows),
             None if names is None else [str(name) for name in names],
             None if values.ndim == 2 or classes is None else [str(name) for name in classes],
             lower,

@@ -61,6 +61,12 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     warm_start : bool, default=False
         Whether another ``fit`` with the same data and parameters but greater ``n_draws`` continues
         the chains. The draws are, bit for bit, those of a single fit. Files keep what is needed.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
+        of a categorical, enumeration or text type. A list of names or numbers of features, or a
+        mask of shape (n_features,), means these alone, in arrays too. None means none. Categories
+        are text, booleans or numbers, at most 1024 of a feature. Those of the rows of `fit` are
+        known; others that come later are handled as missing values.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same draws each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
@@ -94,6 +100,9 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         Their standard deviation.
     split_probabilities_ : ndarray of shape (n_draws of all chains, n_features_in_)
         With ``sparse``: for each draw, the prior probability of splitting on each feature.
+    categories_ : list of lists or None
+        For each feature the categories of its training rows, sorted, or None if it is one of
+        numbers; None if no feature has categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -141,6 +150,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         sparse: bool | float = False,
         k: float | Literal["learned"] = 2.0,
         warm_start: bool = False,
+        categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -156,6 +166,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self.sparse = sparse
         self.k = k
         self.warm_start = warm_start
+        self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

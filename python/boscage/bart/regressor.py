@@ -77,6 +77,12 @@ class BARTRegressor(DistributionalRegressor, Bart):
     warm_start : bool, default=False
         Whether another ``fit`` with the same data and parameters but greater ``n_draws`` continues
         the chains. The draws are, bit for bit, those of a single fit. Files keep what is needed.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
+        of a categorical, enumeration or text type. A list of names or numbers of features, or a
+        mask of shape (n_features,), means these alone, in arrays too. None means none. Categories
+        are text, booleans or numbers, at most 1024 of a feature. Those of the rows of `fit` are
+        known; others that come later are handled as missing values.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same draws each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
@@ -108,6 +114,9 @@ class BARTRegressor(DistributionalRegressor, Bart):
         Their standard deviation.
     split_probabilities_ : ndarray of shape (n_draws of all chains, n_features_in_)
         With ``sparse``: for each draw, the prior probability of splitting on each feature.
+    categories_ : list of lists or None
+        For each feature the categories of its training rows, sorted, or None if it is one of
+        numbers; None if no feature has categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -160,6 +169,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
         sigma: float | None = None,
         sigma_estimate: float | None = None,
         warm_start: bool = False,
+        categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -179,6 +189,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
         self.sigma = sigma
         self.sigma_estimate = sigma_estimate
         self.warm_start = warm_start
+        self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -224,7 +224,7 @@ class BayesianTree(PosteriorSampler):
             If `X` is refused; see `apply`.
         """
         model, rows, n_threads = self._query(X)
-        found = of_parts(model.shapley(rows, n_threads=n_threads), rows, self._names())
+        found = of_parts(model.shapley(rows, n_threads=n_threads), self._shown(rows), self._names())
         classes = getattr(self, "classes_", None)
         if classes is not None:
             return replace(found, output_names=[str(name) for name in classes])
@@ -401,12 +401,13 @@ class BayesianTree(PosteriorSampler):
         ]
         return {name: np.stack([drawn[name] for drawn in by_tree]) for name in by_tree[0]}
 
-    def _tree(self, arrays: dict[str, AnyArray]) -> PosteriorTree:
-        values = self._node_values(arrays.pop("values"))
+    def _tree(self, arrays: dict[str, Any]) -> PosteriorTree:
+        values: dict[str, Any] = dict(self._node_values(arrays.pop("values")))
         return PosteriorTree(
             **arrays,
             **values,
             feature_names=self._names(),
+            category_names=self.categories_,
             class_names=getattr(self, "classes_", None),
         )
 

@@ -39,6 +39,12 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         Probability that the root splits; less than one.
     beta_s : float, default=0.5
         How fast the probability of a split falls with depth.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
+        of a categorical, enumeration or text type. A list of names or numbers of features, or a
+        mask of shape (n_features,), means these alone, in arrays too. None means none. Categories
+        are text, booleans or numbers, at most 1024 of a feature. Those of the rows of `fit` are
+        known; others that come later are handled as missing values.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same trees each time, in Python and in Rust, for any ``n_jobs``.
     n_jobs : int, default=None
@@ -83,6 +89,9 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         Standard deviation of that share over the posterior.
     inclusion_probabilities_ : ndarray of shape (n_features_in_,)
         Probability that a tree splits each feature at least once.
+    categories_ : list of lists or None
+        For each feature the categories of its training rows, sorted, or None if it is one of
+        numbers; None if no feature has categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -124,6 +133,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         alpha: float = 5.0,
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
+        categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -132,6 +142,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         self.alpha = alpha
         self.alpha_s = alpha_s
         self.beta_s = beta_s
+        self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -91,6 +91,11 @@ def ensemble_of(model: Any, *, approximate: bool) -> Ensemble:
     if not isinstance(model, Estimator):
         raise TypeError(f"expected a fitted estimator of Boscage, found {type(model).__name__}")
     check_is_fitted(model)
+    if getattr(model, "categories_", None) is not None:
+        raise ValueError(
+            f"{_what(model)} with categories cannot be exported, since an exported model takes "
+            "numbers; encode the categories before fit"
+        )
     if isinstance(model, BARTRegressor):
         return _of_bart_regressor(model)
     if isinstance(model, BARTClassifier):
@@ -106,6 +111,11 @@ def ensemble_of(model: Any, *, approximate: bool) -> Ensemble:
             )
         return _of_forest(model)
     raise TypeError(f"{type(model).__name__} cannot be exported")
+
+
+def _what(model: Any) -> str:
+    is_forest = isinstance(model, (MondrianForestRegressor, MondrianForestClassifier))
+    return "a forest" if is_forest else "a model"
 
 
 def _of_bart_regressor(model: BARTRegressor) -> Ensemble:
@@ -144,11 +154,6 @@ def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ens
     n_threads = model._n_threads()
     if compiled.n_rows == 0:
         raise ValueError("the forest has no rows; expected a forest that can predict")
-    if compiled.categories:
-        raise ValueError(
-            "a forest with categories cannot be exported, since an exported model takes numbers; "
-            "encode the categories before fit"
-        )
     missing = _missing(compiled)
     trees = _leaf_trees(compiled.leaf_trees(n_threads=n_threads))
     if missing is not None:

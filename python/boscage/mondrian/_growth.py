@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from boscage import _validation
-from boscage._columns import Column, as_table, categorical_features, n_columns, take
+from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
@@ -61,8 +61,6 @@ class GrowthPlan:
 
 class GrowingForest(Estimator):
     """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
-
-    _takes_categories: ClassVar[bool] = True
 
     _learned: LearnedRates | None
     # The categories of features, as the model has them.
@@ -120,7 +118,7 @@ class GrowingForest(Estimator):
             if not hasattr(X, "shape") and not (
                 reset and isinstance(self.categorical_features, str)
             ):
-                X = _as_matrix(X)
+                X = as_matrix(X)
             features = self._categorical(X) if reset else sorted(self._tables)
             # Other shapes are refused below.
             if features and (reset or n_columns(X) == self.n_features_in_):
@@ -264,12 +262,3 @@ def _maps_of_narrow(low: FloatArray, high: FloatArray) -> Maps | None:
         (np.array([low[d], high[d]]), np.array([0.0, 1.0])) if narrow[d] else (linear, linear)
         for d in range(len(low))
     ]
-
-
-def _as_matrix(X: Any) -> Any:
-    """A list of rows as a matrix of objects, so that columns can be taken out of it."""
-    try:
-        matrix = np.array(X, dtype=object)
-    except ValueError:  # rows of different lengths, which checks refuse
-        return X
-    return matrix if matrix.ndim == 2 else X

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from boscage._names import Names
-from boscage._types import FloatArray, IntArray
+from boscage._types import AnyArray, FloatArray, IntArray, Label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,6 +24,8 @@ class ArrayTree:
     feature: NDArray[np.int32]
     threshold: FloatArray
     missing_go_to_left: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    right_categories: list[list[int]] | None = field(default=None, kw_only=True)
+    category_names: Sequence[Sequence[Label] | None] | None = field(default=None, kw_only=True)
     feature_names: Names | None = field(default=None, kw_only=True)
 
     @property
@@ -55,7 +58,8 @@ class ArrayTree:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, with features in the order of the training data.
+            Rows, with features in the order of the training data; of categories the codes, which
+            are positions in the estimator's ``categories_``.
 
         Returns
         -------
@@ -79,6 +83,8 @@ class ArrayTree:
             node = at[going]
             values = rows[going, self.feature[node]]
             left = values <= self.threshold[node]
+            if self.right_categories is not None:
+                left |= self._is_left_category(node, values)
             if has_missing and sides is not None:
                 left |= np.isnan(values) & sides[node]
             at[going] = np.where(left, self.children_left[node], self.children_right[node])
@@ -104,6 +110,8 @@ class ArrayTree:
         """
         parent = self.parent[node]
         is_left = self.children_left[parent] == node
+        if self._has_categories(parent):
+            return self._categories_of(node, name=name, is_left=is_left)
         text = f"{name} {signs[0] if is_left else signs[1]} {shown}"
         if self.missing_go_to_left is None:
             return text
@@ -112,13 +120,46 @@ class ArrayTree:
             return f"{name} is {'missing' if has_missing else 'present'}"
         return f"{text} or missing" if has_missing else text
 
+    def _has_categories(self, node: int) -> bool:
+        """Whether a split is one of categories."""
+        return self.category_names is not None and (
+            self.category_names[self.feature[node]] is not None
+        )
+
+    def _is_left_category(self, node: IntArray, values: AnyArray) -> NDArray[np.bool_]:
+        """Whether values are codes of categories on the left of some nodes."""
+        assert self.right_categories is not None
+        left = np.zeros(len(node), dtype=np.bool_)
+        for split in np.unique(node):
+            right = self.right_categories[split]
+            if np.isnan(self.threshold[split]):
+                here = node == split
+                left[here] = ~np.isin(values[here], right) & ~np.isnan(values[here])
+        return left
+
+    def _categories_of(self, node: int, *, name: str, is_left: bool) -> str:
+        """Describe which categories come to a node from its parent."""
+        assert self.category_names is not None
+        assert self.right_categories is not None
+        assert self.missing_go_to_left is not None
+        parent = self.parent[node]
+        right = self.right_categories[parent]
+        names = self.category_names[self.feature[parent]] or []
+        own = [str(each) for code, each in enumerate(names) if (code in right) != is_left]
+        has_missing = is_left == self.missing_go_to_left[parent]
+        if not own:
+            return f"{name} is missing"
+        text = f"{name} is {own[0]}" if len(own) == 1 else f"{name} in {{{', '.join(own)}}}"
+        return f"{text} or missing" if has_missing else text
+
     def decision_path(self, X: Any) -> csr_matrix:
         """Return the nodes that each row passes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, with features in the order of the training data.
+            Rows, with features in the order of the training data; of categories the codes, which
+            are positions in the estimator's ``categories_``.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from boscage._names import Names
-from boscage._types import FloatArray
+from boscage._types import FloatArray, Label
 from boscage.trees._base import ArrayTree
 
 
@@ -22,11 +22,16 @@ class DrawnTree(ArrayTree):
     feature : ndarray of int32, shape (n_nodes,)
         The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
-        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf. Infinite where a split parts
-        missing from present values.
+        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf and at a split of categories.
+        Infinite where a split parts missing from present values.
     missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
         Whether rows in which the feature's value is missing go left; False at a leaf. None if no
-        value was missing in training.
+        value was missing in training and no feature has categories.
+    right_categories : list of lists of int, or None
+        The codes of the categories that go right, at a split of categories; else empty. None if no
+        feature has categories.
+    category_names : list of lists or None
+        The categories of each feature that has any, by their codes.
     value : ndarray of float64, shape (n_nodes,)
         What a leaf adds to the sum; NaN at other nodes.
     feature_names : sequence of str or None
@@ -56,9 +61,15 @@ class DrawnTree(ArrayTree):
 class DrawnSums(Sequence[list[DrawnTree]]):
     """The trees of all draws, as ``trees[draw][tree]``. A draw's trees are built when indexed."""
 
-    def __init__(self, model: Any, feature_names: Names | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        feature_names: Names | None,
+        category_names: Sequence[Sequence[Label] | None] | None = None,
+    ) -> None:
         self._model = model
         self._feature_names = feature_names
+        self._category_names = category_names
 
     def __len__(self) -> int:
         return int(self._model.n_draws)
@@ -74,7 +85,9 @@ class DrawnSums(Sequence[list[DrawnTree]]):
             raise IndexError(f"there are {len(self)} draws, and no draw {index}")
         draw = range(len(self))[index]
         return [
-            DrawnTree(**arrays, feature_names=self._feature_names)
+            DrawnTree(
+                **arrays, feature_names=self._feature_names, category_names=self._category_names
+            )
             for arrays in self._model.trees(draw)
         ]
 

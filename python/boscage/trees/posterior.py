@@ -25,11 +25,16 @@ class PosteriorTree(ArrayTree):
     feature : ndarray of int32, shape (n_nodes,)
         The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
-        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf. Infinite where a split parts
-        missing from present values.
+        Rows with ``x[feature] <= threshold`` go left; NaN at a leaf and at a split of categories.
+        Infinite where a split parts missing from present values.
     missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
         Whether rows in which the feature's value is missing go left; False at a leaf. None if no
-        value was missing in training.
+        value was missing in training and no feature has categories.
+    right_categories : list of lists of int, or None
+        The codes of the categories that go right, at a split of categories; else empty. None if no
+        feature has categories.
+    category_names : list of lists or None
+        The categories of each feature that has any, by their codes.
     n_rows : ndarray of int64, shape (n_nodes,)
         Number of training rows in the node.
     counts : ndarray of int64, shape (n_nodes, n_classes), or None

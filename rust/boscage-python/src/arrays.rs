@@ -34,6 +34,11 @@ impl Matrix<'_> {
         self.view(Rows::from_f32, Rows::from_f64)
     }
 
+    /// The rows as a checked view, in which values may be missing; `n_categories` of each feature, none if all are numbers.
+    pub(crate) fn rows_with_categories<'a>(&'a self, n_categories: &'a [u32]) -> PyResult<Rows<'a>> {
+        self.rows_with_missing()?.with_categories(n_categories).map_err(to_python)
+    }
+
     /// The rows as a checked view, in which values may be missing.
     pub(crate) fn rows_with_missing(&self) -> PyResult<Rows<'_>> {
         self.view(Rows::from_f32_with_missing, Rows::from_f64_with_missing)

@@ -25,7 +25,7 @@ impl BartClassifier {
     /// `codes` are indices into `labels`. `start` is a model whose chains are continued. `callback` is called
     /// after every sweep.
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, settings, *, start=None, callback=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, settings, *, start=None, callback=None, n_categories=Vec::new(), n_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn fit(
         py: Python<'_>,
@@ -35,10 +35,11 @@ impl BartClassifier {
         settings: BartSettings,
         start: Option<PyRef<'_, Self>>,
         callback: Option<Py<PyAny>>,
+        n_categories: Vec<u32>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows_with_missing()?;
+        let rows = X.rows_with_categories(&n_categories)?;
         let labels = arrays::labels(&labels)?;
         let of_rows = slice("y", &codes)?.iter().map(|&code| labels.get(code as usize).cloned());
         let of_rows: Option<Vec<Label>> = of_rows.collect();

@@ -23,7 +23,7 @@ impl BartRegressor {
     /// `start` is a model whose chains are continued. `callback` is called after every sweep.
     #[staticmethod]
     #[pyo3(signature = (
-        X, y, settings, *, weights=None, start=None, callback=None, n_threads=1, progress=None
+        X, y, settings, *, weights=None, start=None, callback=None, n_categories=Vec::new(), n_threads=1, progress=None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn fit(
@@ -34,10 +34,11 @@ impl BartRegressor {
         weights: Option<PyReadonlyArray1<'_, f64>>,
         start: Option<PyRef<'_, Self>>,
         callback: Option<Py<PyAny>>,
+        n_categories: Vec<u32>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows_with_missing()?;
+        let rows = X.rows_with_categories(&n_categories)?;
         let targets = slice("y", &y)?;
         let start = start.as_ref().map(|start| &start.0);
         let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;

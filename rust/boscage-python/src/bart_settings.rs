@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
-use crate::trees::{add_sides, structure};
+use crate::trees::{add_categories, add_sides, structure};
 
 /// Priors and sampler of BART.
 #[pyclass(module = "boscage._core", frozen, from_py_object)]
@@ -155,6 +155,7 @@ pub(crate) fn trees(py: Python<'_>, trees: Vec<DrawnTree>) -> PyResult<Bound<'_,
             tree.threshold,
         )?;
         add_sides(&dict, tree.missing_go_to_left)?;
+        add_categories(&dict, tree.right_categories)?;
         dict.set_item("value", vector(py, tree.value))?;
         list.append(dict)?;
     }

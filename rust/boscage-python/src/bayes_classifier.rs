@@ -24,7 +24,7 @@ bayes_methods!(BayesianTreeClassifier);
 #[allow(non_snake_case)]
 impl BayesianTreeClassifier {
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=5.0, alpha_s=0.95, beta_s=0.5, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=5.0, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
@@ -34,10 +34,11 @@ impl BayesianTreeClassifier {
         alpha: f64,
         alpha_s: f64,
         beta_s: f64,
+        n_categories: Vec<u32>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows_with_missing()?;
+        let rows = X.rows_with_categories(&n_categories)?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;

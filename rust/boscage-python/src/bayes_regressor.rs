@@ -26,7 +26,7 @@ bayes_methods!(BayesianTreeRegressor);
 #[allow(non_snake_case)]
 impl BayesianTreeRegressor {
     #[staticmethod]
-    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
@@ -39,10 +39,11 @@ impl BayesianTreeRegressor {
         scale: Option<f64>,
         alpha_s: f64,
         beta_s: f64,
+        n_categories: Vec<u32>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let rows = X.rows_with_missing()?;
+        let rows = X.rows_with_categories(&n_categories)?;
         let targets = slice("y", &y)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let leaf_prior = match (prior_mean, scale) {

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{matrix, vector};
 use crate::errors::to_python;
 use crate::settings::option;
-use crate::trees::{add_sides, structure};
+use crate::trees::{add_categories, add_sides, structure};
 
 /// Settings of Sequential Monte Carlo.
 #[pyclass(module = "boscage._core", frozen, from_py_object)]
@@ -172,6 +172,7 @@ pub(crate) fn tree(py: Python<'_>, tree: PosteriorTree) -> PyResult<Bound<'_, Py
     let dict =
         structure(py, [tree.children_left, tree.children_right, tree.parent, tree.feature], tree.threshold)?;
     add_sides(&dict, tree.missing_go_to_left)?;
+    add_categories(&dict, tree.right_categories)?;
     dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;
     dict.set_item("values", matrix(py, tree.values, n, width)?)?;
     Ok(dict)

@@ -29,6 +29,14 @@ pub(crate) fn add_sides(dict: &Bound<'_, PyDict>, missing_go_to_left: Vec<bool>)
     dict.set_item("missing_go_to_left", vector(dict.py(), missing_go_to_left))
 }
 
+/// Adds the codes of the categories that go right, if features have categories.
+pub(crate) fn add_categories(dict: &Bound<'_, PyDict>, right_categories: Vec<Vec<u32>>) -> PyResult<()> {
+    if right_categories.is_empty() {
+        return Ok(());
+    }
+    dict.set_item("right_categories", right_categories)
+}
+
 /// One dictionary for each tree; `values` converts a node's numbers into further entries.
 pub(crate) fn dictionaries<'py>(
     py: Python<'py>,

@@ -298,6 +298,11 @@ def bayesian() -> dict[str, Recipe]:
             "mcmc-unknown-prior": (data, unknown_prior(kind, **mcmc)),
             "smc-missing": (Data(data.labels, missing=True), forest(kind, **smc)),
             "mcmc-missing": (Data(data.labels, "float64", missing=True), forest(kind, **mcmc)),
+            "smc-categories": (Data(data.labels, categories=True), forest(kind, **smc)),
+            "mcmc-categories": (
+                Data(data.labels, missing=True, categories=True),
+                forest(kind, **mcmc),
+            ),
         }
         if is_classifier:
             for label in ("int", "bool", "float"):
@@ -342,6 +347,8 @@ def bart() -> dict[str, Recipe]:
         recipes["one-chain"] = data, forest(kind, **(small | {"n_chains": 1}))
         holes = Data(data.labels, missing=True)
         recipes["missing"] = holes, forest(kind, **small)
+        named = Data(data.labels, missing=True, categories=True)
+        recipes["categories"] = named, forest(kind, **small)
         recipes["missing-mixed"] = (
             holes,
             forest(kind, **(small | {"kernels": mixed, "sparse": True})),

@@ -137,8 +137,8 @@ def run(args: argparse.Namespace) -> None:
     chunks = source.chunks([*features, *others], args.chunk_rows)
     if (first := next(chunks, None)) is None:
         raise UserError(f"{source.name}: the table has no rows")
-    categories = Categories([*text_columns(first, features), *args.categorical])
-    _check_categories(args, source, categories)
+    found = [*text_columns(first, features), *args.categorical]
+    categories = Categories(list(dict.fromkeys(found)))
     survey = Survey(features, args.target, categories)
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
@@ -156,21 +156,6 @@ def _output(table: str) -> str:
     if table == STDIN:
         raise UserError("give --output MODEL: a table on standard input has no name")
     return Path(table).name.partition(".")[0] + ".boscage"
-
-
-def _check_categories(args: argparse.Namespace, source: Source, categories: Categories) -> None:
-    """Refuse columns of categories for a model that takes none."""
-    if MODELS[args.model].takes_categories:
-        categories.columns = list(dict.fromkeys(categories.columns))
-    elif args.categorical:
-        raise UserError(f"--categorical: --model {args.model} takes numbers only")
-    elif categories.columns:
-        names = ",".join(categories.columns)
-        raise UserError(
-            f"{source.name}: --model {args.model} takes numbers, but most of column"
-            f" {categories.columns[0]!r} is text: use --model mondrian, which takes categories, or"
-            f" leave them out by --drop {names}"
-        )
 
 
 def _learn_by_chunks(

@@ -76,6 +76,12 @@ macro_rules! bayes_methods {
                 self.0.n_features()
             }
 
+            /// By feature, how many categories it has, or 0; empty if no feature has any.
+            #[getter]
+            fn n_categories(&self) -> Vec<u32> {
+                self.0.n_categories().to_vec()
+            }
+
             #[getter]
             fn alpha_s(&self) -> Option<f64> {
                 self.0.prior().map(|prior| prior.alpha_s())
@@ -152,6 +158,12 @@ macro_rules! bart_methods {
             #[getter]
             fn n_features(&self) -> usize {
                 self.0.n_features()
+            }
+
+            /// By feature, how many categories it has, or 0; empty if no feature has any.
+            #[getter]
+            fn n_categories(&self) -> Vec<u32> {
+                self.0.n_categories().to_vec()
             }
 
             #[getter]

@@ -56,8 +56,10 @@ pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
-    /// Whether values were missing in training. Else no values may be missing in predictions.
+    /// Whether numbers were missing in training. Else none may be missing in predictions.
     pub(crate) has_missing: bool,
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    pub(crate) n_categories: Vec<u32>,
     /// The constant that is added to each sum of trees.
     pub(crate) centres: Vec<f64>,
     /// The trees of each draw, one sum after the other.
@@ -110,6 +112,7 @@ pub(crate) fn fingerprint(
         }
     }
     observed.for_each(|bits| hash.update(bits.to_le_bytes()));
+    rows.n_categories().iter().for_each(|n| hash.update(n.to_le_bytes()));
     hash.finalize().into()
 }
 
@@ -151,6 +154,7 @@ impl Chains<'_> {
             n_trees: settings.n_trees,
             n_features: table.n_features(),
             has_missing: table.has_missing(),
+            n_categories: table.n_categories().to_vec(),
             centres: self.centres.clone(),
             draws,
             traces,
@@ -287,7 +291,7 @@ impl SumsOfTrees {
     /// Checks the number of features of some rows, and whether values may be missing.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
         check_n_features(rows, self.n_features)?;
-        rows.check_missing(self.has_missing)
+        rows.with_categories(&self.n_categories)?.check_missing(self.has_missing)
     }
 
     /// The predictions of a draw at the rows of a block.

@@ -2,7 +2,8 @@
 
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::categories::{RightSide, category_goes_right};
+use crate::data::sorted_columns::{SideRule, SortedColumns};
 use crate::data::{Rows, value_goes_right};
 use crate::error::Result;
 
@@ -12,14 +13,20 @@ pub(crate) const LEAF: u32 = u32::MAX;
 /// The bit of [`DrawnNode::split`] that is set where missing values go right.
 const MISSING_RIGHT: u32 = 1 << 31;
 
+/// The bit of [`DrawnNode::split`] that is set where the feature has categories.
+const CATEGORICAL: u32 = 1 << 30;
+
+/// Features of splits are below this.
+pub(crate) const MAX_FEATURE: u32 = 1 << 30;
+
 /// A node. Nodes are in preorder, so a left child follows its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DrawnNode {
-    /// The feature of the cut and the side of missing values, or [`LEAF`].
+    /// The feature of the cut, whether it has categories, and the side of missing values; or [`LEAF`].
     split: u32,
     /// Offset of the right child from this node.
     pub(crate) right: u32,
-    /// The threshold of a cut, or the value of a leaf.
+    /// The threshold of a cut, the number of the right side of categories, or the value of a leaf.
     pub(crate) value: f64,
 }
 
@@ -28,10 +35,11 @@ impl DrawnNode {
         Self { split: LEAF, right: 0, value }
     }
 
-    /// A cut, whose right child is not known yet. Features are below 2^31 - 1.
-    pub(crate) fn inner(feature: u32, threshold: f64, missing_right: bool) -> Self {
-        let split = feature | if missing_right { MISSING_RIGHT } else { 0 };
-        Self { split, right: 0, value: threshold }
+    /// A cut, whose right child is not known yet. Features are below [`MAX_FEATURE`].
+    pub(crate) fn inner(rule: SideRule) -> Self {
+        let missing = if rule.missing_right { MISSING_RIGHT } else { 0 };
+        let categorical = if rule.is_categorical { CATEGORICAL } else { 0 };
+        Self { split: rule.feature | missing | categorical, right: 0, value: rule.threshold }
     }
 
     pub(crate) fn is_leaf(&self) -> bool {
@@ -45,7 +53,21 @@ impl DrawnNode {
 
     /// The feature of a cut.
     pub(crate) fn feature(&self) -> u32 {
-        self.split & !MISSING_RIGHT
+        self.split & !(MISSING_RIGHT | CATEGORICAL)
+    }
+
+    /// Whether the feature of a cut has categories.
+    pub(crate) fn is_categorical(&self) -> bool {
+        self.split & CATEGORICAL != 0
+    }
+
+    /// Whether a value, which may be missing, goes to the right of a cut.
+    fn sends_right(&self, value: f64) -> bool {
+        if self.is_categorical() {
+            category_goes_right(value, RightSide::from_number(self.value), self.missing_right())
+        } else {
+            value_goes_right(value, self.value, self.missing_right())
+        }
     }
 
     /// Whether missing values go to the right of a cut.
@@ -77,10 +99,9 @@ impl Draws {
             match node.kind {
                 NodeKind::Inner(rule, [left, right]) => {
                     stack.extend([(right, Some(at)), (left, None)]);
-                    let [n_left, n_right] = [left, right].map(|child| tree.get(child).n_rows);
-                    let missing_right = table.column(rule.cut.feature).missing_right(n_left, n_right);
-                    let feature = table.feature_of(rule.cut.feature);
-                    self.nodes.push(DrawnNode::inner(feature, rule.threshold, missing_right));
+                    let n_rows = [left, right].map(|child| tree.get(child).n_rows);
+                    let rule = table.side_rule(rule.cut.feature, rule.threshold, n_rows);
+                    self.nodes.push(DrawnNode::inner(rule));
                 }
                 NodeKind::Free | NodeKind::Leaf => {
                     self.nodes.push(DrawnNode::leaf(scale * node.mu));
@@ -155,7 +176,7 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
         if node.is_leaf() {
             return node.value;
         }
-        let right = value_goes_right(x(node.feature()), node.value, node.missing_right());
+        let right = node.sends_right(x(node.feature()));
         at += if right { node.right as usize } else { 1 };
     }
 }
@@ -205,7 +226,9 @@ impl Columns {
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
         let (column, threshold) = (block.column(node.feature()), node.value);
         // Chosen here, so that the loops over rows do not decide it for each row.
-        if node.missing_right() {
+        if node.is_categorical() {
+            self.join_sides(column, |x| !node.sends_right(x), out, put);
+        } else if node.missing_right() {
             self.join_sides(column, move |x| !value_goes_right(x, threshold, true), out, put);
         } else {
             self.join_sides(column, move |x| !value_goes_right(x, threshold, false), out, put);
@@ -293,7 +316,18 @@ mod tests {
         let on_left = stream.below(n_cuts);
         let left = random_tree(on_left, stream);
         let right = random_tree(n_cuts - 1 - on_left, stream);
-        let root = DrawnNode::inner(stream.below(3) as u32, stream.unit(), stream.unit() < 0.5);
+        let [threshold, missing_right] = [stream.unit(), stream.unit()];
+        let mut rule = SideRule {
+            feature: stream.below(4) as u32,
+            threshold,
+            missing_right: missing_right < 0.5,
+            is_categorical: false,
+        };
+        if rule.feature == 3 {
+            let right = RightSide::of_rule(stream.below(7) as u32, 4);
+            rule = SideRule { threshold: right.number(), is_categorical: true, ..rule };
+        }
+        let root = DrawnNode::inner(rule);
         let root = DrawnNode { right: left.len() as u32 + 1, ..root };
         std::iter::once(root).chain(left).chain(right).collect()
     }
@@ -301,16 +335,20 @@ mod tests {
     #[test]
     fn predicting_all_rows_equals_predicting_each() {
         let mut stream = Stream::new(1, 0);
-        let mut value_at = || if stream.unit() < 0.2 { f64::NAN } else { stream.unit() };
-        let x: Vec<f64> = (0..3 * 100).map(|_| value_at()).collect();
-        let block = ColumnBlock::new(Rows::from_f64_with_missing(&x, 3).unwrap(), 0);
+        let mut value_at = |k: usize| match (stream.unit() < 0.2, k % 4) {
+            (true, _) => f64::NAN,
+            (false, 3) => stream.below(4) as f64,
+            (false, _) => stream.unit(),
+        };
+        let x: Vec<f64> = (0..4 * 100).map(&mut value_at).collect();
+        let block = ColumnBlock::new(Rows::from_f64_with_missing(&x, 4).unwrap(), 0);
         let mut columns = Columns::default();
         for n_cuts in (0..16).chain([4; 20]) {
             let tree = random_tree(n_cuts, &mut stream);
             let mut sums = vec![1.0; 100];
             columns.add(&tree, &block, &mut sums);
             for (row, sum) in sums.iter().enumerate() {
-                assert_eq!(*sum, 1.0 + value(&tree, |d| x[row * 3 + d as usize]));
+                assert_eq!(*sum, 1.0 + value(&tree, |d| x[row * 4 + d as usize]));
             }
             assert!(columns.waiting.is_empty());
         }

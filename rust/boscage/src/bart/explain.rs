@@ -73,7 +73,15 @@ fn covered(nodes: &[DrawnNode], rows: Rows<'_>) -> CoveredTree {
             return CoveredNode::leaf(0.0);
         }
         let (right, missing_right) = ((i + node.right as usize) as u32, node.missing_right());
-        CoveredNode { feature: node.feature(), threshold: node.value, missing_right, right, cover: 0.0 }
+        let is_categorical = node.is_categorical();
+        CoveredNode {
+            feature: node.feature(),
+            threshold: node.value,
+            missing_right,
+            is_categorical,
+            right,
+            cover: 0.0,
+        }
     };
     let mut found: Vec<CoveredNode> = nodes.iter().enumerate().map(of_node).collect();
     for row in 0..rows.n_rows() {

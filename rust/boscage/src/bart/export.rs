@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::bart::chain::SumsOfTrees;
 use crate::bart::draws::DrawnNode;
+use crate::data::categories::RightSide;
 
 /// A tree of a sum as parallel arrays over its nodes in preorder.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,12 +17,15 @@ pub struct DrawnTree {
     pub parent: Vec<i32>,
     /// Feature of the cut; -1 at a leaf.
     pub feature: Vec<i32>,
-    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
-    /// values.
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf and at a split of categories. Infinite where a split
+    /// parts missing from present values.
     pub threshold: Vec<f64>,
     /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
-    /// training.
+    /// training and no feature has categories.
     pub missing_go_to_left: Vec<bool>,
+    /// The codes of the categories that go right, ascending; none at a leaf or another split. Empty if no feature has
+    /// categories.
+    pub right_categories: Vec<Vec<u32>>,
     /// Value of a leaf; NaN at other nodes.
     pub value: Vec<f64>,
 }
@@ -58,7 +62,7 @@ impl SumsOfTrees {
             let (sum, nodes) = ((i / self.n_trees) as u32, self.draws.tree(i));
             let place = *places.entry(nodes.iter().map(DrawnNode::split).collect()).or_insert(shared.len());
             if place == shared.len() {
-                shared.push(SharedTree::new(arrays(nodes, true)));
+                shared.push(SharedTree::new(arrays(nodes, true, &self.n_categories)));
             }
             shared[place].add(sum, nodes);
         }
@@ -67,7 +71,9 @@ impl SumsOfTrees {
 
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
-        (draw * n_trees..(draw + 1) * n_trees).map(|i| arrays(self.draws.tree(i), self.has_missing)).collect()
+        let has_missing = self.has_missing || !self.n_categories.is_empty();
+        let tree = |i| arrays(self.draws.tree(i), has_missing, &self.n_categories);
+        (draw * n_trees..(draw + 1) * n_trees).map(tree).collect()
     }
 }
 
@@ -94,7 +100,7 @@ impl SharedTree {
     }
 }
 
-fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
+fn arrays(nodes: &[DrawnNode], has_missing: bool, n_categories: &[u32]) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
         let right = i + node.right as usize;
@@ -103,7 +109,8 @@ fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
         } else {
             out.parent[i + 1] = i as i32;
             out.parent[right] = i as i32;
-            ((i as i32 + 1, right as i32), node.feature() as i32, (node.value, f64::NAN))
+            let threshold = if node.is_categorical() { f64::NAN } else { node.value };
+            ((i as i32 + 1, right as i32), node.feature() as i32, (threshold, f64::NAN))
         };
         out.children_left.push(links.0);
         out.children_right.push(links.1);
@@ -111,6 +118,11 @@ fn arrays(nodes: &[DrawnNode], has_missing: bool) -> DrawnTree {
         out.threshold.push(numbers.0);
         if has_missing {
             out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
+        }
+        if !n_categories.is_empty() {
+            let is_rule = !node.is_leaf() && node.is_categorical();
+            let codes = || RightSide::from_number(node.value).codes(n_categories[node.feature() as usize]);
+            out.right_categories.push(if is_rule { codes() } else { Vec::new() });
         }
         out.value.push(numbers.1);
     }

@@ -173,6 +173,12 @@ impl BartRegressor {
         self.posterior.n_draws()
     }
 
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    #[must_use]
+    pub fn n_categories(&self) -> &[u32] {
+        &self.posterior.n_categories
+    }
+
     /// Number of features.
     #[must_use]
     pub fn n_features(&self) -> usize {

@@ -55,8 +55,8 @@ impl<L: FittedLeaf> BayesianTrees<L> {
             let cover = f64::from(L::n_rows(&node.stats));
             match node.split {
                 Some(split) => {
-                    let PreorderSplit { feature, threshold, right, missing_right } = split;
-                    CoveredNode { feature, threshold, missing_right, right, cover }
+                    let PreorderSplit { feature, threshold, right, missing_right, is_categorical } = split;
+                    CoveredNode { feature, threshold, missing_right, is_categorical, right, cover }
                 }
                 None => CoveredNode::leaf(cover),
             }

@@ -116,7 +116,11 @@ impl<L: FittedLeaf> BayesianTrees<L> {
 
     fn export(&self, tree: &PreorderTree<L::Stats>) -> PosteriorTree {
         let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
-        export((tree, self.ensemble.has_missing), |stats| u64::from(L::n_rows(stats)), values)
+        export(
+            (tree, self.ensemble.has_missing, &self.ensemble.n_categories),
+            |stats| u64::from(L::n_rows(stats)),
+            values,
+        )
     }
 
     /// The sampler's report.
@@ -135,6 +139,12 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     #[must_use]
     pub fn n_features(&self) -> usize {
         self.ensemble.ranges.len()
+    }
+
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    #[must_use]
+    pub fn n_categories(&self) -> &[u32] {
+        &self.ensemble.n_categories
     }
 
     /// Text kept with the model and in its file.

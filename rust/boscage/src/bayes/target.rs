@@ -58,7 +58,7 @@ impl<L: ConjugateLeaf> TargetPosterior<'_, L> {
 
     /// Whether features have different weights.
     pub(crate) fn is_weighted(&self) -> bool {
-        self.table.has_missing() || self.prior.log_weights().is_some()
+        self.table.has_more_columns() || self.prior.log_weights().is_some()
     }
 
     /// Draws an extent of a node from the prior.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::categories::{RightSide, category_goes_right};
+use crate::data::sorted_columns::{SideRule, SortedColumns};
+use crate::data::value_goes_right;
 
 /// A finished tree. Nodes are in preorder: the root is node 0, and a left child follows its parent.
 #[derive(Debug, Clone)]
@@ -17,7 +19,7 @@ pub(crate) struct PreorderNode<S> {
     pub(crate) stats: Arc<S>,
 }
 
-/// Rows with `x[feature] <= threshold` go left, to the next node; others go right, to node `right`. Samplers split
+/// Rows with `x[feature] <= threshold` go left, to the next node; of categories, those that are not on the right side; others go right, to node `right`. Samplers split
 /// along the columns of [`SortedColumns`]; [`PreorderTree::set_features`] sets features and sides of missing values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PreorderSplit {
@@ -26,12 +28,24 @@ pub(crate) struct PreorderSplit {
     pub(crate) right: u32,
     /// Whether missing values go right; false while trees are sampled.
     pub(crate) missing_right: bool,
+    /// Whether the feature has categories, and the threshold is the number of a [`RightSide`]; false while trees are
+    /// sampled.
+    pub(crate) is_categorical: bool,
 }
 
 impl PreorderSplit {
+    /// Whether a value, which may be missing, goes right.
+    pub(crate) fn sends_right(&self, value: f64) -> bool {
+        if self.is_categorical {
+            category_goes_right(value, RightSide::from_number(self.threshold), self.missing_right)
+        } else {
+            value_goes_right(value, self.threshold, self.missing_right)
+        }
+    }
+
     /// A split along a column, whose right child is not known yet.
     pub(crate) fn new(feature: u32, threshold: f64) -> Self {
-        Self { feature, threshold, right: 0, missing_right: false }
+        Self { feature, threshold, right: 0, missing_right: false, is_categorical: false }
     }
 }
 
@@ -59,13 +73,12 @@ impl<S> PreorderTree<S> {
     /// Replaces the columns of splits by their features and the sides of missing values.
     pub(crate) fn set_features(&mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) {
         for i in 0..self.nodes.len() {
-            let Some(PreorderSplit { feature, right, .. }) = self.nodes[i].split else { continue };
-            let of_child = |child: usize| n_rows(&self.nodes[child].stats);
-            let missing_right =
-                table.column(feature).missing_right(of_child(i + 1), of_child(right as usize));
-            let feature = table.feature_of(feature);
+            let Some(PreorderSplit { feature, threshold, right, .. }) = self.nodes[i].split else { continue };
+            let of_children = [i + 1, right as usize].map(|child| n_rows(&self.nodes[child].stats));
+            let SideRule { feature, threshold, missing_right, is_categorical } =
+                table.side_rule(feature, threshold, of_children);
             self.nodes[i].split =
-                self.nodes[i].split.map(|split| PreorderSplit { feature, missing_right, ..split });
+                Some(PreorderSplit { feature, threshold, right, missing_right, is_categorical });
         }
     }
 

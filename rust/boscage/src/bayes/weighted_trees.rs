@@ -10,7 +10,8 @@ use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::{Control, Run, Threads, try_for_each_mut};
-use crate::data::{Rows, goes_right, value_goes_right};
+use crate::data::categories::RightSide;
+use crate::data::{Rows, goes_right};
 use crate::error::Result;
 use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
@@ -101,12 +102,15 @@ pub struct PosteriorTree {
     pub parent: Vec<i32>,
     /// Feature that is cut; -1 at a leaf.
     pub feature: Vec<i32>,
-    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf. Infinite where a split parts missing from present
-    /// values.
+    /// Rows with `x[feature] <= threshold` go left; NaN at a leaf and at a split of categories. Infinite where a split
+    /// parts missing from present values.
     pub threshold: Vec<f64>,
     /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
-    /// training.
+    /// training and no feature has categories.
     pub missing_go_to_left: Vec<bool>,
+    /// The codes of the categories that go right, ascending; none at a leaf or another split. Empty if no feature has
+    /// categories.
+    pub right_categories: Vec<Vec<u32>>,
     /// Number of training rows of each node.
     pub n_rows: Vec<u64>,
     /// The same number of values for each node. Classes: the number of rows of each class. Numbers: degrees
@@ -125,8 +129,10 @@ pub(crate) struct Ensemble<S> {
     /// The lowest and highest training value of each feature; all cuts are between them, but those between missing and
     /// present values.
     pub(crate) ranges: Vec<(f64, f64)>,
-    /// Whether values were missing in training. Else no values may be missing in predictions.
+    /// Whether numbers were missing in training. Else none may be missing in predictions.
     pub(crate) has_missing: bool,
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    pub(crate) n_categories: Vec<u32>,
     pub(crate) report: Report,
 }
 
@@ -144,17 +150,18 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
         };
         let log_posteriors = log_posteriors(target, &trees, control)?;
-        let ranges = (0..table.n_features() as u32).map(|d| table.column(d).ends()).collect();
+        let ranges = (0..table.n_features() as u32).map(|d| table.ends(d)).collect();
         for tree in &mut trees {
             tree.set_features(table, &n_rows);
         }
-        Ok(Self { trees, weights, log_posteriors, ranges, has_missing: table.has_missing(), report })
+        let (has_missing, n_categories) = (table.has_missing(), table.n_categories().to_vec());
+        Ok(Self { trees, weights, log_posteriors, ranges, has_missing, n_categories, report })
     }
 
     /// Checks the number of features of some rows, and whether values may be missing.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
         check_n_features(rows, self.ranges.len())?;
-        rows.check_missing(self.has_missing)
+        rows.with_categories(&self.n_categories)?.check_missing(self.has_missing)
     }
 
     /// Calls `f(leaves, parts)` for every row, in order; `leaves` is the row's leaf in each tree, and `parts`
@@ -168,10 +175,8 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     ) -> Result<[Vec<T>; K]> {
         self.check_rows(rows)?;
         // Complete rows need fewer comparisons.
-        if rows.has_missing() {
-            let side =
-                |x: f64, split: &PreorderSplit| value_goes_right(x, split.threshold, split.missing_right);
-            self.predict_by(side, rows, run, width, f)
+        if rows.has_missing() || !self.n_categories.is_empty() {
+            self.predict_by(|x, split| split.sends_right(x), rows, run, width, f)
         } else {
             self.predict_by(|x, split| goes_right(x, split.threshold), rows, run, width, f)
         }
@@ -255,10 +260,10 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
     (trees, weights, Report::Mcmc(reports))
 }
 
-/// A tree as arrays, with the sides of missing values if the model knows them. `values` appends a node's values, and
-/// `n_rows` returns its number of rows.
+/// A tree as arrays, with the sides of missing values if the model knows them, and with categories if features have
+/// any. `values` appends a node's values, and `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
-    (tree, has_missing): (&PreorderTree<S>, bool),
+    (tree, has_missing, n_categories): (&PreorderTree<S>, bool, &[u32]),
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
 ) -> PosteriorTree {
@@ -273,8 +278,16 @@ pub(crate) fn export<S>(
             out.parent[split.right as usize] = i as i32;
         }
         out.feature.push(node.split.map_or(-1, |split| split.feature as i32));
-        out.threshold.push(node.split.map_or(f64::NAN, |split| split.threshold));
-        if has_missing {
+        let number = node.split.filter(|split| !split.is_categorical);
+        out.threshold.push(number.map_or(f64::NAN, |split| split.threshold));
+        if !n_categories.is_empty() {
+            let split = node.split.filter(|split| split.is_categorical);
+            let right = split.map(|split| {
+                RightSide::from_number(split.threshold).codes(n_categories[split.feature as usize])
+            });
+            out.right_categories.push(right.unwrap_or_default());
+        }
+        if has_missing || !n_categories.is_empty() {
             out.missing_go_to_left.push(node.split.is_some_and(|split| !split.missing_right));
         }
         out.n_rows.push(n_rows(&node.stats));

@@ -5,11 +5,13 @@
 //! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
 //!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
 //!   user. Missing values have ranks, too.
+//! - `categories` are the rules by which trees part the categories of a feature; each is a column of zeros and ones.
 //! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
 //!   several rows.
 //! - `table` is the layout in which Mondrian trees read values, by row or by feature.
 //! - `labels` are the names of classes.
 
+pub(crate) mod categories;
 pub(crate) mod labels;
 pub(crate) mod rows;
 pub(crate) mod sorted_column;

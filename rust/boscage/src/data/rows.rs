@@ -53,6 +53,9 @@ impl Scalar for f64 {
     }
 }
 
+/// The most categories of a feature, each of which is a column of all training rows.
+pub(crate) const MAX_CATEGORIES: u32 = 1024;
+
 /// Rows of features, borrowed: `n_rows x n_features` values, row after row. They are finite, or NaN where a value is
 /// missing if the rows were made so.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +64,8 @@ pub struct Rows<'a> {
     n_features: usize,
     /// Whether values may be missing.
     has_missing: bool,
+    /// By feature, how many categories it has; 0 if its values are numbers. Empty if all are.
+    n_categories: &'a [u32],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +101,7 @@ impl<'a> Rows<'a> {
     /// ```
     pub fn from_f32_with_missing(values: &'a [f32], n_features: usize) -> Result<Self> {
         let has_missing = check(values, n_features)?;
-        Ok(Self { values: BorrowedValues::F32(values), n_features, has_missing })
+        Ok(Self { values: BorrowedValues::F32(values), n_features, has_missing, n_categories: &[] })
     }
 
     /// Rows of `f64`.
@@ -113,7 +118,41 @@ impl<'a> Rows<'a> {
     /// As [`Rows::from_f32_with_missing`].
     pub fn from_f64_with_missing(values: &'a [f64], n_features: usize) -> Result<Self> {
         let has_missing = check(values, n_features)?;
-        Ok(Self { values: BorrowedValues::F64(values), n_features, has_missing })
+        Ok(Self { values: BorrowedValues::F64(values), n_features, has_missing, n_categories: &[] })
+    }
+
+    /// The rows, of which some features hold categories: codes below `n_categories` of the feature, or NaN where a
+    /// category is missing or unknown. 0 stands for a feature of numbers. Bayesian trees and BART part categories in
+    /// two instead of comparing codes.
+    ///
+    /// # Errors
+    /// No number for each feature; too many categories; a value that is no code.
+    ///
+    /// ```
+    /// let rows = boscage::Rows::from_f64(&[0.0, 1.5, 2.0, 0.3], 2)?;
+    /// assert!(rows.with_categories(&[3, 0]).is_ok());
+    /// assert!(rows.with_categories(&[2, 0]).is_err());
+    /// # Ok::<(), boscage::Error>(())
+    /// ```
+    pub fn with_categories(self, n_categories: &'a [u32]) -> Result<Self> {
+        check_categories(n_categories, self.n_features)?;
+        for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let is_code =
+                |value: f64| value.is_nan() || value.fract() == 0.0 && (0.0..f64::from(n)).contains(&value);
+            if let Some(row) = (0..self.n_rows()).find(|&row| !is_code(self.at(row, feature))) {
+                return Err(Error::InvalidSetting {
+                    name: "a category",
+                    expected: "a code below the number of the feature's categories",
+                    found: format!("{} of {n} in row {row} and feature {feature}", self.at(row, feature)),
+                });
+            }
+        }
+        Ok(Self { n_categories, ..self })
+    }
+
+    /// By feature, how many categories it has; 0 if its values are numbers. Empty if all are.
+    pub(crate) fn n_categories(&self) -> &'a [u32] {
+        self.n_categories
     }
 
     /// Whether a value may be missing.
@@ -133,7 +172,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Checks that no value is missing, unless values may be missing.
+    /// Checks that no number is missing, unless numbers may be missing. Categories always may.
     ///
     /// # Errors
     /// The first missing value.
@@ -144,12 +183,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Row and feature of the first missing value.
+    /// Row and feature of the first missing value that is no category.
     pub(crate) fn first_missing(&self) -> Option<(usize, usize)> {
         if !self.has_missing {
             return None;
         }
-        let k = (0..self.n_rows() * self.n_features).find(|&k| self.value(k).is_nan())?;
+        let is_number = |k: usize| self.n_categories.get(k % self.n_features).is_none_or(|&n| n == 0);
+        let k = (0..self.n_rows() * self.n_features).find(|&k| self.value(k).is_nan() && is_number(k))?;
         Some((k / self.n_features, k % self.n_features))
     }
 
@@ -205,6 +245,25 @@ impl<'a> Rows<'a> {
         };
         // One NaN for all, since digests read its bits.
         if value.is_nan() { f64::NAN } else { value }
+    }
+}
+
+/// Checks the numbers of categories of all features, none if all features are numbers.
+///
+/// # Errors
+/// Not one number for each feature; more than [`MAX_CATEGORIES`].
+pub(crate) fn check_categories(n_categories: &[u32], n_features: usize) -> Result<()> {
+    if !n_categories.is_empty() && n_categories.len() != n_features {
+        let (what, why) = ("n_categories", "one number for each feature");
+        return Err(Error::Length { what, found: n_categories.len(), expected: n_features, why });
+    }
+    match n_categories.iter().position(|&n| n > MAX_CATEGORIES) {
+        None => Ok(()),
+        Some(feature) => Err(Error::InvalidSetting {
+            name: "the number of categories of a feature",
+            expected: "at most 1024 (group rare categories)",
+            found: format!("{} in feature {feature}", n_categories[feature]),
+        }),
     }
 }
 

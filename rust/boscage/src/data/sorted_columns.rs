@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::control::{Control, Threads};
 use crate::data::Rows;
+use crate::data::categories::{RightSide, n_rules};
 use crate::data::sorted_column::SortedColumn;
 use crate::data::ties::Ties;
 use crate::error::Result;
@@ -14,7 +15,9 @@ use crate::error::Result;
 ///
 /// Features of which values are missing have two columns, one for each side to which missing values may go. The first
 /// `n_features` columns are those of the features; in these, missing values go left. Columns in which they go right
-/// come after them. Samplers split along columns, each as a feature of its own with half the feature's weight.
+/// come after them. A feature of categories has a column for each of its rules (`categories`), of ones in the rows that
+/// the rule sends right; the first is that of the feature, and the others come last. Samplers split along columns, each
+/// as a feature of its own with the same share of the feature's weight.
 #[derive(Debug)]
 pub(crate) struct SortedColumns {
     n_rows: usize,
@@ -22,6 +25,14 @@ pub(crate) struct SortedColumns {
     columns: Vec<SortedColumn>,
     /// The features of the columns after the first `n_features`.
     features_again: Vec<u32>,
+    /// By feature, the logarithm of its number of columns.
+    log_n_columns: Vec<f64>,
+    /// The rules of categories, by column; empty if no feature has categories.
+    rules: Vec<Option<CategoryRule>>,
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    n_categories: Vec<u32>,
+    /// Whether numbers are missing.
+    has_missing: bool,
     tells_rows_apart: bool,
     /// Computed on first use.
     ties: OnceLock<Ties>,
@@ -33,17 +44,45 @@ impl SortedColumns {
     /// # Errors
     /// An interrupt.
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
-        let n_rows = rows.n_rows();
-        let column = |d| SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control);
+        let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
+        let rules = category_rules(rows);
+        let column = |d| match rules.get(d).copied().flatten() {
+            None => SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control),
+            Some(rule) => rule.column(rows, control),
+        };
         let mut columns: Vec<SortedColumn> =
-            threads.map(rows.n_features(), column).into_iter().collect::<Result<_>>()?;
+            threads.map(n_features, column).into_iter().collect::<Result<_>>()?;
         let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
-        let (n_features, features) = (columns.len(), 0..columns.len() as u32);
-        let features_again: Vec<u32> = features.filter(|&d| columns[d as usize].has_missing()).collect();
+        let features = 0..n_features as u32;
+        let mut features_again: Vec<u32> = features.filter(|&d| columns[d as usize].has_missing()).collect();
+        let has_missing = !features_again.is_empty();
         let again = features_again.iter().filter_map(|&d| columns[d as usize].with_missing_highest());
         let again: Vec<SortedColumn> = again.collect();
         columns.extend(again);
-        Ok(Self { n_rows, n_features, columns, features_again, tells_rows_apart, ties: OnceLock::new() })
+        let (first, more) = rules.split_at(n_features.min(rules.len()));
+        let more: Vec<CategoryRule> = more.iter().flatten().copied().collect();
+        let mut all_rules = first.to_vec();
+        if !rules.is_empty() {
+            all_rules.resize(columns.len(), None);
+            all_rules.extend(more.iter().copied().map(Some));
+        }
+        features_again.extend(more.iter().map(|rule| rule.feature));
+        let of_more = threads.map(more.len(), |i| more[i].column(rows, control));
+        columns.extend(of_more.into_iter().collect::<Result<Vec<_>>>()?);
+        let log_n_columns = log_counts(n_features, &features_again);
+        let n_categories = if rules.is_empty() { Vec::new() } else { rows.n_categories().to_vec() };
+        Ok(Self {
+            n_rows,
+            n_features,
+            columns,
+            features_again,
+            log_n_columns,
+            rules: all_rules,
+            n_categories,
+            has_missing,
+            tells_rows_apart,
+            ties: OnceLock::new(),
+        })
     }
 
     /// Number of rows.
@@ -56,14 +95,53 @@ impl SortedColumns {
         self.n_features
     }
 
-    /// Number of columns: one for each feature, and another one if values of it are missing.
+    /// Number of columns: one for each feature, and more if values of it are missing or categories.
     pub(crate) fn n_columns(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether values are missing.
+    /// Whether numbers are missing.
     pub(crate) fn has_missing(&self) -> bool {
+        self.has_missing
+    }
+
+    /// By feature, how many categories it has, or 0; empty if no feature has any.
+    pub(crate) fn n_categories(&self) -> &[u32] {
+        &self.n_categories
+    }
+
+    /// The lowest and the highest value of a feature that is present, or code of its categories.
+    pub(crate) fn ends(&self, feature: u32) -> (f64, f64) {
+        match self.n_categories.get(feature as usize) {
+            Some(&n) if n > 0 => (0.0, f64::from(n - 1)),
+            _ => self.column(feature).ends(),
+        }
+    }
+
+    /// Whether features have several columns.
+    pub(crate) fn has_more_columns(&self) -> bool {
         !self.features_again.is_empty()
+    }
+
+    /// Number of columns of a feature.
+    pub(crate) fn n_columns_of(&self, feature: u32) -> usize {
+        1 + self.features_again.iter().filter(|&&again| again == feature).count()
+    }
+
+    /// A cut along a column, with the numbers of training rows on its sides, as a split of its feature.
+    pub(crate) fn side_rule(&self, column: u32, threshold: f64, [n_left, n_right]: [u32; 2]) -> SideRule {
+        let feature = self.feature_of(column);
+        match self.rules.get(column as usize).copied().flatten() {
+            None => {
+                let missing_right = self.column(column).missing_right(n_left, n_right);
+                SideRule { feature, threshold, missing_right, is_categorical: false }
+            }
+            Some(rule) => {
+                let missing_right =
+                    rule.missing.map_or(n_right > n_left, |code| rule.right.has(f64::from(code)));
+                SideRule { feature, threshold: rule.right.number(), missing_right, is_categorical: true }
+            }
+        }
     }
 
     /// The feature of a column.
@@ -74,16 +152,16 @@ impl SortedColumns {
         }
     }
 
-    /// Logarithm of the weight of a column, given those of the features unless these are equal. Both sides of missing
-    /// values are equally probable.
+    /// Logarithm of the weight of a column, given those of the features unless these are equal. All columns of a feature
+    /// have the same weight: both sides of missing values, and all rules of categories.
     pub(crate) fn log_weight(&self, column: u32, of_features: Option<&[f64]>) -> f64 {
-        let of_feature = of_features.map_or(0.0, |logs| logs[self.feature_of(column) as usize]);
-        if self.column(column).has_missing() { of_feature - std::f64::consts::LN_2 } else { of_feature }
+        let feature = self.feature_of(column) as usize;
+        of_features.map_or(0.0, |logs| logs[feature]) - self.log_n_columns[feature]
     }
 
     /// [`Self::log_weight`] of all columns; None if all columns have equal weights.
     pub(crate) fn log_weights<'w>(&self, of_features: Option<&'w [f64]>) -> Option<Cow<'w, [f64]>> {
-        if self.has_missing() {
+        if self.has_more_columns() {
             let columns = 0..self.n_columns() as u32;
             return Some(columns.map(|column| self.log_weight(column, of_features)).collect());
         }
@@ -111,4 +189,61 @@ impl SortedColumns {
     pub(crate) fn ties(&self) -> &Ties {
         self.ties.get_or_init(|| Ties::new(&self.columns))
     }
+}
+
+/// A split of a feature, as finished trees hold it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SideRule {
+    pub(crate) feature: u32,
+    /// Of categories, the number of their [`RightSide`].
+    pub(crate) threshold: f64,
+    pub(crate) missing_right: bool,
+    pub(crate) is_categorical: bool,
+}
+
+/// The rule of a column of categories.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct CategoryRule {
+    feature: u32,
+    right: RightSide,
+    /// The code of missing values, if there are any in training.
+    missing: Option<u32>,
+}
+
+impl CategoryRule {
+    /// Ones for rows that go right, zeros for the others.
+    fn column(self, rows: Rows<'_>, control: &Control) -> Result<SortedColumn> {
+        let missing = self.missing.map_or(f64::NAN, f64::from);
+        let of_row = |i: usize| {
+            let code = rows.at(i, self.feature as usize);
+            f64::from(u8::from(self.right.has(if code.is_nan() { missing } else { code })))
+        };
+        SortedColumn::new((0..rows.n_rows()).map(of_row), control)
+    }
+}
+
+/// The rules of all features with categories: the first rule of each at the number of the feature, the others after the
+/// last feature. Empty if no feature has categories.
+fn category_rules(rows: Rows<'_>) -> Vec<Option<CategoryRule>> {
+    if rows.n_categories().iter().all(|&n| n == 0) {
+        return Vec::new();
+    }
+    let mut rules = vec![None; rows.n_features()];
+    for (feature, &n) in rows.n_categories().iter().enumerate().filter(|(_, n)| **n > 0) {
+        let has_missing = (0..rows.n_rows()).any(|row| rows.at(row, feature).is_nan());
+        let (missing, n) = if has_missing { (Some(n), n + 1) } else { (None, n) };
+        let rule = |k| CategoryRule { feature: feature as u32, right: RightSide::of_rule(k, n), missing };
+        rules[feature] = Some(rule(0));
+        rules.extend((1..n_rules(n)).map(|k| Some(rule(k))));
+    }
+    rules
+}
+
+/// By feature, the logarithm of its number of columns.
+fn log_counts(n_features: usize, features_again: &[u32]) -> Vec<f64> {
+    let mut counts = vec![1u32; n_features];
+    for &feature in features_again {
+        counts[feature as usize] += 1;
+    }
+    counts.into_iter().map(|n| libm::log(f64::from(n))).collect()
 }

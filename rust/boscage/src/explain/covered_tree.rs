@@ -1,5 +1,6 @@
 //! A tree with the numbers of rows in its nodes, as the Shapley values of its predictions need it.
 
+use crate::data::categories::{RightSide, category_goes_right};
 use crate::data::value_goes_right;
 use crate::explain::LeafTree;
 
@@ -16,6 +17,8 @@ pub(crate) struct CoveredNode {
     pub(crate) threshold: f64,
     /// Whether missing values go right.
     pub(crate) missing_right: bool,
+    /// Whether the feature has categories, and the threshold is the number of their right side.
+    pub(crate) is_categorical: bool,
     /// The right child; 0 at a leaf.
     pub(crate) right: u32,
     /// The number of rows, or their weight.
@@ -24,12 +27,23 @@ pub(crate) struct CoveredNode {
 
 impl CoveredNode {
     pub(crate) fn leaf(cover: f64) -> Self {
-        Self { feature: LEAF, threshold: f64::NAN, missing_right: false, right: 0, cover }
+        Self {
+            feature: LEAF,
+            threshold: f64::NAN,
+            missing_right: false,
+            is_categorical: false,
+            right: 0,
+            cover,
+        }
     }
 
     /// The side of a value, which may be missing.
     pub(crate) fn goes_right(&self, value: f64) -> bool {
-        value_goes_right(value, self.threshold, self.missing_right)
+        if self.is_categorical {
+            category_goes_right(value, RightSide::from_number(self.threshold), self.missing_right)
+        } else {
+            value_goes_right(value, self.threshold, self.missing_right)
+        }
     }
 
     pub(crate) fn is_leaf(&self) -> bool {

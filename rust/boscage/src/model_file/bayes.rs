@@ -13,8 +13,9 @@ use crate::bayes::smc::island::Stage;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
+use crate::data::sorted_columns::SideRule;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, MISSING_SIDES, PLAIN, Reader, Writer};
+use crate::model_file::format::{ITEM, MISSING_SIDES, PLAIN, Reader, TREE_CATEGORIES, Writer};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
@@ -53,7 +54,11 @@ impl Stored for NormalSums {
 
 /// The oldest version that can hold a model.
 pub(crate) fn version<L: FittedLeaf>(model: &BayesianTrees<L>) -> u32 {
-    if model.ensemble.has_missing { MISSING_SIDES } else { PLAIN }
+    match &model.ensemble {
+        ensemble if !ensemble.n_categories.is_empty() => TREE_CATEGORIES,
+        ensemble if ensemble.has_missing => MISSING_SIDES,
+        _ => PLAIN,
+    }
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
@@ -136,16 +141,18 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
         writer.f64(*low);
         writer.f64(*high);
     });
+    writer.tree_categories(&ensemble.n_categories, ensemble.has_missing);
+    let has_sides = ensemble.has_missing || !ensemble.n_categories.is_empty();
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
-    writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, ensemble.has_missing, &stats));
+    writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, has_sides, &stats));
     write_report(writer, &ensemble.report);
 }
 
 fn write_tree<S>(
     writer: &mut Writer,
     tree: &PreorderTree<S>,
-    has_missing: bool,
+    has_sides: bool,
     stats: &impl Fn(&mut Writer, &S),
 ) {
     writer.list(&tree.nodes, |writer, node| {
@@ -155,7 +162,7 @@ fn write_tree<S>(
                 writer.u8(1);
                 writer.u32(split.feature);
                 writer.f64(split.threshold);
-                if has_missing {
+                if has_sides {
                     writer.u8(u8::from(split.missing_right));
                 }
             }
@@ -172,6 +179,8 @@ fn read_ensemble<S: Stored>(
         let (low, high) = (reader.finite("low")?, reader.finite("high")?);
         if low <= high { Ok((low, high)) } else { Err(reader.expected(format!("at least {low}"), high)) }
     })?;
+    let (n_categories, has_missing) = reader.tree_categories(ranges.len())?;
+    let features = Features { ranges: &ranges, n_categories: &n_categories, has_missing };
     let weights = reader.list("weights", 8, |reader| {
         let weight = reader.f64(ITEM)?;
         if weight > 0.0 { Ok(weight) } else { Err(reader.expected("a positive number", weight)) }
@@ -185,7 +194,8 @@ fn read_ensemble<S: Stored>(
         if log < f64::INFINITY { Ok(log) } else { Err(reader.expected("a number below infinity", log)) }
     })?;
     let log_posteriors_at = reader.last();
-    let trees: Vec<PreorderTree<S>> = reader.list("trees", 8, |reader| read_tree(reader, &ranges, &stats))?;
+    let trees: Vec<PreorderTree<S>> =
+        reader.list("trees", 8, |reader| read_tree(reader, features, &stats))?;
     let n_rows = |tree: &PreorderTree<S>| tree.nodes[0].stats.n_rows();
     if let Some(i) = trees.iter().position(|tree| n_rows(tree) != n_rows(&trees[0])) {
         let found = format!("{} of tree {i}", n_rows(&trees[i]));
@@ -200,17 +210,24 @@ fn read_ensemble<S: Stored>(
     }
     let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = reader.group("report", |reader| read_report(reader, &shapes))?;
-    let has_missing = reader.version >= MISSING_SIDES;
-    Ok(Ensemble { trees, weights, log_posteriors, ranges, has_missing, report })
+    Ok(Ensemble { trees, weights, log_posteriors, ranges, has_missing, n_categories, report })
+}
+
+/// What splits of features may be.
+#[derive(Debug, Clone, Copy)]
+struct Features<'a> {
+    ranges: &'a [(f64, f64)],
+    n_categories: &'a [u32],
+    has_missing: bool,
 }
 
 fn read_tree<S: Stored>(
     reader: &mut Reader<'_>,
-    ranges: &[(f64, f64)],
+    features: Features<'_>,
     stats: impl Fn(&mut Reader<'_>) -> Result<S>,
 ) -> Result<PreorderTree<S>> {
     let mut nodes = reader.list("nodes", 1, |reader| {
-        let split = reader.flag("is_split")?.then(|| read_split(reader, ranges)).transpose()?;
+        let split = reader.flag("is_split")?.then(|| read_split(reader, features)).transpose()?;
         Ok(PreorderNode { split, stats: Arc::new(stats(reader)?) })
     })?;
     // Nodes are in preorder: a right child is the first node after the left subtree.
@@ -247,22 +264,24 @@ fn read_tree<S: Stored>(
     Ok(PreorderTree { nodes })
 }
 
-fn read_split(reader: &mut Reader<'_>, ranges: &[(f64, f64)]) -> Result<PreorderSplit> {
+fn read_split(reader: &mut Reader<'_>, features: Features<'_>) -> Result<PreorderSplit> {
+    let Features { ranges, n_categories, has_missing } = features;
     let feature = reader.u32("feature")?;
     let Some(&(low, high)) = ranges.get(feature as usize) else {
         return Err(reader.expected(format!("a feature below {}", ranges.len()), feature));
     };
-    let threshold = reader.f64("threshold")?;
-    let has_missing = reader.version >= MISSING_SIDES;
-    // An infinite threshold parts missing from present values.
-    let is_apart = has_missing && threshold.is_infinite();
-    if !is_apart && !(low..high).contains(&threshold) {
-        let expected = format!("at least {low} and below {high}, the range of feature {feature}");
-        return Err(reader.expected(expected, threshold));
-    }
-    let missing_right = has_missing && reader.flag("missing_right")?;
-    reader.check_sides(threshold, missing_right)?;
-    Ok(PreorderSplit { missing_right, ..PreorderSplit::new(feature, threshold) })
+    let SideRule { threshold, missing_right, is_categorical, .. } =
+        reader.tree_split(feature, n_categories, |reader| {
+            let threshold = reader.f64("threshold")?;
+            // An infinite threshold parts missing from present values.
+            let is_apart = has_missing && threshold.is_infinite();
+            if !is_apart && !(low..high).contains(&threshold) {
+                let expected = format!("at least {low} and below {high}, the range of feature {feature}");
+                return Err(reader.expected(expected, threshold));
+            }
+            Ok(threshold)
+        })?;
+    Ok(PreorderSplit { missing_right, is_categorical, ..PreorderSplit::new(feature, threshold) })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {
@@ -419,7 +438,10 @@ mod tests {
             let read = |reader: &mut Reader<'_>| {
                 Ok(Counts { by_class: Box::new([reader.u32(ITEM)?, reader.u32(ITEM)?]) })
             };
-            read_tree(&mut Reader::new(writer.bytes()), &[(0.0, 1.0)], read).is_ok()
+            {
+                let features = Features { ranges: &[(0.0, 1.0)], n_categories: &[], has_missing: true };
+                read_tree(&mut Reader::new(writer.bytes()), features, read).is_ok()
+            }
         };
         let counts = |a, b| Counts { by_class: Box::new([a, b]) };
         assert!(is_read([counts(3, 4), counts(3, 1), counts(0, 3)]));

@@ -6,7 +6,10 @@
 use std::fmt::{Debug, Display, Write as _};
 use std::ops::Range;
 
+use crate::data::categories::RightSide;
 use crate::data::labels::Label;
+use crate::data::rows::check_categories;
+use crate::data::sorted_columns::SideRule;
 use crate::error::{Error, Result};
 
 /// The first version.
@@ -28,8 +31,10 @@ pub(crate) const CATEGORIES: u32 = 8;
 /// Version 1 of Bayesian trees, and version 3 of BART, with a flag after each threshold: whether missing values go
 /// right.
 pub(crate) const MISSING_SIDES: u32 = 9;
+/// Version 9, with the numbers of categories of features, and whether numbers are missing, before the trees.
+pub(crate) const TREE_CATEGORIES: u32 = 10;
 /// The newest version.
-pub(crate) const NEWEST: u32 = MISSING_SIDES;
+pub(crate) const NEWEST: u32 = TREE_CATEGORIES;
 
 /// A file that is being written.
 #[derive(Debug, Default)]
@@ -75,6 +80,15 @@ impl Writer {
         self.u64(items.len() as u64);
         for item in items {
             write(self, item);
+        }
+    }
+
+    /// The numbers of categories of all features of a model of trees, and whether numbers are missing; nothing if no
+    /// feature has categories.
+    pub(crate) fn tree_categories(&mut self, n_categories: &[u32], has_missing: bool) {
+        if !n_categories.is_empty() {
+            self.list(n_categories, |writer, n| writer.u32(*n));
+            self.u8(u8::from(has_missing));
         }
     }
 
@@ -338,6 +352,48 @@ impl<'a> Reader<'a> {
         }
         let expected = u8::from(threshold > 0.0);
         Err(self.expected(format!("{expected} with the threshold {threshold}"), u8::from(missing_right)))
+    }
+
+    /// The numbers of categories of all features of a model of trees, and whether numbers are missing.
+    pub(crate) fn tree_categories(&mut self, n_features: usize) -> Result<(Vec<u32>, bool)> {
+        if self.version < TREE_CATEGORIES {
+            return Ok((Vec::new(), self.version >= MISSING_SIDES));
+        }
+        let n_categories = self.list("n_categories", 4, |reader| reader.u32(ITEM))?;
+        if n_categories.len() != n_features || n_categories.iter().all(|&n| n == 0) {
+            let expected = format!("{n_features} numbers, one for each feature, not all 0");
+            return Err(self.expected(expected, format!("{n_categories:?}")));
+        }
+        let checked = check_categories(&n_categories, n_features);
+        self.checked(checked)?;
+        Ok((n_categories, self.flag("has_missing")?))
+    }
+
+    /// The rest of a split of a feature of trees: a threshold, or the categories that go right.
+    pub(crate) fn tree_split(
+        &mut self,
+        feature: u32,
+        n_categories: &[u32],
+        threshold: impl FnOnce(&mut Self) -> Result<f64>,
+    ) -> Result<SideRule> {
+        let n = n_categories.get(feature as usize).copied().unwrap_or(0);
+        let is_categorical = n > 0;
+        let threshold = if is_categorical { self.right_side(n)? } else { threshold(self)? };
+        let missing_right = self.version >= MISSING_SIDES && self.flag("missing_right")?;
+        if !is_categorical {
+            self.check_sides(threshold, missing_right)?;
+        }
+        Ok(SideRule { feature, threshold, missing_right, is_categorical })
+    }
+
+    /// The number of a rule of `n` categories; missing ones may be one more.
+    fn right_side(&mut self, n: u32) -> Result<f64> {
+        let number = self.f64("right_categories")?;
+        let right = RightSide::from_number(number);
+        if right.is_rule_of(n) || right.is_rule_of(n + 1) {
+            return Ok(number);
+        }
+        Err(self.expected(format!("a rule that parts {n} categories"), number))
     }
 
     /// An error about the field that was read last.

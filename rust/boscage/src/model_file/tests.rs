@@ -251,9 +251,10 @@ fn headers_and_checksums_are_checked_first() {
         about(&file[..10]),
         "byte 8, format_version: expected 4 bytes, found the end of the file after 2"
     );
-    let later = changed(file, 8, &[10]);
+    let later = changed(file, 8, &[NEWEST as u8 + 1]);
     let expected = format!(
-        "byte 8, format_version: expected 1 to {NEWEST}, the versions that this release of boscage reads, found 10"
+        "byte 8, format_version: expected 1 to {NEWEST}, the versions that this release of boscage reads, found {}",
+        NEWEST + 1
     );
     assert_eq!(about(&later), expected);
     assert_eq!(

@@ -6,7 +6,8 @@
 //! `g` cancels. The sampler draws an auxiliary variable `t ~ Exponential(rate sum_V g)` for each inner node.
 //! Since `1 / sum_V g` is the integral of `exp(-t sum_V g)` over `t`, the `g_d` are independent given all
 //! `t`: `g_d ~ Gamma(alpha / p + n_d, 1 + t_d)`, where `n_d` is the number of cuts along `d`, and `t_d` is
-//! the sum of `t` over the nodes with `d` in `V`. If all features vary in every node, this is Linero's
+//! the sum of `t` over the nodes with `d` in `V`. A feature with several columns, of which only some part the rows of a
+//! node (rules of categories), counts in the sums with the share of these columns. If all features vary in every node, this is Linero's
 //! Dirichlet update.
 
 use crate::bart::settings::Sparsity;
@@ -51,7 +52,9 @@ impl SplitWeights {
         let mut cuts = vec![0.0; p];
         // Sums of `t` over nodes in which all features vary, and over the other nodes.
         let (mut common, mut rates) = (RateSums::new(1), RateSums::new(p));
+        // By feature, the share of its columns that vary in a node.
         let mut varies = vec![1.0; p];
+        let n_columns: Vec<f64> = (0..p).map(|d| table.n_columns_of(d as u32) as f64).collect();
         for tree in trees {
             for node in inner_nodes(tree, table) {
                 cuts[table.feature_of(node.feature) as usize] += 1.0;
@@ -59,11 +62,14 @@ impl SplitWeights {
                     common.add(log_exponential(log_scale, stream), &[1.0]);
                     continue;
                 }
-                // Both columns of a feature with missing values vary, or neither does.
-                node.constant.iter().for_each(|&d| varies[table.feature_of(d) as usize] = 0.0);
+                let constant = || node.constant.iter().map(|&d| table.feature_of(d) as usize);
+                constant().for_each(|d| varies[d] = 0.0);
+                if table.has_more_columns() {
+                    shares_that_vary(constant(), &n_columns, &mut varies);
+                }
                 let log_sum = self.log_sum(&weights, &varies);
                 rates.add(log_exponential(log_scale + log_sum, stream), &varies);
-                node.constant.iter().for_each(|&d| varies[table.feature_of(d) as usize] = 1.0);
+                constant().for_each(|d| varies[d] = 1.0);
             }
         }
         let share = self.alpha / p as f64;
@@ -90,7 +96,19 @@ impl SplitWeights {
             return libm::log(sum);
         }
         let own = self.log_s.iter().zip(varies).filter(|(_, varies)| **varies > 0.0);
-        log_sum_exp(&own.map(|(&log_s, _)| log_s).collect::<Vec<_>>())
+        log_sum_exp(&own.map(|(&log_s, varies)| log_s + libm::log(*varies)).collect::<Vec<_>>())
+    }
+}
+
+/// Sets the shares of columns that vary, of features of which some columns are constant. `constant` has a feature as
+/// often as it has constant columns; its shares are zero at first.
+fn shares_that_vary(constant: impl Iterator<Item = usize> + Clone, n_columns: &[f64], shares: &mut [f64]) {
+    constant.clone().for_each(|d| shares[d] -= 1.0);
+    // Now they are minus the numbers of constant columns.
+    for d in constant {
+        if shares[d] < 0.0 {
+            shares[d] = (n_columns[d] + shares[d]) / n_columns[d];
+        }
     }
 }
 
@@ -107,8 +125,8 @@ impl RateSums {
         Self { sums: vec![0.0; n], log_sums: Vec::new() }
     }
 
-    /// Adds `t`, given by its logarithm, to the sums of the features that vary (for which `varies` is 1, else
-    /// 0).
+    /// Adds `t`, given by its logarithm, to the sums of the features that vary, times the share of their columns
+    /// that do.
     fn add(&mut self, log_t: f64, varies: &[f64]) {
         /// Any number of terms below the exponential of this has a finite sum.
         const LARGEST: f64 = 600.0;
@@ -118,8 +136,8 @@ impl RateSums {
             return;
         }
         self.log_sums.resize(self.sums.len(), f64::NEG_INFINITY);
-        for (log_sum, _) in self.log_sums.iter_mut().zip(varies).filter(|(_, varies)| **varies > 0.0) {
-            *log_sum = log_sum_exp(&[*log_sum, log_t]);
+        for (log_sum, varies) in self.log_sums.iter_mut().zip(varies).filter(|(_, varies)| **varies > 0.0) {
+            *log_sum = log_sum_exp(&[*log_sum, log_t + libm::log(*varies)]);
         }
     }
 

@@ -339,5 +339,5 @@ pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -
 
 /// Whether two rows differ in some feature.
 pub(crate) fn differ(table: &SortedColumns, a: u32, b: u32) -> bool {
-    a != b && (0..table.n_features() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
+    a != b && (0..table.n_columns() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
 }

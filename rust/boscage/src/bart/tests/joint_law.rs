@@ -18,7 +18,7 @@ use crate::bart::tests::setting::{
     CGM, EDIT, GROWPRUNE, LOCAL, MIXED, PG, REGROW, SIGMA, SIGMA_MU, from_prior, settings, sums, table,
 };
 use crate::bayes::testing::enumerate::Mean;
-use crate::bayes::testing::missing_values;
+use crate::bayes::testing::{categories, missing_values};
 use crate::control::Control;
 use crate::data::sorted_columns::SortedColumns;
 use crate::random::distributions::normal;
@@ -106,7 +106,7 @@ fn regression_sweeps_keep_the_joint_law() {
 
 #[test]
 fn regression_sweeps_keep_the_joint_law_with_missing_values() {
-    for table in missing_values::tables() {
+    for table in missing_values::tables().into_iter().chain(categories::tables()) {
         numbers_get_it_right(&table, &[MIXED]);
     }
 }
@@ -317,6 +317,7 @@ fn multinomial_sweeps_keep_the_joint_law() {
 fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
     learned_split_probabilities_keep_the_joint_law(&table());
     missing_values::tables().iter().for_each(learned_split_probabilities_keep_the_joint_law);
+    categories::tables().iter().for_each(learned_split_probabilities_keep_the_joint_law);
 }
 
 fn learned_split_probabilities_keep_the_joint_law(table: &SortedColumns) {

@@ -19,8 +19,8 @@ use crate::bart::tests::setting::{
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean};
-use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
+use crate::bayes::testing::{categories, missing_values};
 use crate::control::{Control, Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -66,6 +66,7 @@ fn every_kernel_visits_trees_as_the_posterior_does() {
 #[ignore = "slow"]
 fn every_kernel_visits_trees_with_missing_values_as_the_posterior_does() {
     missing_values::tables().iter().for_each(kernels_visit_trees_as_the_posterior_does);
+    categories::tables().iter().for_each(kernels_visit_trees_as_the_posterior_does);
 }
 
 fn kernels_visit_trees_as_the_posterior_does(table: &SortedColumns) {
@@ -101,6 +102,7 @@ fn a_flat_likelihood_gives_back_the_prior() {
 #[ignore = "slow"]
 fn a_flat_likelihood_gives_back_the_prior_with_missing_values() {
     missing_values::tables().iter().for_each(kernels_give_back_the_prior);
+    categories::tables().iter().for_each(kernels_give_back_the_prior);
 }
 
 fn kernels_give_back_the_prior(table: &SortedColumns) {
@@ -287,6 +289,7 @@ fn a_free_particle_wins_as_often_as_it_should() {
 fn starting_trees_are_draws_of_the_prior() {
     starts_are_draws_of_the_prior(&table());
     missing_values::tables().iter().for_each(starts_are_draws_of_the_prior);
+    categories::tables().iter().for_each(starts_are_draws_of_the_prior);
 }
 
 fn starts_are_draws_of_the_prior(table: &SortedColumns) {

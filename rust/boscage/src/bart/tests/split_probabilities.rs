@@ -14,8 +14,8 @@ use crate::bart::tests::setting::{
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::testing::enumerate::{Exact, Mean};
-use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
+use crate::bayes::testing::{categories, missing_values};
 use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -41,6 +41,7 @@ fn weights_of_features_are_those_of_the_posterior() {
 #[ignore = "slow"]
 fn weights_of_features_with_missing_values_are_those_of_the_posterior() {
     weights_are_those_of_the_posterior(&missing_values::tables()[1]);
+    categories::tables().iter().for_each(weights_are_those_of_the_posterior);
 }
 
 fn weights_are_those_of_the_posterior(table: &SortedColumns) {

@@ -274,7 +274,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// Whether some feature varies among the rows of a node.
     pub(crate) fn can_be_split(&self, node: &NodeWithRows<L::Stats>) -> bool {
         let table = self.target.table;
-        let some_varies = || (0..table.n_features() as u32).any(|d| table.varies(d, &node.rows));
+        let some_varies = || (0..table.n_columns() as u32).any(|d| table.varies(d, &node.rows));
         node.varying.get().map_or_else(some_varies, |varying| !varying.is_empty())
     }
 

@@ -8,8 +8,8 @@ use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc;
 use crate::bayes::smc::settings::SmcSettings;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
-use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
+use crate::bayes::testing::{categories, missing_values};
 use crate::bayes::tree::{PreorderNode, PreorderSplit};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -68,7 +68,7 @@ fn every_mix_of_moves_visits_trees_as_the_posterior_does() {
 
 #[test]
 fn mixes_visit_trees_with_missing_values_as_the_posterior_does() {
-    for table in missing_values::tables() {
+    for table in missing_values::tables().into_iter().chain(categories::tables()) {
         mixes_visit_trees_as_the_posterior_does(&table, &MIXES[4..]);
     }
 }
@@ -172,6 +172,7 @@ fn each_move_alone_is_in_balance() {
 #[test]
 fn each_move_alone_is_in_balance_with_missing_values() {
     missing_values::tables().iter().for_each(moves_are_in_balance);
+    categories::tables().iter().for_each(moves_are_in_balance);
 }
 
 fn moves_are_in_balance(table: &SortedColumns) {
@@ -213,6 +214,7 @@ fn change_alone_keeps_the_posterior_of_a_shape() {
 fn swap_alone_balances_densities() {
     swaps_balance_densities(&table());
     missing_values::tables().iter().for_each(swaps_balance_densities);
+    categories::tables().iter().for_each(swaps_balance_densities);
 }
 
 fn swaps_balance_densities(table: &SortedColumns) {
@@ -330,6 +332,7 @@ fn chains_keep_the_joint_law_of_trees_and_targets() {
 #[test]
 fn chains_keep_the_joint_law_with_missing_values() {
     missing_values::tables().iter().for_each(keeps_the_joint_law);
+    categories::tables().iter().for_each(keeps_the_joint_law);
 }
 
 fn keeps_the_joint_law(table: &SortedColumns) {

@@ -9,8 +9,8 @@ use crate::bayes::smc::resampling::Resampling;
 use crate::bayes::smc::settings::{CandidateOrder, Expansion};
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
-use crate::bayes::testing::missing_values;
 use crate::bayes::testing::visit_frequencies::Visits;
+use crate::bayes::testing::{categories, missing_values};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::random::distributions::multinomial;
@@ -166,6 +166,7 @@ fn evidence_is_unbiased_for_weighted_features() {
 #[test]
 fn evidence_is_unbiased_for_weighted_features_with_missing_values() {
     evidence_is_unbiased_with_weights(&missing_values::wide_table());
+    evidence_is_unbiased_with_weights(&categories::wide_table());
 }
 
 fn evidence_is_unbiased_with_weights(table: &SortedColumns) {
@@ -190,6 +191,7 @@ fn evidence_is_unbiased_for_numbers() {
 #[test]
 fn evidence_is_unbiased_for_numbers_with_missing_values() {
     evidence_of_numbers_is_unbiased(&missing_values::wide_table());
+    evidence_of_numbers_is_unbiased(&categories::wide_table());
 }
 
 fn evidence_of_numbers_is_unbiased(table: &SortedColumns) {
@@ -209,6 +211,7 @@ fn evidence_of_numbers_is_unbiased(table: &SortedColumns) {
 fn many_particles_find_the_posterior_of_the_root() {
     particles_find_the_posterior_of_the_root(&table());
     particles_find_the_posterior_of_the_root(&missing_values::wide_table());
+    particles_find_the_posterior_of_the_root(&categories::wide_table());
 }
 
 fn particles_find_the_posterior_of_the_root(table: &SortedColumns) {

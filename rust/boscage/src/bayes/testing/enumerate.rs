@@ -6,7 +6,8 @@
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
 //!
 //! with `d` in `V`. Where values of `d` are missing in the table, they go left or right with probability 1/2
-//! each; where they are missing among the rows, a third of the cuts, or all if no other is possible, part them
+//! each. Where `d` has categories, its rules weigh as much as one feature together, and a rule that parts no rows of the
+//! node leaves its weight to all others. Where numbers are missing among the rows, a third of the cuts, or all if no other is possible, part them
 //! from the present values, and gaps are those between present values. Only sets of rows that cuts can make are
 //! visited. A set of rows is an integer with one bit for each row.
 
@@ -50,10 +51,14 @@ impl<'a, L: ConjugateLeaf> Exact<'a, L> {
         let mut cuts = Vec::new();
         let weight =
             |feature: u32| self.target.prior.log_weights().map_or(1.0, |logs| logs[feature as usize].exp());
-        let sides = |feature: u32| if table.column(feature).has_missing() { 0.5 } else { 1.0 };
-        // Of a feature with two columns, the first one stands for both.
-        let of_features = valid.iter().filter(|extent| table.feature_of(extent.feature) == extent.feature);
-        let total: f64 = of_features.map(|extent| weight(extent.feature)).sum();
+        // The columns of a feature have equal weights: two sides of missing numbers, or the rules of its categories.
+        let sides = |column: u32| {
+            let feature = table.feature_of(column);
+            let n = (0..table.n_columns() as u32).filter(|&other| table.feature_of(other) == feature).count();
+            1.0 / n as f64
+        };
+        let total: f64 =
+            valid.iter().map(|extent| weight(table.feature_of(extent.feature)) * sides(extent.feature)).sum();
         for extent in &valid {
             let column = table.column(extent.feature);
             let mut ranks: Vec<u32> = rows.iter().map(|&row| column.rank(row)).collect();

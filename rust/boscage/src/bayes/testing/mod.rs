@@ -4,6 +4,7 @@
 //! tree, by a recursion over the sets of rows that cuts can make. `visit_frequencies` compares these
 //! probabilities with how often a chain visits each tree, with errors that allow for the dependence of draws.
 
+pub(crate) mod categories;
 pub(crate) mod enumerate;
 pub(crate) mod missing_values;
 pub(crate) mod visit_frequencies;

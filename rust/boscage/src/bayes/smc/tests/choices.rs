@@ -7,7 +7,7 @@ use crate::bayes::smc::shared_node::SharedNodeId;
 use crate::bayes::smc::tests::{CLASSES, prior, table};
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, WeightedCut};
-use crate::bayes::testing::missing_values;
+use crate::bayes::testing::{categories, missing_values};
 use crate::data::sorted_columns::SortedColumns;
 
 /// At the root and on both sides of each of its cuts, on data with ties, equal rows and constant features.
@@ -16,6 +16,7 @@ fn the_optimal_choices_agree_with_a_scan_of_all_cuts() {
     choices_agree_with_a_scan(&table(), 3);
     // Two columns of the features with missing values.
     choices_agree_with_a_scan(&missing_values::wide_table(), 5);
+    choices_agree_with_a_scan(&categories::wide_table(), 21);
 }
 
 fn choices_agree_with_a_scan(table: &SortedColumns, n_extents: usize) {

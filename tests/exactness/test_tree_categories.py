@@ -1,0 +1,212 @@
+"""Categories in Bayesian trees and BART: the law of their rules, and what users see of them."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from itertools import combinations, pairwise
+from math import lgamma, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from boscage import (
+    MCMC,
+    SMC,
+    BARTClassifier,
+    BARTRegressor,
+    BayesianTreeClassifier,
+    BayesianTreeRegressor,
+    load,
+)
+from boscage.export import to_onnx
+
+PRIOR = {"alpha_s": 0.8, "beta_s": 0.7}
+FEW: dict[str, Any] = {"n_trees": 5, "n_burn": 20, "n_draws": 20, "n_chains": 2, "random_state": 0}
+
+
+def rules(n: int) -> list[frozenset[int]]:
+    """The sets of categories that rules send to one side."""
+    if n > 6:
+        return [frozenset([code]) for code in range(n)]
+    sides = (frozenset(side) for size in range(n) for side in combinations(range(n), size))
+    return [side for side in sides if side and n - 1 not in side]
+
+
+class Exact:
+    """The evidence of trees over one feature of categories and one of numbers, by recursion."""
+
+    def __init__(self, codes: list[int], numbers: list[float], y: list[int], alpha: float) -> None:
+        self.codes, self.numbers, self.y, self.alpha = codes, numbers, y, alpha
+        self.rules = rules(max(codes) + 1)
+        self.evidence = cache(self._evidence)
+
+    def likelihood(self, rows: frozenset[int]) -> float:
+        """Of classes with a symmetric Dirichlet prior, whose parameters add up to `alpha`."""
+        ones, share = sum(self.y[row] for row in rows), self.alpha / 2.0
+        counts = (len(rows) - ones, ones)
+        found = lgamma(self.alpha) - lgamma(self.alpha + len(rows))
+        return float(np.exp(found + sum(lgamma(share + n) - lgamma(share) for n in counts)))
+
+    def cuts(self, rows: frozenset[int]) -> list[tuple[float, frozenset[int], bool]]:
+        """The prior of each cut, the rows on one side, and whether it is one of categories."""
+        found = []
+        values = sorted({self.numbers[row] for row in rows})
+        for low, high in pairwise(values):
+            left = frozenset(row for row in rows if self.numbers[row] <= low)
+            found.append(((high - low) / (values[-1] - values[0]), left, False))
+        for rule in self.rules:
+            side = frozenset(row for row in rows if self.codes[row] in rule)
+            if 0 < len(side) < len(rows):
+                found.append((1.0 / len(self.rules), side, True))
+        total = sum(weight for weight, _, _ in found)
+        return [(weight / total, side, is_category) for weight, side, is_category in found]
+
+    def split(self, rows: frozenset[int], depth: int) -> list[tuple[float, bool]]:
+        """Each cut's part of the evidence."""
+        p = PRIOR["alpha_s"] * (1.0 + depth) ** -PRIOR["beta_s"]
+        return [
+            (p * prior * self.evidence(side, depth + 1) * self.evidence(rows - side, depth + 1), of)
+            for prior, side, of in self.cuts(rows)
+        ]
+
+    def _evidence(self, rows: frozenset[int], depth: int) -> float:
+        parts = self.split(rows, depth)
+        p = PRIOR["alpha_s"] * (1.0 + depth) ** -PRIOR["beta_s"] if parts else 0.0
+        return (1.0 - p) * self.likelihood(rows) + sum(part for part, _ in parts)
+
+
+def table(n_categories: int, missing: bool) -> tuple[pd.DataFrame, list[int], Exact]:
+    rng = np.random.default_rng([n_categories, missing])
+    n = 10
+    codes = [*range(n_categories), *rng.integers(0, n_categories, n - n_categories).tolist()]
+    numbers = rng.normal(size=n).round(1).tolist()
+    y = [int(code % 2 == 0) if rng.random() < 0.8 else int(code % 2) for code in codes]
+    # The last category is that of missing values.
+    names: list[str | None] = [chr(ord("a") + code) for code in range(n_categories)]
+    if missing:
+        names[-1] = None
+    X = pd.DataFrame({"kind": [names[code] for code in codes], "size": numbers})
+    return X, y, Exact(codes, numbers, y, 2.0)
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["known", "missing"])
+@pytest.mark.parametrize("n_categories", [2, 4, 7])
+@pytest.mark.parametrize("how", ["optimal", "prior", "mcmc"])
+def test_samplers_find_the_exact_posterior(how: str, n_categories: int, missing: bool) -> None:
+    X, y, exact = table(n_categories, missing)
+    every = frozenset(range(len(y)))
+    sampler: Any = MCMC(n_draws=5000, thin=20)
+    if how != "mcmc":
+        sampler = SMC(n_particles=2000, n_islands=20, island_weights="evidence", proposal=how)
+    model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=1, **PRIOR).fit(X, y)
+    z = exact.evidence(every, 0)
+    if how != "mcmc":
+        error = model.log_marginal_likelihood_error_
+        assert error < 0.05
+        assert abs(model.log_marginal_likelihood_ - log(z)) < 5.0 * error
+    of_root = [int(tree.feature[0]) for tree in model.trees_]
+    for feature, is_category in ((0, True), (1, False)):
+        found = model.weights_ @ np.equal(of_root, feature)
+        parts = exact.split(every, 0)
+        expected = sum(part for part, of in parts if of == is_category) / z
+        assert found == pytest.approx(expected, abs=0.03)
+
+
+def mixed(n: int) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(2)
+    names = ["red", "green", "blue", "black"]
+    codes = rng.integers(0, 4, n)
+    X = pd.DataFrame({"colour": [names[code] for code in codes], "size": rng.normal(size=n)})
+    X.loc[::17, "colour"] = None
+    return X, (codes % 2) * 2.0 + 0.1 * rng.normal(size=n)
+
+
+def models() -> list[Any]:
+    smc = SMC(n_particles=50, n_islands=2)
+    return [
+        BayesianTreeRegressor(smc, random_state=0),
+        BayesianTreeClassifier(MCMC(n_draws=50, n_burn=500), random_state=0),
+        BARTRegressor(**FEW),
+        BARTClassifier(**FEW),
+    ]
+
+
+def target(model: Any, y: Any) -> Any:
+    return y > 1.0 if hasattr(model, "predict_proba") else y
+
+
+def predicted(model: Any, X: Any) -> Any:
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
+def test_models_learn_categories_keep_them_and_name_them(model: Any) -> None:
+    X, y = mixed(200)
+    model.fit(X, target(model, y))
+    assert model.categories_ == [["black", "blue", "green", "red"], None]
+    assert not hasattr(model, "score") or model.score(X, target(model, y)) > 0.8
+    # Unknown categories are missing ones.
+    odd, none = X.head(3).copy(), X.head(3).copy()
+    odd["colour"], none["colour"] = "mauve", None
+    assert np.array_equal(predicted(model, odd), predicted(model, none))
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = load(file)
+    assert loaded.categories_ == model.categories_
+    assert loaded.categorical_features == "from_dtype"
+    assert np.array_equal(predicted(loaded, X), predicted(model, X))
+    with pytest.raises(ValueError, match="with categories cannot be exported"):
+        to_onnx(model)
+
+
+def test_exported_trees_send_rows_where_the_model_does() -> None:
+    X, y = mixed(100)
+    model = BARTRegressor(**FEW).fit(X, y)
+    codes = X["colour"].map({name: i for i, name in enumerate(["black", "blue", "green", "red"])})
+    rows = np.column_stack([codes.to_numpy(dtype=float), X["size"]])
+    draws = model.predict_draws(X)
+    for draw in (0, 25):
+        total = sum(tree.predict(rows) for tree in model.trees_[draw])
+        assert np.ptp(draws[draw] - total) < 1e-12
+    single = BayesianTreeRegressor(SMC(n_particles=50, n_islands=2), random_state=0).fit(X, y)
+    for tree, leaves in zip(single.trees_, single.apply(X).T, strict=True):
+        assert np.array_equal(tree.apply(rows), leaves)
+    assert single.best_tree_.rules().splitlines()[0].startswith("colour in {")
+
+
+def test_contributions_add_up_and_show_categories_by_name() -> None:
+    X, y = mixed(100)
+    model = BayesianTreeRegressor(SMC(n_particles=50, n_islands=2), random_state=0).fit(X, y)
+    found = model.contributions(X.head(20))
+    total = found.values.sum(axis=1) + found.base_values
+    assert total == pytest.approx(model.predict(X.head(20)))
+    assert set(found.data[:, 0]) <= {"black", "blue", "green", "red", None}
+
+
+def test_the_order_of_names_means_nothing() -> None:
+    """Other names in the same order, of any type, give the same model."""
+    X, y = mixed(100)
+    codes = X["colour"].map({"black": 2, "blue": 3, "green": 10, "red": 11})
+    numbers = X.assign(colour=codes).to_numpy(dtype=float)
+    smc = SMC(n_particles=50, n_islands=2)
+    named = BayesianTreeRegressor(smc, random_state=0).fit(X, y)
+    coded = BayesianTreeRegressor(smc, random_state=0, categorical_features=[0]).fit(numbers, y)
+    assert np.array_equal(named.predict(X), coded.predict(numbers))
+
+
+def test_a_continued_chain_is_one_chain() -> None:
+    X, y = mixed(100)
+    whole = BARTRegressor(**FEW).fit(X, y)
+    parts = BARTRegressor(**(FEW | {"n_draws": 5}), warm_start=True).fit(X, y)
+    parts.set_params(n_draws=20).fit(X, y)
+    assert np.array_equal(parts.predict_draws(X), whole.predict_draws(X))
+
+
+def test_too_many_categories_are_refused() -> None:
+    X = pd.DataFrame({"name": [str(i) for i in range(1100)]})
+    with pytest.raises(ValueError, match=r"at most 1024 \(group rare categories\)"):
+        BARTRegressor(**FEW).fit(X, np.arange(1100.0))
