@@ -210,3 +210,11 @@ def test_too_many_categories_are_refused() -> None:
     X = pd.DataFrame({"name": [str(i) for i in range(1100)]})
     with pytest.raises(ValueError, match=r"at most 1024 \(group rare categories\)"):
         BARTRegressor(**FEW).fit(X, np.arange(1100.0))
+
+
+def test_rules_name_the_one_category_that_is_parted_from_many() -> None:
+    town = pd.Categorical(np.resize([f"town {i}" for i in range(8)], 160))
+    y = np.where(town == "town 5", 5.0, 0.0) + 0.01 * np.arange(160)
+    tree = BayesianTreeRegressor(random_state=0).fit(pd.DataFrame({"town": town}), y).best_tree_
+    sides = [line for line in tree.rules().splitlines() if line.startswith("town")]
+    assert sides == ["town not in {town 5} or missing", "town is town 5"]

@@ -146,10 +146,16 @@ class ArrayTree:
         right = self.right_categories[parent]
         names = self.category_names[self.feature[parent]] or []
         own = [str(each) for code, each in enumerate(names) if (code in right) != is_left]
+        others = [str(each) for code, each in enumerate(names) if (code in right) == is_left]
         has_missing = is_left == self.missing_go_to_left[parent]
         if not own:
             return f"{name} is missing"
-        text = f"{name} is {own[0]}" if len(own) == 1 else f"{name} in {{{', '.join(own)}}}"
+        if len(own) == 1:
+            text = f"{name} is {own[0]}"
+        elif len(others) == 1 and len(own) > 3:
+            text = f"{name} not in {{{others[0]}}}"
+        else:
+            text = f"{name} in {{{', '.join(own)}}}"
         return f"{text} or missing" if has_missing else text
 
     def decision_path(self, X: Any) -> csr_matrix:

@@ -19,8 +19,9 @@ pub(crate) struct PreorderNode<S> {
     pub(crate) stats: Arc<S>,
 }
 
-/// Rows with `x[feature] <= threshold` go left, to the next node; of categories, those that are not on the right side; others go right, to node `right`. Samplers split
-/// along the columns of [`SortedColumns`]; [`PreorderTree::set_features`] sets features and sides of missing values.
+/// Rows with `x[feature] <= threshold` go left, to the next node, or rows of a category that is not on the right side.
+/// Others go right, to node `right`. Samplers split along the columns of [`SortedColumns`];
+/// [`PreorderTree::set_features`] sets features and sides of missing values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PreorderSplit {
     pub(crate) feature: u32,
