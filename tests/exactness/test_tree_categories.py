@@ -218,3 +218,15 @@ def test_rules_name_the_one_category_that_is_parted_from_many() -> None:
     tree = BayesianTreeRegressor(random_state=0).fit(pd.DataFrame({"town": town}), y).best_tree_
     sides = [line for line in tree.rules().splitlines() if line.startswith("town")]
     assert sides == ["town not in {town 5} or missing", "town is town 5"]
+
+
+def test_disagreement_is_drawn_over_numbers_for_the_most_frequent_category() -> None:
+    plots = pytest.importorskip("boscage.plots")
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y = mixed(100)
+    X["weight"] = np.arange(100.0)
+    tree = BayesianTreeRegressor(SMC(n_particles=50, n_islands=2), random_state=0).fit(X, y)
+    shown = plots.plot_disagreement(tree, X, features=(1, 2), resolution=5)
+    assert (shown.get_xlabel(), shown.get_ylabel()) == ("size", "weight")
+    with pytest.raises(ValueError, match="feature colour is categorical"):
+        plots.plot_disagreement(tree, X, features=(0, 1))

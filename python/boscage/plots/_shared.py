@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from boscage._columns import take
+from boscage._names import Names, feature_name
 from boscage._types import FloatArray
 from boscage.mondrian._categories import put
 
@@ -80,6 +82,18 @@ def other_values(forest: Any, at: Any, middle: FloatArray) -> FloatArray:
     columns, rows = take(given[np.newaxis], sorted(tables))
     found: FloatArray = put(rows.astype(np.float64), columns, tables)[0]
     return found
+
+
+def require_numeric(
+    features: tuple[int, int], categorical: Collection[int], names: Names | None
+) -> None:
+    """Refuse features of categories on the axes."""
+    for feature in features:
+        if feature in categorical:
+            raise ValueError(
+                f"feature {feature_name(names, feature)} is categorical; expected two numeric "
+                "features for the axes"
+            )
 
 
 def grid_over(

@@ -10,7 +10,14 @@ from sklearn.base import is_classifier
 
 from boscage._names import feature_name
 from boscage._types import FloatArray
-from boscage.plots._shared import grid_over, new_axes, other_values, require, two_features
+from boscage.plots._shared import (
+    grid_over,
+    new_axes,
+    other_values,
+    require,
+    require_numeric,
+    two_features,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,12 +84,7 @@ def plot_partition(
     a, b = two_features(features, n_features)
     low, high = shown.lower[0], shown.upper[0]
     names = getattr(forest, "feature_names_in_", None)
-    for feature in (a, b):
-        if feature in forest._tables:
-            raise ValueError(
-                f"feature {feature_name(names, feature)} is categorical; expected two numeric "
-                "features for the axes"
-            )
+    require_numeric((a, b), forest._tables, names)
     base = other_values(forest, at, 0.5 * (low + high))
     across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
     shade, label = _uncertainty(forest, grid)

@@ -10,7 +10,7 @@ import numpy as np
 
 from boscage._names import feature_name
 from boscage._types import FloatArray
-from boscage.plots._shared import grid_over, new_axes, require, two_features
+from boscage.plots._shared import grid_over, new_axes, require, require_numeric, two_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,9 +40,9 @@ def plot_disagreement(
         A fitted Bayesian decision tree.
     X : array-like of shape (n_samples, n_features)
         Rows to draw as points. They give the range of the plot; features that are not on the axes
-        take their medians.
+        take their medians, and those of categories the most frequent one.
     features : tuple of two int, default=(0, 1)
-        Features on the axes.
+        Numeric features on the axes.
     margin : float, default=0.1
         Margin around the rows, as a share of their range.
     resolution : int, default=100
@@ -59,7 +59,7 @@ def plot_disagreement(
     TypeError
         If `model` is not a Bayesian decision tree.
     ValueError
-        If `features` are not two different features.
+        If `features` are not two different numeric features.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ImportError
@@ -67,12 +67,17 @@ def plot_disagreement(
     """
     require("plot_disagreement", model, "BayesianTreeClassifier", "BayesianTreeRegressor")
     trees, weights = model.trees_, model.weights_
-    rows = np.asarray(X, dtype=np.float64)
+    names = getattr(model, "feature_names_in_", None)
     a, b = two_features(features, model.n_features_in_)
+    require_numeric((a, b), model._labels, names)
+    rows = np.asarray(model._check_rows(X) if model._labels else X, dtype=np.float64)
     with warnings.catch_warnings():
         # Of a feature without any value the middle is missing, too.
         warnings.simplefilter("ignore", RuntimeWarning)
         low, high, middle = (f(rows, axis=0) for f in (np.nanmin, np.nanmax, np.nanmedian))
+    for feature in model._labels:
+        codes = rows[~np.isnan(rows[:, feature]), feature].astype(np.int64)
+        middle[feature] = np.bincount(codes).argmax() if codes.size else np.nan
     across, up, grid = grid_over((a, b), low, high, middle, margin, resolution)
     shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
 
@@ -85,13 +90,12 @@ def plot_disagreement(
         # Lines of many trees are faint. They add up where trees agree, and do not hide the shade.
         alpha = float(min(1.0, 25.0 * weight))
         if not np.isfinite(tree.threshold[0]):
-            continue  # a leaf, or a split that parts missing from present values
+            continue  # a leaf, or a split of categories, or of missing from present values
         if tree.feature[0] == a:
             ax.axvline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
         elif tree.feature[0] == b:
             ax.axhline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
     ax.scatter(rows[:, a], rows[:, b], s=6, color="tab:cyan", linewidths=0)
-    names = getattr(model, "feature_names_in_", None)
     ax.set(
         xlabel=feature_name(names, a),
         ylabel=feature_name(names, b),
