@@ -12,6 +12,7 @@ use crate::bart::state::varying::parts_present;
 use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
+use crate::data::splits::FeatureKinds;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
 use crate::validate::{check, check_n_features};
@@ -56,10 +57,7 @@ pub type Watch<'a> = dyn Fn(&Sweep) -> Result<()> + Sync + 'a;
 pub(crate) struct SumsOfTrees {
     pub(crate) n_trees: usize,
     pub(crate) n_features: usize,
-    /// Whether numbers were missing in training. Else none may be missing in predictions.
-    pub(crate) has_missing: bool,
-    /// By feature, how many categories it has, or 0; empty if no feature has any.
-    pub(crate) n_categories: Vec<u32>,
+    pub(crate) kinds: FeatureKinds,
     /// The constant that is added to each sum of trees.
     pub(crate) centres: Vec<f64>,
     /// The trees of each draw, one sum after the other.
@@ -153,8 +151,7 @@ impl Chains<'_> {
         Ok(SumsOfTrees {
             n_trees: settings.n_trees,
             n_features: table.n_features(),
-            has_missing: table.has_missing(),
-            n_categories: table.n_categories().to_vec(),
+            kinds: table.kinds().clone(),
             centres: self.centres.clone(),
             draws,
             traces,
@@ -291,7 +288,7 @@ impl SumsOfTrees {
     /// Checks the number of features of some rows, and whether values may be missing.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
         check_n_features(rows, self.n_features)?;
-        rows.with_categories(&self.n_categories)?.check_missing(self.has_missing)
+        self.kinds.check(rows)
     }
 
     /// The predictions of a draw at the rows of a block.

@@ -2,8 +2,8 @@
 
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
-use crate::data::categories::{RightSide, category_goes_right};
-use crate::data::sorted_columns::{SideRule, SortedColumns};
+use crate::data::sorted_columns::SortedColumns;
+use crate::data::splits::SideRule;
 use crate::data::{Rows, value_goes_right};
 use crate::error::Result;
 
@@ -57,16 +57,17 @@ impl DrawnNode {
     }
 
     /// Whether the feature of a cut has categories.
-    pub(crate) fn is_categorical(&self) -> bool {
+    fn is_categorical(&self) -> bool {
         self.split & CATEGORICAL != 0
     }
 
-    /// Whether a value, which may be missing, goes to the right of a cut.
-    fn sends_right(&self, value: f64) -> bool {
-        if self.is_categorical() {
-            category_goes_right(value, RightSide::from_number(self.value), self.missing_right())
-        } else {
-            value_goes_right(value, self.value, self.missing_right())
+    /// The cut.
+    pub(crate) fn rule(&self) -> SideRule {
+        SideRule {
+            feature: self.feature(),
+            threshold: self.value,
+            missing_right: self.missing_right(),
+            is_categorical: self.is_categorical(),
         }
     }
 
@@ -176,7 +177,7 @@ fn value(nodes: &[DrawnNode], x: impl Fn(u32) -> f64) -> f64 {
         if node.is_leaf() {
             return node.value;
         }
-        let right = node.sends_right(x(node.feature()));
+        let right = node.rule().sends_right(x(node.feature()));
         at += if right { node.right as usize } else { 1 };
     }
 }
@@ -224,11 +225,12 @@ impl Columns {
 
     /// Calls `put` for each row with the value of the subtree on the row's side of the cut.
     fn join(&mut self, node: &DrawnNode, block: &ColumnBlock, out: &mut [f64], put: impl Fn(&mut f64, f64)) {
-        let (column, threshold) = (block.column(node.feature()), node.value);
+        let (rule, threshold) = (node.rule(), node.value);
+        let column = block.column(rule.feature);
         // Chosen here, so that the loops over rows do not decide it for each row.
-        if node.is_categorical() {
-            self.join_sides(column, |x| !node.sends_right(x), out, put);
-        } else if node.missing_right() {
+        if rule.is_categorical {
+            self.join_sides(column, |x| !rule.sends_right(x), out, put);
+        } else if rule.missing_right {
             self.join_sides(column, move |x| !value_goes_right(x, threshold, true), out, put);
         } else {
             self.join_sides(column, move |x| !value_goes_right(x, threshold, false), out, put);
@@ -306,6 +308,7 @@ impl ColumnBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::categories::RightSide;
     use crate::random::keyed::Stream;
 
     /// A tree with this many cuts, in preorder.

@@ -72,16 +72,7 @@ fn covered(nodes: &[DrawnNode], rows: Rows<'_>) -> CoveredTree {
         if node.is_leaf() {
             return CoveredNode::leaf(0.0);
         }
-        let (right, missing_right) = ((i + node.right as usize) as u32, node.missing_right());
-        let is_categorical = node.is_categorical();
-        CoveredNode {
-            feature: node.feature(),
-            threshold: node.value,
-            missing_right,
-            is_categorical,
-            right,
-            cover: 0.0,
-        }
+        CoveredNode { rule: node.rule(), right: (i + node.right as usize) as u32, cover: 0.0 }
     };
     let mut found: Vec<CoveredNode> = nodes.iter().enumerate().map(of_node).collect();
     for row in 0..rows.n_rows() {
@@ -92,7 +83,7 @@ fn covered(nodes: &[DrawnNode], rows: Rows<'_>) -> CoveredTree {
             if node.is_leaf() {
                 break;
             }
-            let right = node.goes_right(rows.at(row, node.feature as usize));
+            let right = node.rule.sends_right(rows.at(row, node.rule.feature as usize));
             at = if right { node.right as usize } else { at + 1 };
         }
     }

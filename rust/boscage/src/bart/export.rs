@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::bart::chain::SumsOfTrees;
 use crate::bart::draws::DrawnNode;
-use crate::data::categories::RightSide;
+use crate::data::splits::FeatureKinds;
 
 /// A tree of a sum as parallel arrays over its nodes in preorder.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,7 +62,7 @@ impl SumsOfTrees {
             let (sum, nodes) = ((i / self.n_trees) as u32, self.draws.tree(i));
             let place = *places.entry(nodes.iter().map(DrawnNode::split).collect()).or_insert(shared.len());
             if place == shared.len() {
-                shared.push(SharedTree::new(arrays(nodes, true, &self.n_categories)));
+                shared.push(SharedTree::new(arrays(nodes, true, &self.kinds)));
             }
             shared[place].add(sum, nodes);
         }
@@ -71,8 +71,7 @@ impl SumsOfTrees {
 
     pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
         let n_trees = self.n_trees * self.n_sums();
-        let has_missing = self.has_missing || !self.n_categories.is_empty();
-        let tree = |i| arrays(self.draws.tree(i), has_missing, &self.n_categories);
+        let tree = |i| arrays(self.draws.tree(i), self.kinds.has_sides(), &self.kinds);
         (draw * n_trees..(draw + 1) * n_trees).map(tree).collect()
     }
 }
@@ -100,7 +99,7 @@ impl SharedTree {
     }
 }
 
-fn arrays(nodes: &[DrawnNode], has_missing: bool, n_categories: &[u32]) -> DrawnTree {
+fn arrays(nodes: &[DrawnNode], has_sides: bool, kinds: &FeatureKinds) -> DrawnTree {
     let mut out = DrawnTree { parent: vec![-1; nodes.len()], ..DrawnTree::default() };
     for (i, node) in nodes.iter().enumerate() {
         let right = i + node.right as usize;
@@ -109,20 +108,19 @@ fn arrays(nodes: &[DrawnNode], has_missing: bool, n_categories: &[u32]) -> Drawn
         } else {
             out.parent[i + 1] = i as i32;
             out.parent[right] = i as i32;
-            let threshold = if node.is_categorical() { f64::NAN } else { node.value };
-            ((i as i32 + 1, right as i32), node.feature() as i32, (threshold, f64::NAN))
+            let numbers = (node.rule().shown_threshold(), f64::NAN);
+            ((i as i32 + 1, right as i32), node.feature() as i32, numbers)
         };
         out.children_left.push(links.0);
         out.children_right.push(links.1);
         out.feature.push(feature);
         out.threshold.push(numbers.0);
-        if has_missing {
+        if has_sides {
             out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right());
         }
-        if !n_categories.is_empty() {
-            let is_rule = !node.is_leaf() && node.is_categorical();
-            let codes = || RightSide::from_number(node.value).codes(n_categories[node.feature() as usize]);
-            out.right_categories.push(if is_rule { codes() } else { Vec::new() });
+        if kinds.has_categories() {
+            let rule = (!node.is_leaf()).then(|| node.rule());
+            out.right_categories.push(rule.map_or_else(Vec::new, |rule| kinds.right_categories(&rule)));
         }
         out.value.push(numbers.1);
     }

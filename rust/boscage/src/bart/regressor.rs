@@ -176,7 +176,7 @@ impl BartRegressor {
     /// By feature, how many categories it has, or 0; empty if no feature has any.
     #[must_use]
     pub fn n_categories(&self) -> &[u32] {
-        &self.posterior.n_categories
+        &self.posterior.kinds.n_categories
     }
 
     /// Number of features.

@@ -54,10 +54,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let of_node = |node: &PreorderNode<L::Stats>| {
             let cover = f64::from(L::n_rows(&node.stats));
             match node.split {
-                Some(split) => {
-                    let PreorderSplit { feature, threshold, right, missing_right, is_categorical } = split;
-                    CoveredNode { feature, threshold, missing_right, is_categorical, right, cover }
-                }
+                Some(PreorderSplit { rule, right }) => CoveredNode { rule, right, cover },
                 None => CoveredNode::leaf(cover),
             }
         };

@@ -73,12 +73,12 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
                 continue;
             };
             // Trees that share a child share its statistics, so the pointer identifies the cut.
-            let key = (split.feature, Arc::as_ptr(&nodes[at + 1].stats));
+            let key = (split.rule.feature, Arc::as_ptr(&nodes[at + 1].stats));
             let next = self.waiting.len();
             let place = *place.entry(key).or_insert(next);
             if place == next {
-                let rank = self.target.table.column(split.feature).last_rank_below(split.threshold);
-                let cut = RankCut { feature: split.feature, rank };
+                let rank = self.target.table.column(split.rule.feature).last_rank_below(split.rule.threshold);
+                let cut = RankCut { feature: split.rule.feature, rank };
                 let (rows, varying) = (rows.clone(), Arc::clone(&varying));
                 self.waiting.push(Part { rows, depth, varying, cut, same: Vec::new() });
             }

@@ -102,7 +102,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let mut counts = vec![0; self.ensemble.trees.len() * self.n_features()];
         for (tree, counts) in self.ensemble.trees.iter().zip(counts.chunks_exact_mut(self.n_features())) {
             for split in tree.nodes.iter().filter_map(|node| node.split) {
-                counts[split.feature as usize] += 1;
+                counts[split.rule.feature as usize] += 1;
             }
         }
         counts
@@ -116,11 +116,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
 
     fn export(&self, tree: &PreorderTree<L::Stats>) -> PosteriorTree {
         let values = |stats: &L::Stats, values: &mut Vec<f64>| self.leaf.values(stats, values);
-        export(
-            (tree, self.ensemble.has_missing, &self.ensemble.n_categories),
-            |stats| u64::from(L::n_rows(stats)),
-            values,
-        )
+        export((tree, &self.ensemble.kinds), |stats| u64::from(L::n_rows(stats)), values)
     }
 
     /// The sampler's report.
@@ -144,7 +140,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// By feature, how many categories it has, or 0; empty if no feature has any.
     #[must_use]
     pub fn n_categories(&self) -> &[u32] {
-        &self.ensemble.n_categories
+        &self.ensemble.kinds.n_categories
     }
 
     /// Text kept with the model and in its file.

@@ -10,7 +10,7 @@ use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::{Control, Run, Threads, try_for_each_mut};
-use crate::data::categories::RightSide;
+use crate::data::splits::FeatureKinds;
 use crate::data::{Rows, goes_right};
 use crate::error::Result;
 use crate::math::greatest;
@@ -129,10 +129,7 @@ pub(crate) struct Ensemble<S> {
     /// The lowest and highest training value of each feature; all cuts are between them, but those between missing and
     /// present values.
     pub(crate) ranges: Vec<(f64, f64)>,
-    /// Whether numbers were missing in training. Else none may be missing in predictions.
-    pub(crate) has_missing: bool,
-    /// By feature, how many categories it has, or 0; empty if no feature has any.
-    pub(crate) n_categories: Vec<u32>,
+    pub(crate) kinds: FeatureKinds,
     pub(crate) report: Report,
 }
 
@@ -154,14 +151,13 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         for tree in &mut trees {
             tree.set_features(table, &n_rows);
         }
-        let (has_missing, n_categories) = (table.has_missing(), table.n_categories().to_vec());
-        Ok(Self { trees, weights, log_posteriors, ranges, has_missing, n_categories, report })
+        Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report })
     }
 
     /// Checks the number of features of some rows, and whether values may be missing.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<()> {
         check_n_features(rows, self.ranges.len())?;
-        rows.with_categories(&self.n_categories)?.check_missing(self.has_missing)
+        self.kinds.check(rows)
     }
 
     /// Calls `f(leaves, parts)` for every row, in order; `leaves` is the row's leaf in each tree, and `parts`
@@ -175,10 +171,10 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
     ) -> Result<[Vec<T>; K]> {
         self.check_rows(rows)?;
         // Complete rows need fewer comparisons.
-        if rows.has_missing() || !self.n_categories.is_empty() {
-            self.predict_by(|x, split| split.sends_right(x), rows, run, width, f)
+        if rows.has_missing() || self.kinds.has_categories() {
+            self.predict_by(|x, split| split.rule.sends_right(x), rows, run, width, f)
         } else {
-            self.predict_by(|x, split| goes_right(x, split.threshold), rows, run, width, f)
+            self.predict_by(|x, split| goes_right(x, split.rule.threshold), rows, run, width, f)
         }
     }
 
@@ -208,7 +204,7 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             let n = CHUNK.min(rows.n_rows() - first);
             for row in 0..n {
                 for (leaf, tree) in leaves.iter_mut().zip(&self.trees) {
-                    *leaf = tree.leaf(|split| side(rows.at(first + row, split.feature as usize), split));
+                    *leaf = tree.leaf(|split| side(rows.at(first + row, split.rule.feature as usize), split));
                 }
                 f(leaves, parts.each_mut().map(|part| &mut part[row * width..][..width]));
             }
@@ -260,10 +256,9 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
     (trees, weights, Report::Mcmc(reports))
 }
 
-/// A tree as arrays, with the sides of missing values if the model knows them, and with categories if features have
-/// any. `values` appends a node's values, and `n_rows` returns its number of rows.
+/// A tree as arrays, with the sides of missing values and with categories, if the features of the model have any. `values` appends a node's values, and `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
-    (tree, has_missing, n_categories): (&PreorderTree<S>, bool, &[u32]),
+    (tree, kinds): (&PreorderTree<S>, &FeatureKinds),
     n_rows: impl Fn(&S) -> u64,
     values: impl Fn(&S, &mut Vec<f64>),
 ) -> PosteriorTree {
@@ -277,18 +272,14 @@ pub(crate) fn export<S>(
             out.parent[i + 1] = i as i32;
             out.parent[split.right as usize] = i as i32;
         }
-        out.feature.push(node.split.map_or(-1, |split| split.feature as i32));
-        let number = node.split.filter(|split| !split.is_categorical);
-        out.threshold.push(number.map_or(f64::NAN, |split| split.threshold));
-        if !n_categories.is_empty() {
-            let split = node.split.filter(|split| split.is_categorical);
-            let right = split.map(|split| {
-                RightSide::from_number(split.threshold).codes(n_categories[split.feature as usize])
-            });
-            out.right_categories.push(right.unwrap_or_default());
+        out.feature.push(node.split.map_or(-1, |split| split.rule.feature as i32));
+        out.threshold.push(node.split.map_or(f64::NAN, |split| split.rule.shown_threshold()));
+        if kinds.has_categories() {
+            let right = node.split.map_or_else(Vec::new, |split| kinds.right_categories(&split.rule));
+            out.right_categories.push(right);
         }
-        if has_missing || !n_categories.is_empty() {
-            out.missing_go_to_left.push(node.split.is_some_and(|split| !split.missing_right));
+        if kinds.has_sides() {
+            out.missing_go_to_left.push(node.split.is_some_and(|split| !split.rule.missing_right));
         }
         out.n_rows.push(n_rows(&node.stats));
         values(&node.stats, &mut out.values);

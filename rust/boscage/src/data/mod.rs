@@ -6,6 +6,7 @@
 //!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
 //!   user. Missing values have ranks, too.
 //! - `categories` are the rules by which trees part the categories of a feature; each is a column of zeros and ones.
+//! - `splits` are what finished trees of these models hold in place of ranks.
 //! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
 //!   several rows.
 //! - `table` is the layout in which Mondrian trees read values, by row or by feature.
@@ -16,6 +17,7 @@ pub(crate) mod labels;
 pub(crate) mod rows;
 pub(crate) mod sorted_column;
 pub(crate) mod sorted_columns;
+pub(crate) mod splits;
 pub(crate) mod table;
 pub(crate) mod ties;
 

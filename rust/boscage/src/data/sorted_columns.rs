@@ -7,6 +7,7 @@ use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::data::categories::{RightSide, n_rules};
 use crate::data::sorted_column::SortedColumn;
+use crate::data::splits::{FeatureKinds, SideRule};
 use crate::data::ties::Ties;
 use crate::error::Result;
 
@@ -25,14 +26,10 @@ pub(crate) struct SortedColumns {
     columns: Vec<SortedColumn>,
     /// The features of the columns after the first `n_features`.
     features_again: Vec<u32>,
-    /// By feature, the logarithm of its number of columns.
-    log_n_columns: Vec<f64>,
-    /// The rules of categories, by column; empty if no feature has categories.
-    rules: Vec<Option<CategoryRule>>,
-    /// By feature, how many categories it has, or 0; empty if no feature has any.
-    n_categories: Vec<u32>,
-    /// Whether numbers are missing.
-    has_missing: bool,
+    /// By feature, its number of columns, and the number's logarithm.
+    n_columns: Vec<(u32, f64)>,
+    rules: CategoryRules,
+    kinds: FeatureKinds,
     tells_rows_apart: bool,
     /// Computed on first use.
     ties: OnceLock<Ties>,
@@ -45,8 +42,8 @@ impl SortedColumns {
     /// An interrupt.
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
-        let rules = category_rules(rows);
-        let column = |d| match rules.get(d).copied().flatten() {
+        let rules = CategoryRules::new(rows);
+        let column = |d| match rules.first(d) {
             None => SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control),
             Some(rule) => rule.column(rows, control),
         };
@@ -59,29 +56,24 @@ impl SortedColumns {
         let again = features_again.iter().filter_map(|&d| columns[d as usize].with_missing_highest());
         let again: Vec<SortedColumn> = again.collect();
         columns.extend(again);
-        let (first, more) = rules.split_at(n_features.min(rules.len()));
-        let more: Vec<CategoryRule> = more.iter().flatten().copied().collect();
-        let mut all_rules = first.to_vec();
-        if !rules.is_empty() {
-            all_rules.resize(columns.len(), None);
-            all_rules.extend(more.iter().copied().map(Some));
-        }
+        let more = &rules.more;
         features_again.extend(more.iter().map(|rule| rule.feature));
         let of_more = threads.map(more.len(), |i| more[i].column(rows, control));
         columns.extend(of_more.into_iter().collect::<Result<Vec<_>>>()?);
-        let log_n_columns = log_counts(n_features, &features_again);
+        let n_columns = counts(n_features, &features_again);
         let n_categories = if rules.is_empty() { Vec::new() } else { rows.n_categories().to_vec() };
+        let kinds = FeatureKinds { n_categories, has_missing };
+        let ties = OnceLock::new();
         Ok(Self {
             n_rows,
             n_features,
             columns,
             features_again,
-            log_n_columns,
-            rules: all_rules,
-            n_categories,
-            has_missing,
+            n_columns,
+            rules,
+            kinds,
             tells_rows_apart,
-            ties: OnceLock::new(),
+            ties,
         })
     }
 
@@ -100,19 +92,14 @@ impl SortedColumns {
         self.columns.len()
     }
 
-    /// Whether numbers are missing.
-    pub(crate) fn has_missing(&self) -> bool {
-        self.has_missing
-    }
-
-    /// By feature, how many categories it has, or 0; empty if no feature has any.
-    pub(crate) fn n_categories(&self) -> &[u32] {
-        &self.n_categories
+    /// What the features hold.
+    pub(crate) fn kinds(&self) -> &FeatureKinds {
+        &self.kinds
     }
 
     /// The lowest and the highest value of a feature that is present, or code of its categories.
     pub(crate) fn ends(&self, feature: u32) -> (f64, f64) {
-        match self.n_categories.get(feature as usize) {
+        match self.kinds.n_categories.get(feature as usize) {
             Some(&n) if n > 0 => (0.0, f64::from(n - 1)),
             _ => self.column(feature).ends(),
         }
@@ -124,14 +111,14 @@ impl SortedColumns {
     }
 
     /// Number of columns of a feature.
-    pub(crate) fn n_columns_of(&self, feature: u32) -> usize {
-        1 + self.features_again.iter().filter(|&&again| again == feature).count()
+    pub(crate) fn n_columns_of(&self, feature: usize) -> u32 {
+        self.n_columns[feature].0
     }
 
     /// A cut along a column, with the numbers of training rows on its sides, as a split of its feature.
     pub(crate) fn side_rule(&self, column: u32, threshold: f64, [n_left, n_right]: [u32; 2]) -> SideRule {
         let feature = self.feature_of(column);
-        match self.rules.get(column as usize).copied().flatten() {
+        match self.rule(column) {
             None => {
                 let missing_right = self.column(column).missing_right(n_left, n_right);
                 SideRule { feature, threshold, missing_right, is_categorical: false }
@@ -142,6 +129,13 @@ impl SortedColumns {
                 SideRule { feature, threshold: rule.right.number(), missing_right, is_categorical: true }
             }
         }
+    }
+
+    /// The rule of a column of categories. Rules after the first of each feature have the last columns.
+    fn rule(&self, column: u32) -> Option<CategoryRule> {
+        let start = self.columns.len() - self.rules.more.len();
+        let of_more = (column as usize).checked_sub(start).map(|i| self.rules.more[i]);
+        of_more.or_else(|| self.rules.first(column as usize))
     }
 
     /// The feature of a column.
@@ -156,7 +150,7 @@ impl SortedColumns {
     /// have the same weight: both sides of missing values, and all rules of categories.
     pub(crate) fn log_weight(&self, column: u32, of_features: Option<&[f64]>) -> f64 {
         let feature = self.feature_of(column) as usize;
-        of_features.map_or(0.0, |logs| logs[feature]) - self.log_n_columns[feature]
+        of_features.map_or(0.0, |logs| logs[feature]) - self.n_columns[feature].1
     }
 
     /// [`Self::log_weight`] of all columns; None if all columns have equal weights.
@@ -191,16 +185,6 @@ impl SortedColumns {
     }
 }
 
-/// A split of a feature, as finished trees hold it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SideRule {
-    pub(crate) feature: u32,
-    /// Of categories, the number of their [`RightSide`].
-    pub(crate) threshold: f64,
-    pub(crate) missing_right: bool,
-    pub(crate) is_categorical: bool,
-}
-
 /// The rule of a column of categories.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CategoryRule {
@@ -222,28 +206,44 @@ impl CategoryRule {
     }
 }
 
-/// The rules of all features with categories: the first rule of each at the number of the feature, the others after the
-/// last feature. Empty if no feature has categories.
-fn category_rules(rows: Rows<'_>) -> Vec<Option<CategoryRule>> {
-    if rows.n_categories().iter().all(|&n| n == 0) {
-        return Vec::new();
-    }
-    let mut rules = vec![None; rows.n_features()];
-    for (feature, &n) in rows.n_categories().iter().enumerate().filter(|(_, n)| **n > 0) {
-        let has_missing = (0..rows.n_rows()).any(|row| rows.at(row, feature).is_nan());
-        let (missing, n) = if has_missing { (Some(n), n + 1) } else { (None, n) };
-        let rule = |k| CategoryRule { feature: feature as u32, right: RightSide::of_rule(k, n), missing };
-        rules[feature] = Some(rule(0));
-        rules.extend((1..n_rules(n)).map(|k| Some(rule(k))));
-    }
-    rules
+/// The rules of all features with categories.
+#[derive(Debug)]
+struct CategoryRules {
+    /// The first rule by feature; empty if no feature has categories.
+    first: Vec<Option<CategoryRule>>,
+    /// The other rules.
+    more: Vec<CategoryRule>,
 }
 
-/// By feature, the logarithm of its number of columns.
-fn log_counts(n_features: usize, features_again: &[u32]) -> Vec<f64> {
+impl CategoryRules {
+    fn new(rows: Rows<'_>) -> Self {
+        let mut rules = Self { first: Vec::new(), more: Vec::new() };
+        for (feature, &n) in rows.n_categories().iter().enumerate().filter(|(_, n)| **n > 0) {
+            let has_missing = (0..rows.n_rows()).any(|row| rows.at(row, feature).is_nan());
+            let (missing, n) = if has_missing { (Some(n), n + 1) } else { (None, n) };
+            let rule = |k| CategoryRule { feature: feature as u32, right: RightSide::of_rule(k, n), missing };
+            rules.first.resize(rows.n_features(), None);
+            rules.first[feature] = Some(rule(0));
+            rules.more.extend((1..n_rules(n)).map(rule));
+        }
+        rules
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// The first rule of a feature.
+    fn first(&self, feature: usize) -> Option<CategoryRule> {
+        self.first.get(feature).copied().flatten()
+    }
+}
+
+/// By feature, its number of columns, and the number's logarithm.
+fn counts(n_features: usize, features_again: &[u32]) -> Vec<(u32, f64)> {
     let mut counts = vec![1u32; n_features];
     for &feature in features_again {
         counts[feature as usize] += 1;
     }
-    counts.into_iter().map(|n| libm::log(f64::from(n))).collect()
+    counts.into_iter().map(|n| (n, libm::log(f64::from(n)))).collect()
 }

@@ -1,7 +1,6 @@
 //! A tree with the numbers of rows in its nodes, as the Shapley values of its predictions need it.
 
-use crate::data::categories::{RightSide, category_goes_right};
-use crate::data::value_goes_right;
+use crate::data::splits::SideRule;
 use crate::explain::LeafTree;
 
 /// The feature of a leaf.
@@ -12,13 +11,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A split or leaf. Nodes are in preorder, so that a left child follows its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoveredNode {
-    /// The feature of the split, or [`LEAF`].
-    pub(crate) feature: u32,
-    pub(crate) threshold: f64,
-    /// Whether missing values go right.
-    pub(crate) missing_right: bool,
-    /// Whether the feature has categories, and the threshold is the number of their right side.
-    pub(crate) is_categorical: bool,
+    /// The split, whose feature is [`LEAF`] at a leaf.
+    pub(crate) rule: SideRule,
     /// The right child; 0 at a leaf.
     pub(crate) right: u32,
     /// The number of rows, or their weight.
@@ -27,27 +21,11 @@ pub(crate) struct CoveredNode {
 
 impl CoveredNode {
     pub(crate) fn leaf(cover: f64) -> Self {
-        Self {
-            feature: LEAF,
-            threshold: f64::NAN,
-            missing_right: false,
-            is_categorical: false,
-            right: 0,
-            cover,
-        }
-    }
-
-    /// The side of a value, which may be missing.
-    pub(crate) fn goes_right(&self, value: f64) -> bool {
-        if self.is_categorical {
-            category_goes_right(value, RightSide::from_number(self.threshold), self.missing_right)
-        } else {
-            value_goes_right(value, self.threshold, self.missing_right)
-        }
+        Self { rule: SideRule::new(LEAF, f64::NAN), right: 0, cover }
     }
 
     pub(crate) fn is_leaf(&self) -> bool {
-        self.feature == LEAF
+        self.rule.feature == LEAF
     }
 }
 
@@ -78,7 +56,7 @@ impl CoveredTree {
         // Different features on the path to each node.
         let mut different = vec![0; nodes.len()];
         for (i, node) in nodes.iter().enumerate().filter(|(_, node)| !node.is_leaf()) {
-            let before = edge_above(&nodes, &edges, i as u32, node.feature);
+            let before = edge_above(&nodes, &edges, i as u32, node.rule.feature);
             let kept = if before == NONE { 1.0 } else { edges[before as usize].kept };
             let right = node.right as usize;
             let of_right = share_of_right(&nodes, i);
@@ -103,14 +81,14 @@ impl CoveredTree {
             let (left, right, feature) = if node.is_leaf() {
                 (-1, -1, -1)
             } else {
-                (i as i32 + 1, node.right as i32, node.feature as i32)
+                (i as i32 + 1, node.right as i32, node.rule.feature as i32)
             };
             out.children_left.push(left);
             out.children_right.push(right);
             out.parent.push(if edge.parent == NONE { -1 } else { edge.parent as i32 });
             out.feature.push(feature);
-            out.threshold.push(node.threshold);
-            out.missing_go_to_left.push(!node.is_leaf() && !node.missing_right);
+            out.threshold.push(node.rule.threshold);
+            out.missing_go_to_left.push(!node.is_leaf() && !node.rule.missing_right);
             out.cover.push(node.cover);
         }
         out
@@ -127,7 +105,11 @@ impl CoveredTree {
         let mut at = 0;
         while !self.nodes[at].is_leaf() {
             let node = &self.nodes[at];
-            at = if node.goes_right(x(node.feature as usize)) { node.right as usize } else { at + 1 };
+            at = if node.rule.sends_right(x(node.rule.feature as usize)) {
+                node.right as usize
+            } else {
+                at + 1
+            };
         }
         at
     }
@@ -154,7 +136,7 @@ impl CoveredTree {
         while at != NONE {
             let Edge { parent, kept, .. } = self.edges[at as usize];
             if parent != NONE {
-                let feature = self.nodes[parent as usize].feature;
+                let feature = self.nodes[parent as usize].rule.feature;
                 if found.iter().all(|&(other, _)| other != feature) {
                     found.push((feature, kept));
                 }
@@ -176,7 +158,7 @@ fn edge_above(nodes: &[CoveredNode], edges: &[Edge], node: u32, feature: u32) ->
     let mut at = node;
     while edges[at as usize].parent != NONE {
         let parent = edges[at as usize].parent;
-        if nodes[parent as usize].feature == feature {
+        if nodes[parent as usize].rule.feature == feature {
             return at;
         }
         at = parent;

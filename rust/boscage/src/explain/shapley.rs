@@ -63,8 +63,8 @@ impl Explainer {
         meets.resize(tree.nodes.len(), true);
         products.clear();
         products.resize(tree.nodes.len() * q, 1.0);
-        for (i, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.feature != LEAF) {
-            let side = node.goes_right(x(node.feature as usize));
+        for (i, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.rule.feature != LEAF) {
+            let side = node.rule.sends_right(x(node.rule.feature as usize));
             // Both children have the same edge above them.
             let before = tree.edges[i + 1].before;
             let (met, kept) = match before {
@@ -119,7 +119,7 @@ impl Explainer {
             }
             let before = if edge.before == NONE { 1.0 } else { tree.edges[edge.before as usize].kept };
             self.change_of(meets[i], edge.kept, before, change);
-            let feature = tree.nodes[edge.parent as usize].feature as usize;
+            let feature = tree.nodes[edge.parent as usize].rule.feature as usize;
             let here = &sums[sums.len() - width..];
             let phi = &mut phi[feature * n_outputs..(feature + 1) * n_outputs];
             for (phi, sums) in phi.iter_mut().zip(here.chunks_exact(q)) {
@@ -170,6 +170,7 @@ impl Explainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::splits::SideRule;
     use crate::explain::covered_tree::CoveredNode;
     use crate::random::keyed::Stream;
 
@@ -186,7 +187,8 @@ mod tests {
         let right_at = at + 1 + left.len();
         let right = random_tree(n_splits - 1 - on_left, cover - of_left, right_at, stream);
         let feature = stream.below(N_FEATURES) as u32;
-        let root = CoveredNode { feature, threshold: stream.unit(), right: right_at as u32, ..leaf };
+        let root =
+            CoveredNode { rule: SideRule::new(feature, stream.unit()), right: right_at as u32, ..leaf };
         std::iter::once(root).chain(left).chain(right).collect()
     }
 
@@ -201,8 +203,8 @@ mod tests {
         }
         let right = node.right as usize;
         let share = if node.cover > 0.0 { tree.nodes[right].cover / node.cover } else { 0.5 };
-        let goes = node.goes_right(x[node.feature as usize]);
-        if known & (1 << node.feature) != 0 {
+        let goes = node.rule.sends_right(x[node.rule.feature as usize]);
+        if known & (1 << node.rule.feature) != 0 {
             return game(tree, known, x, cell, if goes { right } else { at + 1 });
         }
         share * game(tree, known, x, cell, right) + (1.0 - share) * game(tree, known, x, cell, at + 1)

@@ -11,8 +11,9 @@ use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::mcmc::Acceptance;
 use crate::control::Run;
+use crate::data::splits::FeatureKinds;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, MISSING_SIDES, Reader, STEP_COUNTS, TREE_CATEGORIES, Writer};
+use crate::model_file::format::{ITEM, MISSING_SIDES, Reader, STEP_COUNTS, Writer, version_of_trees};
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BartRegressor, annotation: &str) {
     writer.text(annotation);
@@ -42,11 +43,7 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Ba
 
 /// The oldest version that can hold a model.
 pub(crate) fn version(posterior: &SumsOfTrees) -> u32 {
-    match posterior {
-        posterior if !posterior.n_categories.is_empty() => TREE_CATEGORIES,
-        posterior if posterior.has_missing => MISSING_SIDES,
-        _ => STEP_COUNTS,
-    }
+    version_of_trees(&posterior.kinds, STEP_COUNTS)
 }
 
 fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
@@ -73,12 +70,11 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     });
     // Nodes are in preorder, so the ends of trees and the indices of right children follow from which nodes
     // are leaves.
-    writer.tree_categories(&posterior.n_categories, posterior.has_missing);
-    let has_sides = posterior.has_missing || !posterior.n_categories.is_empty();
+    writer.feature_kinds(&posterior.kinds);
     writer.list(&posterior.draws.nodes, |writer, node| {
         writer.u32(if node.is_leaf() { LEAF } else { node.feature() });
         writer.f64(node.value);
-        if has_sides && !node.is_leaf() {
+        if posterior.kinds.has_sides() && !node.is_leaf() {
             writer.u8(u8::from(node.missing_right()));
         }
     });
@@ -109,8 +105,8 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
         let expected = format!("at most {} features for {n_draws} draws", MAX_BY_FEATURE.0 / n_draws);
         return Err(reader.expected_at(n_features_at, expected, n_features));
     }
-    let (n_categories, has_missing) = reader.tree_categories(n_features)?;
-    let draws = read_draws(reader, n_features, &n_categories)?;
+    let kinds = reader.feature_kinds(n_features)?;
+    let draws = read_draws(reader, n_features, &kinds)?;
     let n_stored = draws.starts.len();
     if n_draws.checked_mul(n_trees).and_then(|n| n.checked_mul(n_sums)) != Some(n_stored) {
         let expected = format!("{n_trees} trees for each of {n_sums} sums in each of {n_draws} draws");
@@ -121,18 +117,7 @@ fn read_posterior(reader: &mut Reader<'_>, n_sums: usize) -> Result<SumsOfTrees>
     if ends.len() != traces.len() {
         return Err(reader.expected(format!("{} states, one for each chain", traces.len()), ends.len()));
     }
-    Ok(SumsOfTrees {
-        n_trees,
-        n_features,
-        has_missing,
-        n_categories,
-        centres,
-        draws,
-        traces,
-        ends,
-        seed,
-        fingerprint,
-    })
+    Ok(SumsOfTrees { n_trees, n_features, kinds, centres, draws, traces, ends, seed, fingerprint })
 }
 
 fn read_trace(reader: &mut Reader<'_>, n_features: usize) -> Result<BartTrace> {
@@ -270,7 +255,7 @@ fn node_number(reader: &mut Reader<'_>, name: &'static str) -> Result<u16> {
         .map_err(|_| reader.expected(format!("the number of a node, at most {}", u16::MAX), number))
 }
 
-fn read_draws(reader: &mut Reader<'_>, n_features: usize, n_categories: &[u32]) -> Result<Draws> {
+fn read_draws(reader: &mut Reader<'_>, n_features: usize, kinds: &FeatureKinds) -> Result<Draws> {
     let mut nodes = reader.list("drawn_nodes", 12, |reader| {
         let feature = reader.u32("feature")?;
         if feature == LEAF {
@@ -281,7 +266,7 @@ fn read_draws(reader: &mut Reader<'_>, n_features: usize, n_categories: &[u32]) 
             let expected = format!("a feature below {n}, or {LEAF} for a leaf");
             return Err(reader.expected(expected, feature));
         }
-        reader.tree_split(feature, n_categories, read_threshold).map(DrawnNode::inner)
+        reader.tree_split(feature, kinds, read_threshold).map(DrawnNode::inner)
     })?;
     let mut starts = Vec::new();
     // Inner nodes whose right child is still to come. It is the first node after the left subtree.

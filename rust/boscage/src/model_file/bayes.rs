@@ -13,9 +13,9 @@ use crate::bayes::smc::island::Stage;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
-use crate::data::sorted_columns::SideRule;
+use crate::data::splits::FeatureKinds;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, MISSING_SIDES, PLAIN, Reader, TREE_CATEGORIES, Writer};
+use crate::model_file::format::{ITEM, PLAIN, Reader, Writer, version_of_trees};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
@@ -54,11 +54,7 @@ impl Stored for NormalSums {
 
 /// The oldest version that can hold a model.
 pub(crate) fn version<L: FittedLeaf>(model: &BayesianTrees<L>) -> u32 {
-    match &model.ensemble {
-        ensemble if !ensemble.n_categories.is_empty() => TREE_CATEGORIES,
-        ensemble if ensemble.has_missing => MISSING_SIDES,
-        _ => PLAIN,
-    }
+    version_of_trees(&model.ensemble.kinds, PLAIN)
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
@@ -141,8 +137,8 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
         writer.f64(*low);
         writer.f64(*high);
     });
-    writer.tree_categories(&ensemble.n_categories, ensemble.has_missing);
-    let has_sides = ensemble.has_missing || !ensemble.n_categories.is_empty();
+    writer.feature_kinds(&ensemble.kinds);
+    let has_sides = ensemble.kinds.has_sides();
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
     writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, has_sides, &stats));
@@ -160,10 +156,10 @@ fn write_tree<S>(
             None => writer.u8(0),
             Some(split) => {
                 writer.u8(1);
-                writer.u32(split.feature);
-                writer.f64(split.threshold);
+                writer.u32(split.rule.feature);
+                writer.f64(split.rule.threshold);
                 if has_sides {
-                    writer.u8(u8::from(split.missing_right));
+                    writer.u8(u8::from(split.rule.missing_right));
                 }
             }
         }
@@ -179,8 +175,8 @@ fn read_ensemble<S: Stored>(
         let (low, high) = (reader.finite("low")?, reader.finite("high")?);
         if low <= high { Ok((low, high)) } else { Err(reader.expected(format!("at least {low}"), high)) }
     })?;
-    let (n_categories, has_missing) = reader.tree_categories(ranges.len())?;
-    let features = Features { ranges: &ranges, n_categories: &n_categories, has_missing };
+    let kinds = reader.feature_kinds(ranges.len())?;
+    let features = Features { ranges: &ranges, kinds: &kinds };
     let weights = reader.list("weights", 8, |reader| {
         let weight = reader.f64(ITEM)?;
         if weight > 0.0 { Ok(weight) } else { Err(reader.expected("a positive number", weight)) }
@@ -210,15 +206,14 @@ fn read_ensemble<S: Stored>(
     }
     let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = reader.group("report", |reader| read_report(reader, &shapes))?;
-    Ok(Ensemble { trees, weights, log_posteriors, ranges, has_missing, n_categories, report })
+    Ok(Ensemble { trees, weights, log_posteriors, ranges, kinds, report })
 }
 
 /// What splits of features may be.
 #[derive(Debug, Clone, Copy)]
 struct Features<'a> {
     ranges: &'a [(f64, f64)],
-    n_categories: &'a [u32],
-    has_missing: bool,
+    kinds: &'a FeatureKinds,
 }
 
 fn read_tree<S: Stored>(
@@ -265,23 +260,22 @@ fn read_tree<S: Stored>(
 }
 
 fn read_split(reader: &mut Reader<'_>, features: Features<'_>) -> Result<PreorderSplit> {
-    let Features { ranges, n_categories, has_missing } = features;
+    let Features { ranges, kinds } = features;
     let feature = reader.u32("feature")?;
     let Some(&(low, high)) = ranges.get(feature as usize) else {
         return Err(reader.expected(format!("a feature below {}", ranges.len()), feature));
     };
-    let SideRule { threshold, missing_right, is_categorical, .. } =
-        reader.tree_split(feature, n_categories, |reader| {
-            let threshold = reader.f64("threshold")?;
-            // An infinite threshold parts missing from present values.
-            let is_apart = has_missing && threshold.is_infinite();
-            if !is_apart && !(low..high).contains(&threshold) {
-                let expected = format!("at least {low} and below {high}, the range of feature {feature}");
-                return Err(reader.expected(expected, threshold));
-            }
-            Ok(threshold)
-        })?;
-    Ok(PreorderSplit { missing_right, is_categorical, ..PreorderSplit::new(feature, threshold) })
+    let rule = reader.tree_split(feature, kinds, |reader| {
+        let threshold = reader.f64("threshold")?;
+        // An infinite threshold parts missing from present values.
+        let is_apart = kinds.has_missing && threshold.is_infinite();
+        if !is_apart && !(low..high).contains(&threshold) {
+            let expected = format!("at least {low} and below {high}, the range of feature {feature}");
+            return Err(reader.expected(expected, threshold));
+        }
+        Ok(threshold)
+    })?;
+    Ok(PreorderSplit { rule, right: 0 })
 }
 
 fn write_report(writer: &mut Writer, report: &Report) {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::data::categories::RightSide;
 use crate::data::labels::Label;
 use crate::data::rows::check_categories;
-use crate::data::sorted_columns::SideRule;
+use crate::data::splits::{FeatureKinds, SideRule};
 use crate::error::{Error, Result};
 
 /// The first version.
@@ -35,6 +35,17 @@ pub(crate) const MISSING_SIDES: u32 = 9;
 pub(crate) const TREE_CATEGORIES: u32 = 10;
 /// The newest version.
 pub(crate) const NEWEST: u32 = TREE_CATEGORIES;
+
+/// The oldest version that can hold a model of trees; `complete` is that of models without missing values and categories.
+pub(crate) fn version_of_trees(kinds: &FeatureKinds, complete: u32) -> u32 {
+    if kinds.has_categories() {
+        TREE_CATEGORIES
+    } else if kinds.has_missing {
+        MISSING_SIDES
+    } else {
+        complete
+    }
+}
 
 /// A file that is being written.
 #[derive(Debug, Default)]
@@ -83,12 +94,11 @@ impl Writer {
         }
     }
 
-    /// The numbers of categories of all features of a model of trees, and whether numbers are missing; nothing if no
-    /// feature has categories.
-    pub(crate) fn tree_categories(&mut self, n_categories: &[u32], has_missing: bool) {
-        if !n_categories.is_empty() {
-            self.list(n_categories, |writer, n| writer.u32(*n));
-            self.u8(u8::from(has_missing));
+    /// What the features of a model of trees hold; nothing if none has categories.
+    pub(crate) fn feature_kinds(&mut self, kinds: &FeatureKinds) {
+        if kinds.has_categories() {
+            self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
+            self.u8(u8::from(kinds.has_missing));
         }
     }
 
@@ -354,10 +364,11 @@ impl<'a> Reader<'a> {
         Err(self.expected(format!("{expected} with the threshold {threshold}"), u8::from(missing_right)))
     }
 
-    /// The numbers of categories of all features of a model of trees, and whether numbers are missing.
-    pub(crate) fn tree_categories(&mut self, n_features: usize) -> Result<(Vec<u32>, bool)> {
+    /// What the features of a model of trees hold.
+    pub(crate) fn feature_kinds(&mut self, n_features: usize) -> Result<FeatureKinds> {
         if self.version < TREE_CATEGORIES {
-            return Ok((Vec::new(), self.version >= MISSING_SIDES));
+            let has_missing = self.version >= MISSING_SIDES;
+            return Ok(FeatureKinds { has_missing, ..FeatureKinds::default() });
         }
         let n_categories = self.list("n_categories", 4, |reader| reader.u32(ITEM))?;
         if n_categories.len() != n_features || n_categories.iter().all(|&n| n == 0) {
@@ -366,20 +377,20 @@ impl<'a> Reader<'a> {
         }
         let checked = check_categories(&n_categories, n_features);
         self.checked(checked)?;
-        Ok((n_categories, self.flag("has_missing")?))
+        Ok(FeatureKinds { n_categories, has_missing: self.flag("has_missing")? })
     }
 
     /// The rest of a split of a feature of trees: a threshold, or the categories that go right.
     pub(crate) fn tree_split(
         &mut self,
         feature: u32,
-        n_categories: &[u32],
+        kinds: &FeatureKinds,
         threshold: impl FnOnce(&mut Self) -> Result<f64>,
     ) -> Result<SideRule> {
-        let n = n_categories.get(feature as usize).copied().unwrap_or(0);
+        let n = kinds.n_categories.get(feature as usize).copied().unwrap_or(0);
         let is_categorical = n > 0;
         let threshold = if is_categorical { self.right_side(n)? } else { threshold(self)? };
-        let missing_right = self.version >= MISSING_SIDES && self.flag("missing_right")?;
+        let missing_right = kinds.has_sides() && self.flag("missing_right")?;
         if !is_categorical {
             self.check_sides(threshold, missing_right)?;
         }

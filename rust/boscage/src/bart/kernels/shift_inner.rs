@@ -232,7 +232,7 @@ mod tests {
         let mut shape = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-            let is_apart = table.has_missing() && part.len() == rest.len() + 1 && part.starts_with('0');
+            let is_apart = table.kinds().has_missing && part.len() == rest.len() + 1 && part.starts_with('0');
             shape += if is_apart { "<0" } else { "<" };
             shape += rest;
         }
@@ -300,7 +300,9 @@ mod tests {
                 "(0< (1< (1< * *) *) *)",
                 "(0< (1<0 * *) *)",
             ];
-            for wanted in shapes.into_iter().filter(|wanted| table.has_missing() || !wanted.contains("<0")) {
+            for wanted in
+                shapes.into_iter().filter(|wanted| table.kinds().has_missing || !wanted.contains("<0"))
+            {
                 let of_shape = all.iter().filter(|(name, _)| shape(name, &table) == wanted);
                 let total: f64 = of_shape.clone().map(|(_, p)| p).sum();
                 let expected: HashMap<String, f64> =

@@ -54,7 +54,6 @@ impl SplitWeights {
         let (mut common, mut rates) = (RateSums::new(1), RateSums::new(p));
         // By feature, the share of its columns that vary in a node.
         let mut varies = vec![1.0; p];
-        let n_columns: Vec<f64> = (0..p).map(|d| table.n_columns_of(d as u32) as f64).collect();
         for tree in trees {
             for node in inner_nodes(tree, table) {
                 cuts[table.feature_of(node.feature) as usize] += 1.0;
@@ -65,7 +64,7 @@ impl SplitWeights {
                 let constant = || node.constant.iter().map(|&d| table.feature_of(d) as usize);
                 constant().for_each(|d| varies[d] = 0.0);
                 if table.has_more_columns() {
-                    shares_that_vary(constant(), &n_columns, &mut varies);
+                    shares_that_vary(constant(), table, &mut varies);
                 }
                 let log_sum = self.log_sum(&weights, &varies);
                 rates.add(log_exponential(log_scale + log_sum, stream), &varies);
@@ -102,12 +101,17 @@ impl SplitWeights {
 
 /// Sets the shares of columns that vary, of features of which some columns are constant. `constant` has a feature as
 /// often as it has constant columns; its shares are zero at first.
-fn shares_that_vary(constant: impl Iterator<Item = usize> + Clone, n_columns: &[f64], shares: &mut [f64]) {
+fn shares_that_vary(
+    constant: impl Iterator<Item = usize> + Clone,
+    table: &SortedColumns,
+    shares: &mut [f64],
+) {
     constant.clone().for_each(|d| shares[d] -= 1.0);
     // Now they are minus the numbers of constant columns.
     for d in constant {
         if shares[d] < 0.0 {
-            shares[d] = (n_columns[d] + shares[d]) / n_columns[d];
+            let n_columns = f64::from(table.n_columns_of(d));
+            shares[d] = (n_columns + shares[d]) / n_columns;
         }
     }
 }

@@ -44,8 +44,8 @@ pub(crate) fn root<S>(tree: &PreorderTree<S>, top: usize, table: &SortedColumns)
     let mut at = 0;
     while at < top {
         let split = tree.nodes[at].split.expect("ancestors are inner nodes");
-        let column = table.column(split.feature);
-        let rank = column.last_rank_below(split.threshold);
+        let column = table.column(split.rule.feature);
+        let rank = column.last_rank_below(split.rule.threshold);
         let right = split.right as usize;
         let is_right = top >= right;
         root.rows.retain(|&row| goes_right(column.rank(row), rank) == is_right);

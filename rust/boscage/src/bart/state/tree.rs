@@ -176,8 +176,9 @@ impl TreeState {
         self.nodes.resize(tree.nodes.len(), root);
         for (at, node) in tree.nodes.iter().enumerate() {
             let Some(split) = node.split else { continue };
-            let rank = table.column(split.feature).last_rank_below(split.threshold);
-            let rule = Rule { cut: RankCut { feature: split.feature, rank }, threshold: split.threshold };
+            let rank = table.column(split.rule.feature).last_rank_below(split.rule.threshold);
+            let rule =
+                Rule { cut: RankCut { feature: split.rule.feature, rank }, threshold: split.rule.threshold };
             let children = [at as NodeLabel + 1, split.right as NodeLabel];
             self.nodes[at].kind = NodeKind::Inner(rule, children);
             for child in children {

@@ -352,7 +352,8 @@ fn learned_split_probabilities_keep_the_joint_law(table: &SortedColumns) {
             let share = weights.alpha / (weights.alpha + 2.0);
             let leaves: usize = backfitter.trees.iter().map(TreeState::n_leaves).sum();
             let root = backfitter.trees[0].to_tree(|_| std::sync::Arc::new(())).nodes[0].split;
-            let first = f64::from(u8::from(root.is_some_and(|split| table.feature_of(split.feature) == 0)));
+            let first =
+                f64::from(u8::from(root.is_some_and(|split| table.feature_of(split.rule.feature) == 0)));
             [s, s * s, share, share * share, leaves as f64, first, first * s, s * share]
         },
     );

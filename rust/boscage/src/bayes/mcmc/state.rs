@@ -95,7 +95,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         let mut stack = vec![(Self::ROOT, 0)];
         while let Some((id, at)) = stack.pop() {
             if let Some(split) = tree.nodes[at].split {
-                let rule = state.rule(id, split.feature, split.threshold)?;
+                let rule = state.rule(id, split.rule.feature, split.rule.threshold)?;
                 let children = state.children(id, rule);
                 let [left, right] = state.grow(id, rule, children);
                 stack.extend([(left, at + 1), (right, split.right as usize)]);

@@ -263,9 +263,9 @@ fn a_flat_likelihood_gives_back_the_prior() {
             step(&mut state, &ALL, &mut stream);
         }
         if let Some(split) = state.tree().nodes[0].split {
-            let (low, high) = table.column(split.feature).ends();
-            places.add((split.threshold - low) / (high - low));
-            first += f64::from(u8::from(split.feature == 0));
+            let (low, high) = table.column(split.rule.feature).ends();
+            places.add((split.rule.threshold - low) / (high - low));
+            first += f64::from(u8::from(split.rule.feature == 0));
             cuts += 1.0;
         }
     }

@@ -298,9 +298,9 @@ fn decision<L: ConjugateLeaf>(
     match tree.nodes[node_of[open.slot as usize] as usize].split {
         None => Decision::Stop,
         Some(split) => {
-            let rank = target.table.column(split.feature).last_rank_below(split.threshold);
-            let cut = RankCut { feature: split.feature, rank };
-            Decision::Split { cut, threshold: split.threshold }
+            let rank = target.table.column(split.rule.feature).last_rank_below(split.rule.threshold);
+            let cut = RankCut { feature: split.rule.feature, rank };
+            Decision::Split { cut, threshold: split.rule.threshold }
         }
     }
 }

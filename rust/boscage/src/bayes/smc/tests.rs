@@ -63,8 +63,8 @@ fn root_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> String {
     match tree.nodes[0].split {
         None => "*".to_owned(),
         Some(split) => {
-            let rank = table.column(split.feature).last_rank_below(split.threshold);
-            format!("{}<{rank}", split.feature)
+            let rank = table.column(split.rule.feature).last_rank_below(split.rule.threshold);
+            format!("{}<{rank}", split.rule.feature)
         }
     }
 }
@@ -265,8 +265,8 @@ fn a_flat_likelihood_gives_back_the_prior() {
             }
             if let Some(split) = tree.nodes[0].split {
                 cuts += 1.0;
-                if split.feature == 2 {
-                    below.add((split.threshold + 4.0) / 5.5);
+                if split.rule.feature == 2 {
+                    below.add((split.rule.threshold + 4.0) / 5.5);
                 }
             }
         }
@@ -360,7 +360,7 @@ fn threads_change_nothing() {
                     .iter()
                     .flat_map(|tree| &tree.nodes)
                     .filter_map(|node| node.split)
-                    .map(|split| split.threshold.to_bits())
+                    .map(|split| split.rule.threshold.to_bits())
             });
             let evidence: Vec<u64> = islands.iter().map(|island| island.log_evidence.to_bits()).collect();
             (bits.collect::<Vec<u64>>(), evidence)

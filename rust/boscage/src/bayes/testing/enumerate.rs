@@ -177,14 +177,14 @@ pub(crate) fn name_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> Strin
         let Some(split) = tree.nodes[at].split else {
             return "*".to_owned();
         };
-        let column = table.column(split.feature);
-        let rank = column.last_rank_below(split.threshold);
+        let column = table.column(split.rule.feature);
+        let rank = column.last_rank_below(split.rule.threshold);
         let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|&&row| column.rank(row) <= rank);
         assert!(!left.is_empty() && !right.is_empty(), "a cut parts the rows");
         let rank = left.iter().map(|&row| column.rank(row)).max().unwrap();
         let [left, right] =
             [(at + 1, left), (split.right as usize, right)].map(|(at, rows)| name(tree, table, at, &rows));
-        format!("({}<{rank} {left} {right})", split.feature)
+        format!("({}<{rank} {left} {right})", split.rule.feature)
     }
     name(tree, table, 0, &(0..table.n_rows() as u32).collect::<Vec<_>>())
 }

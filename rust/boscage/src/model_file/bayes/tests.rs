@@ -24,10 +24,9 @@ fn nodes_have_the_rows_of_their_children() {
         let read = |reader: &mut Reader<'_>| {
             Ok(Counts { by_class: Box::new([reader.u32(ITEM)?, reader.u32(ITEM)?]) })
         };
-        {
-            let features = Features { ranges: &[(0.0, 1.0)], n_categories: &[], has_missing: true };
-            read_tree(&mut Reader::new(writer.bytes()), features, read).is_ok()
-        }
+        let kinds = FeatureKinds { has_missing: true, ..FeatureKinds::default() };
+        let features = Features { ranges: &[(0.0, 1.0)], kinds: &kinds };
+        read_tree(&mut Reader::new(writer.bytes()), features, read).is_ok()
     };
     let counts = |a, b| Counts { by_class: Box::new([a, b]) };
     assert!(is_read([counts(3, 4), counts(3, 1), counts(0, 3)]));

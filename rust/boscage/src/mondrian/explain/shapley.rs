@@ -1,6 +1,7 @@
 //! Shapley values of a forest's predictions.
 
 use crate::control::Run;
+use crate::data::splits::SideRule;
 use crate::data::{RowId, Rows, Scalar};
 use crate::error::Result;
 use crate::explain::Contributions;
@@ -92,7 +93,10 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
             NodeKind::Split(left, right) => {
                 let cut = tree.arena.cut(id);
                 let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
-                nodes.push(CoveredNode { feature: cut.feature, threshold, ..CoveredNode::leaf(cover) });
+                nodes.push(CoveredNode {
+                    rule: SideRule::new(cut.feature, threshold),
+                    ..CoveredNode::leaf(cover)
+                });
                 rows.push(Vec::new());
                 waiting.extend([(right, depth + 1, Some(at)), (left, depth + 1, None)]);
             }
