@@ -133,12 +133,12 @@ def column_name(names: Sequence[Any] | None, column: int) -> str:
     return repr(name.item() if isinstance(name, np.generic) else name)
 
 
-def refuse_categories(X: Any, where: str) -> None:
+def refuse_categories(X: Any) -> None:
     """Raise an error that names the first column whose type is that of categories."""
     for name, kind in column_types(X):
         if _CATEGORICAL.match(kind):
             raise TypeError(
-                f"X holds categories in column {name!r} ({kind}); {where} takes numbers: "
+                f"X holds categories in column {name!r} ({kind}); evidence takes numbers: "
                 "encode them, for example with sklearn.preprocessing.OneHotEncoder"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _validation, persistence
+from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
 from boscage._types import AnyArray, Rows
 
 Self = TypeVar("Self", bound="Estimator")
@@ -31,6 +32,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
 
+    categorical_features: Any
     n_jobs: int | None
     n_features_in_: int
     feature_names_in_: AnyArray
@@ -51,6 +53,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         `metadata` is what `_metadata` returned if Python wrote the file. It is not to be trusted.
         """
 
+    @abstractmethod
+    def _check_rows(self, X: Any) -> Rows:
+        """Rows to predict, checked against those of the fit, with numbers for categories."""
+
+    @abstractmethod
+    def _known_categories(self) -> Collection[int]:
+        """The features of the fitted model that are categories."""
+
     # -- access to the model ----------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -65,9 +75,27 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         model = self._require_model()
         return model, self._check_rows(X), self._n_threads()
 
-    def _check_rows(self, X: Any) -> Rows:
-        """Rows to predict, checked against those of the fit."""
-        return _validation.check_rows(self, X, reset=False)
+    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
+        """Checked rows, and their categories, for which numbers are still to be put into the rows.
+
+        With `reset` these are the rows of a new fit.
+        """
+        columns: dict[int, Column] = {}
+        if reset or self._known_categories():
+            X = as_table(X)
+            if not hasattr(X, "shape") and not (
+                reset and isinstance(self.categorical_features, str)
+            ):
+                X = as_matrix(X)
+            features = self._categorical(X) if reset else sorted(self._known_categories())
+            # Other shapes are refused below.
+            if features and (reset or n_columns(X) == self.n_features_in_):
+                columns, X = take(X, features)
+        return _validation.check_rows(self, X, reset=reset), columns
+
+    def _categorical(self, X: Any) -> list[int]:
+        """The features of a new fit that are categories."""
+        return categorical_features(self.categorical_features, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

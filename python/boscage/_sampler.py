@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from boscage import _codes, _validation
 from boscage._chains import Chains
-from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
 from boscage._progress import progress_bar
 from boscage._settings import Settings
 from boscage._types import AnyArray, Label, Rows
@@ -28,7 +27,6 @@ class PosteriorSampler(Chains):
     # The categories of features, as codes count them.
     _labels: _codes.Labels
 
-    categorical_features: Any
     random_state: Any
     verbose: int | bool
 
@@ -112,21 +110,8 @@ class PosteriorSampler(Chains):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
-        """Checked rows, and their categories, whose codes are put into the rows."""
-        columns: dict[int, Column] = {}
-        if reset or self._labels:
-            X = as_table(X)
-            if not hasattr(X, "shape") and not (
-                reset and isinstance(self.categorical_features, str)
-            ):
-                X = as_matrix(X)
-            chosen = self.categorical_features
-            features = categorical_features(chosen, X) if reset else sorted(self._labels)
-            # Other shapes are refused below.
-            if features and (reset or n_columns(X) == self.n_features_in_):
-                columns, X = take(X, features)
-        return _validation.check_rows(self, X, reset=reset), columns
+    def _known_categories(self) -> Collection[int]:
+        return self._labels
 
     def _check_rows(self, X: Any) -> Rows:
         rows, columns = self._read(X, reset=False)

@@ -156,7 +156,7 @@ def compare_features(
         If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
-    refuse_categories(X, "evidence")
+    refuse_categories(X)
     # Look up all columns before the first fit, which may take long.
     X = as_table(X)
     names, rows = column_names(X), np.asarray(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from boscage import _validation
-from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
+from boscage._columns import Column, n_columns
 from boscage._estimator import Estimator
 from boscage._progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
@@ -110,24 +110,11 @@ class GrowingForest(Estimator):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]:
-        """Checked rows, and their categories, whose places `put` puts into the rows."""
-        columns: dict[int, Column] = {}
-        if reset or self._tables:
-            X = as_table(X)
-            if not hasattr(X, "shape") and not (
-                reset and isinstance(self.categorical_features, str)
-            ):
-                X = as_matrix(X)
-            features = self._categorical(X) if reset else sorted(self._tables)
-            # Other shapes are refused below.
-            if features and (reset or n_columns(X) == self.n_features_in_):
-                columns, X = take(X, features)
-        return _validation.check_rows(self, X, reset=reset), columns
+    def _known_categories(self) -> Collection[int]:
+        return self._tables
 
     def _categorical(self, X: Any) -> list[int]:
-        """The features of a new forest that are categories."""
-        found = categorical_features(self.categorical_features, X)
+        found = super()._categorical(X)
         given = check_tables(self.categories, n_columns(X))
         if given is None:
             return found
