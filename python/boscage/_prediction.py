@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from boscage import _validation
+from boscage import _class_weight, _validation
 from boscage._types import AnyArray, FloatArray
 from boscage.distributions import PredictiveDistribution
 
@@ -20,11 +21,17 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
         def _require_model(self) -> Any: ...
 
+    class_weight: Mapping[Any, float] | str | None
+
     # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
     def _predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of shape (n_samples, n_classes)."""
+        """Probabilities of shape (n_samples, n_classes), whatever `class_weight` is."""
+
+    @abstractmethod
+    def _class_counts(self) -> AnyArray:
+        """The number of training rows of each class."""
 
     # -- prediction -------------------------------------------------------------------------------
 
@@ -39,7 +46,8 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns are in the order of ``classes_``. Each row sums to one.
+            Columns are in the order of ``classes_``. Each row sums to one. With ``class_weight``
+            they are multiplied by the weights of their classes and normalised again.
 
         Raises
         ------
@@ -47,11 +55,23 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
             If the estimator is not fitted, or is a forest without rows.
         ValueError
             If `X` has another number of features, other feature names, or values that are not
-            finite numbers.
+            finite numbers; if ``class_weight`` has weights of other classes but not of all these.
         KeyboardInterrupt
             If interrupted. The model does not change.
         """
-        return self._predict_proba(X)
+        return self._weighted(self._predict_proba(X))
+
+    def _weighted(self, proba: FloatArray) -> FloatArray:
+        """Probabilities as `class_weight` changes them."""
+        value = self.class_weight
+        if value is None:
+            return proba
+        _class_weight.check_class_weight(value)
+        if isinstance(value, str):
+            weights = _class_weight.balancing(self._class_counts())
+        else:
+            weights = _class_weight.given(value, self.classes_)
+        return _class_weight.reweighted(proba, weights)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Predict the natural logarithm of the probability of each class.
@@ -117,7 +137,20 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         return len(self._require_model().classes())
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
+        _class_weight.check_class_weight(self.class_weight)
         return _validation.check_labels(self, y, n_rows)
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = super()._metadata()
+        return metadata | {"class_weight": _class_weight.to_json(self.class_weight)}
+
+    @classmethod
+    def _from_model(cls, model: Any, metadata: dict[str, Any], n_jobs: int | None) -> Any:
+        estimator = super()._from_model(model, metadata, n_jobs)
+        estimator.class_weight = _class_weight.from_json(metadata.get("class_weight"))
+        return estimator
 
 
 class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]

@@ -268,6 +268,18 @@ def test_parameters_that_shape_no_tree_may_change(client):
     check_same(forest, one)
 
 
+@pytest.mark.parametrize("weight", ["balanced", {"high": 3.0}], ids=str)
+@pytest.mark.parametrize("n_estimators", [1, 4])
+def test_classes_are_weighted(client, n_estimators, weight):
+    one = boscage.MondrianForestClassifier(n_estimators, class_weight=weight, random_state=0)
+    x, y = labelled()
+    forest = on_cluster(one, client)
+    forest.fit(*(da.from_array(part, chunks=(100, -1)[: part.ndim]) for part in (x, y)))
+    check_same(forest, one.fit(x, y))
+    check_same(forest.forget(np.arange(20)), one.forget(np.arange(20)))
+    assert forest.collect().class_weight == weight
+
+
 def test_a_share_that_moves_is_the_same_share(client):
     """Dask may move or spill a share; it is grown again from the rows."""
     x, y = labelled(np.float32)

@@ -260,6 +260,9 @@ def test_what_cannot_be_exported_is_refused(convert: Any) -> None:
     forest = MondrianForestRegressor(**FOREST).fit(table, Y)
     with pytest.raises(ValueError, match="categories cannot be exported"):
         convert(forest, approximate=True)
+    weighted = BayesianTreeClassifier(random_state=0, class_weight="balanced").fit(X, TWO)
+    with pytest.raises(ValueError, match="class_weight is no part of an export"):
+        convert(weighted)
 
 
 def test_a_forest_without_rows_is_refused() -> None:

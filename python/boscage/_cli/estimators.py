@@ -163,6 +163,12 @@ _COUNT, _COUNT_OR_0 = readers.whole(1), readers.whole(0)
 _POSITIVE = readers.number(above=0.0)
 _PROBABILITY = readers.number(above=0.0, below=1.0)
 _KERNELS: tuple[Any, ...] = ("auto", *KERNELS)
+_CLASS_WEIGHT = _word(
+    "class_weight",
+    "let all classes count the same in predictions, or by their rows (default: none)",
+    *("balanced", "none"),
+    only=CLASSIFICATION,
+)
 _TREE_PRIOR = (
     Option("alpha_s", "P", "prior probability that the root splits", _PROBABILITY),
     Option(
@@ -228,6 +234,7 @@ MODELS: dict[str, Model] = {
                 readers.number_or("loo"),
                 only=CLASSIFICATION,
             ),
+            _CLASS_WEIGHT,
             _word(
                 "calibration",
                 "sharpen probabilities, and mix them with noise, so that they predict left-out"
@@ -302,6 +309,7 @@ MODELS: dict[str, Model] = {
             ),
             *_chain("step", only="mcmc"),
             *_TREE_PRIOR,
+            _CLASS_WEIGHT,
             Option(
                 "alpha",
                 "X",
@@ -345,6 +353,7 @@ MODELS: dict[str, Model] = {
                 "proposal", "how particles of pg decide at a node", "prior", "empirical", "optimal"
             ),
             *_TREE_PRIOR,
+            _CLASS_WEIGHT,
             Option(
                 "k",
                 "X",
@@ -440,7 +449,7 @@ def given(args: argparse.Namespace) -> Parameters:
                 " must not be the greater one"
             )
         found["feature_range"] = (low, high)
-    for name in ("calibration", "feature_weights", "trend"):
+    for name in ("calibration", "class_weight", "feature_weights", "trend"):
         if found.get(name) == "none":
             found[name] = None
     return found

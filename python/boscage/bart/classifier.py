@@ -61,6 +61,12 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     warm_start : bool, default=False
         Whether another ``fit`` with the same data and parameters but greater ``n_draws`` continues
         the chains. The draws are, bit for bit, those of a single fit. Files keep what is needed.
+    class_weight : dict, "balanced" or None, default=None
+        How many times as much each class counts as in the training rows: a dictionary of weights
+        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
+        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
+        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
+        Nothing that is learned depends on it: it may be set after the fit.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a
@@ -136,6 +142,9 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     _model: _core.BartClassifier
     _drawn_name: ClassVar[str] = "proba"
 
+    # The number of training rows of each class, which the model does not hold.
+    _counts: AnyArray | None
+
     def __init__(
         self,
         n_trees: int = 200,
@@ -150,6 +159,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         sparse: bool | float = False,
         k: float | Literal["learned"] = 2.0,
         warm_start: bool = False,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -166,6 +176,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self.sparse = sparse
         self.k = k
         self.warm_start = warm_start
+        self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -182,7 +193,36 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
             raise ValueError(
                 f"warm_start must continue with the same classes, {start.classes()}, found {labels}"
             )
+        self._counts = np.bincount(codes, minlength=len(labels))
         return _core.BartClassifier.fit(rows, codes, labels, settings, **options)
+
+    def _class_counts(self) -> AnyArray:
+        if self._counts is None:
+            raise ValueError(
+                "class_weight='balanced' needs the number of training rows of each class, which "
+                "the file of this model does not hold; give a dictionary of weights"
+            )
+        return self._counts
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _metadata(self) -> dict[str, Any]:
+        counts = None if self._counts is None else self._counts.tolist()
+        return super()._metadata() | {"class_counts": counts}
+
+    @classmethod
+    def _from_model(
+        cls, model: _core.BartClassifier, metadata: dict[str, Any], n_jobs: int | None
+    ) -> BARTClassifier:
+        estimator: BARTClassifier = super()._from_model(model, metadata, n_jobs)
+        counts = metadata.get("class_counts")
+        is_known = (
+            isinstance(counts, list)
+            and len(counts) == len(model.classes())
+            and all(type(count) is int and 0 < count < 2**63 for count in counts)
+        )
+        estimator._counts = np.asarray(counts) if is_known else None
+        return estimator
 
     # -- prediction -------------------------------------------------------------------------------
 

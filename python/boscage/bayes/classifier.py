@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,12 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         Probability that the root splits; less than one.
     beta_s : float, default=0.5
         How fast the probability of a split falls with depth.
+    class_weight : dict, "balanced" or None, default=None
+        How many times as much each class counts as in the training rows: a dictionary of weights
+        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
+        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
+        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
+        Nothing that is learned depends on it: it may be set after the fit.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a
@@ -133,6 +140,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         alpha: float = 5.0,
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -142,6 +150,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         self.alpha = alpha
         self.alpha_s = alpha_s
         self.beta_s = beta_s
+        self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -166,6 +175,12 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     def _predict_proba(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
         return model.predict_proba(rows, n_threads=n_threads)  # type: ignore[no-any-return]
+
+    def _class_counts(self) -> AnyArray:
+        counts: AnyArray | None = self.best_tree_.counts
+        assert counts is not None
+        root: AnyArray = counts[0]
+        return root
 
     def _draw_nodes(self, tree: PosteriorTree, rng: np.random.Generator) -> dict[str, FloatArray]:
         assert tree.counts is not None

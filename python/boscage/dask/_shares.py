@@ -301,8 +301,7 @@ class ClassifierShare(Share):
         return votes
 
     def _of_sums(self, sums: FloatArray, common: tuple[float, float]) -> FloatArray:
-        proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
-        return proba
+        return self._forest._weighted(self._forest._model.proba_of_votes(sums, common))
 
     def complete(self, common: Any) -> None:
         self._forest._flushed()

@@ -55,8 +55,8 @@ def to_onnx(
     TypeError
         If `model` is not an estimator of Boscage.
     ValueError
-        If `model` is a Mondrian forest and `approximate` is False; if it has categories, or fills
-        missing values with functions of other features.
+        If `model` is a Mondrian forest and `approximate` is False; if it has categories or a
+        ``class_weight``, or fills missing values with functions of other features.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 

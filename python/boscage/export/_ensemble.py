@@ -96,6 +96,11 @@ def ensemble_of(model: Any, *, approximate: bool) -> Ensemble:
             f"{_what(model)} with categories cannot be exported, since an exported model takes "
             "numbers; encode the categories before fit"
         )
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError(
+            "class_weight is no part of an export; set it to None, and weight the probabilities "
+            "that the exported model predicts"
+        )
     if isinstance(model, BARTRegressor):
         return _of_bart_regressor(model)
     if isinstance(model, BARTClassifier):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -64,6 +64,12 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
         "realised" follows each tree's own cuts and needs much less memory.
+    class_weight : dict, "balanced" or None, default=None
+        How many times as much each class counts as in the training rows: a dictionary of weights
+        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
+        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
+        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
+        Nothing that is learned depends on it: it may be set after the fit.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a
@@ -193,6 +199,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {
         "calibration",
+        "class_weight",
         "discount",
         "posterior",
     }
@@ -209,6 +216,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         posterior: Literal["kneser-ney", "joint"] = "kneser-ney",
         calibration: Literal["loo"] | None = "loo",
         predictive: Literal["averaged", "realised"] = "averaged",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         categories: Sequence[Any] | None = None,
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
@@ -228,6 +236,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         self.posterior = posterior
         self.calibration = calibration
         self.predictive = predictive
+        self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.categories = categories
         self.feature_range = feature_range
@@ -401,6 +410,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
         return proba
 
+    def _class_counts(self) -> AnyArray:
+        codes: AnyArray = self._model.targets()
+        return np.bincount(codes, minlength=self.n_classes_)
+
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
         names = self.classes_
         link = model.calibration_link(n_threads=self._n_threads())
@@ -434,8 +447,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         discounts : array-like of float of shape (n_discounts,), default=None
             Discounts to predict with, instead of ``discount_``. Each is calibrated on its own.
         calibrated : bool, default=True
-            Whether to calibrate as `predict_proba` does. False returns the average over the trees,
-            whatever ``calibration`` is.
+            Whether to calibrate, and weight classes, as `predict_proba` does. False returns the
+            average over the trees, whatever ``calibration`` and ``class_weight`` are.
 
         Returns
         -------
@@ -469,6 +482,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
                 n_threads=self._n_threads(),
                 progress=progress,
             )
+        if calibrated:
+            proba = [self._weighted(of_discount) for of_discount in proba]
         return np.asarray(proba if discounts is not None else proba[0])
 
     # -- what was learned -------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+"""Classes that count more, or less, than their share of the training rows says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from boscage._types import AnyArray, FloatArray, Label
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is neither None, nor "balanced", nor a dictionary of weights."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            'class_weight must be None, "balanced" or a dictionary of weights by label, found '
+            f"{class_weight!r}"
+        )
+    for label, weight in class_weight.items():
+        if isinstance(weight, (bool, np.bool_)) or not isinstance(weight, Real):
+            raise TypeError(
+                f"class_weight of {label!r} must be a number, found {type(weight).__name__}"
+            )
+        if not math.isfinite(weight) or weight < 0.0:
+            raise ValueError(
+                f"class_weight of {label!r} must be finite and not negative, found {weight}"
+            )
+
+
+def balancing(counts: AnyArray) -> FloatArray:
+    """Weights that bring all classes to the same number of rows; one row stands for none."""
+    weights: FloatArray = 1.0 / np.maximum(counts, 1.0)
+    return weights
+
+
+def given(class_weight: Mapping[Label, float], classes: AnyArray) -> FloatArray:
+    """The weight of each class; 1 where none is given."""
+    weights: FloatArray = compute_class_weight(dict(class_weight), classes=classes, y=classes)
+    if not weights.any():
+        raise ValueError(
+            f"class_weight is zero for all classes, {classes.tolist()}; expected one above zero"
+        )
+    return weights
+
+
+def reweighted(proba: FloatArray, weights: FloatArray) -> FloatArray:
+    """Probabilities in a population where each class is so many times as frequent: Bayes' rule."""
+    weights = weights / weights.max()
+    found = proba * weights
+    total = found.sum(axis=1, keepdims=True)
+    # Nothing is known of a row for which all classes that count are impossible.
+    possible = total > 0.0
+    return np.where(possible, found / np.where(possible, total, 1.0), weights / weights.sum())
+
+
+def to_json(class_weight: Any) -> Any:
+    """A checked class weight as JSON holds it: with labels as values, since they may be numbers."""
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    return [
+        [label.item() if isinstance(label, np.generic) else label, float(weight)]
+        for label, weight in class_weight.items()
+    ]
+
+
+def from_json(saved: Any) -> Any:
+    """What `to_json` wrote, which is not to be trusted; None for anything else."""
+    try:
+        class_weight = saved if isinstance(saved, str) else dict(saved)
+        check_class_weight(class_weight)
+    except (TypeError, ValueError):
+        return None
+    return class_weight

@@ -1,0 +1,218 @@
+"""Class weights: Bayes' rule for a population with other shares of classes."""
+
+import pickle
+from io import BytesIO
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+import boscage
+from boscage import (
+    SMC,
+    BARTClassifier,
+    BayesianTreeClassifier,
+    MondrianForestClassifier,
+)
+from boscage._class_weight import reweighted
+
+MODELS = [
+    MondrianForestClassifier(10, random_state=0),
+    MondrianForestClassifier(10, posterior="joint", random_state=0),
+    BayesianTreeClassifier(SMC(n_particles=20, n_islands=1), random_state=0),
+    BARTClassifier(5, n_chains=2, n_burn=20, n_draws=20, random_state=0),
+]
+
+
+def _name(model):
+    return f"{type(model).__name__}-{getattr(model, 'posterior', '')}"
+
+
+@pytest.fixture(params=MODELS, ids=_name)
+def model(request):
+    return clone(request.param)
+
+
+def three_classes(n_rows=200, seed=0):
+    """Rows, and labels of which "c" is rare."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(["a", "b", "c"], n_rows, p=[0.5, 0.4, 0.1])
+    X = rng.normal(size=(n_rows, 2)) + 1.5 * (y == "c")[:, None] - (y == "a")[:, None]
+    return X, y
+
+
+def test_weights_multiply_probabilities(model):
+    X, y = three_classes()
+    plain = model.fit(X, y).predict_proba(X)
+    model.set_params(class_weight={"a": 2.0, "c": 7.0})
+    expected = plain * [2.0, 1.0, 7.0]
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-13)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected), rtol=1e-12)
+    assert (model.predict(X) == model.classes_[expected.argmax(axis=1)]).all()
+
+
+def test_weights_change_nothing_that_is_learned(model):
+    X, y = three_classes()
+    plain = clone(model).fit(X, y)
+    weighted = model.set_params(class_weight={"c": 5.0}).fit(X, y)
+    assert not np.array_equal(weighted.predict_proba(X), plain.predict_proba(X))
+    weighted.set_params(class_weight=None)
+    np.testing.assert_array_equal(weighted.predict_proba(X), plain.predict_proba(X))
+
+
+def test_weights_of_one_and_equal_weights_are_none(model):
+    X, y = three_classes()
+    plain = model.fit(X, y).predict_proba(X)
+    for value in ({}, {"a": 1}, {"a": 3.0, "b": 3.0, "c": 3.0}):
+        model.set_params(class_weight=value)
+        np.testing.assert_allclose(model.predict_proba(X), plain, rtol=1e-13)
+
+
+def test_balanced_divides_by_the_number_of_rows(model):
+    X, y = three_classes()
+    counts = np.unique(y, return_counts=True)[1]
+    by_hand = clone(model).set_params(class_weight=dict(zip("abc", 1.0 / counts, strict=True)))
+    balanced = clone(model).set_params(class_weight="balanced")
+    np.testing.assert_allclose(
+        balanced.fit(X, y).predict_proba(X), by_hand.fit(X, y).predict_proba(X), rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, BayesianTreeClassifier, BARTClassifier])
+def test_weights_are_right_for_a_population_with_other_shares(kind):
+    """Where one class is ten times as frequent as in training, weights of 1 and 10 predict it.
+
+    The truth is known: two normal distributions, and Bayes' rule for either population.
+    """
+    rng = np.random.default_rng(1)
+    n_rows = 2000
+    rare = rng.random(n_rows) < 1.0 / 11.0
+    X = rng.normal(size=(n_rows, 1)) + 2.0 * rare[:, None]
+    options = {BARTClassifier: {"n_trees": 20, "n_chains": 1, "n_burn": 100, "n_draws": 100}}
+    model = kind(random_state=0, **options.get(kind, {})).fit(X, rare)
+    new_y = rng.random(4000) < 0.5
+    new = rng.normal(size=(4000, 1)) + 2.0 * new_y[:, None]
+    truth = norm.pdf(new[:, 0], 2.0) / (norm.pdf(new[:, 0], 2.0) + norm.pdf(new[:, 0]))
+    best = log_loss(new_y, truth)
+    unweighted = log_loss(new_y, model.predict_proba(new))
+    for value in ({True: 10.0}, "balanced"):
+        model.set_params(class_weight=value)
+        proba = model.predict_proba(new)
+        assert log_loss(new_y, proba) < best + 0.4 * (unweighted - best)
+        assert abs(proba[:, 1].mean() - 0.5) < 0.06
+
+
+def test_balanced_follows_the_rows_of_a_forest():
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, class_weight="balanced", random_state=0)
+    forest.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    forest.forget(np.flatnonzero(y == "a")[:40])
+    weighted = forest.predict_proba(X)
+    counts = [(y == label).sum() - 40 * (label == "a") for label in "abc"]
+    plain = forest.set_params(class_weight=None).predict_proba(X) / counts
+    np.testing.assert_allclose(weighted, plain / plain.sum(axis=1, keepdims=True), rtol=1e-13)
+
+
+def test_declared_classes_without_rows_count_as_if_they_had_one():
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, class_weight="balanced", random_state=0)
+    forest.partial_fit(X[y != "c"], y[y != "c"], classes=["a", "b", "c"])
+    weighted = forest.predict_proba(X)
+    plain = forest.set_params(class_weight=None).predict_proba(X)
+    plain = plain / [(y == "a").sum(), (y == "b").sum(), 1.0]
+    np.testing.assert_allclose(weighted, plain / plain.sum(axis=1, keepdims=True), rtol=1e-13)
+
+
+def test_left_out_rows_are_weighted_as_new_ones():
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, random_state=0).fit(X, y)
+    plain = forest.loo_predict_proba()
+    average = forest.loo_predict_proba(calibrated=False)
+    by_discount = forest.loo_predict_proba(discounts=[1.0, 5.0])
+    forest.set_params(class_weight={"c": 4.0})
+
+    def by_hand(proba):
+        proba = proba * [1.0, 1.0, 4.0]
+        return proba / proba.sum(axis=-1, keepdims=True)
+
+    np.testing.assert_allclose(forest.loo_predict_proba(), by_hand(plain), rtol=1e-13)
+    np.testing.assert_allclose(
+        forest.loo_predict_proba(discounts=[1.0, 5.0]), by_hand(by_discount), rtol=1e-13
+    )
+    np.testing.assert_array_equal(forest.loo_predict_proba(calibrated=False), average)
+
+
+def test_where_only_classes_of_weight_zero_are_possible_the_others_share():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]] * 5)
+    y = np.array([0, 0, 1, 2] * 5)
+    model = MondrianForestClassifier(1, calibration=None, class_weight={0: 0.0}, random_state=0)
+    proba = model.fit(X, y).predict_proba(X)
+    assert (proba[:, 0] == 0.0).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    found = reweighted(np.array([[1.0, 0.0, 0.0]]), np.array([0.0, 3.0, 1.0]))
+    np.testing.assert_allclose(found, [[0.0, 0.75, 0.25]])
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [3, -1], [True, False], [0.0, 2.0]], ids=str)
+def test_files_and_pickles_keep_weights(model, labels):
+    X, y = three_classes()
+    y = np.where(y == "a", labels[0], labels[1]).astype(np.asarray(labels).dtype)
+    model.set_params(class_weight={np.asarray(labels)[0]: 3.0, labels[1]: 0.5})
+    expected = model.fit(X, y).predict_proba(X)
+    file = BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = boscage.load(file)
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+    assert loaded.class_weight == {labels[0]: 3.0, labels[1]: 0.5}
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), expected)
+    balanced = model.set_params(class_weight="balanced").predict_proba(X)
+    loaded.set_params(class_weight="balanced")
+    np.testing.assert_array_equal(loaded.predict_proba(X), balanced)
+
+
+def test_a_bart_file_without_counts_says_what_is_missing(monkeypatch):
+    X, y = three_classes()
+    model = BARTClassifier(5, n_chains=1, n_burn=5, n_draws=5, random_state=0).fit(X, y)
+    monkeypatch.setattr(model, "_counts", None)  # as of a file from Rust
+    file = BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = boscage.load(file).set_params(class_weight="balanced")
+    with pytest.raises(ValueError, match="number of training rows of each class"):
+        loaded.predict_proba(X)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ("even", ValueError, 'class_weight must be None, "balanced" or a dictionary'),
+        (3.0, ValueError, 'class_weight must be None, "balanced" or a dictionary'),
+        ({"a": "2"}, TypeError, "class_weight of 'a' must be a number, found str"),
+        ({"a": True}, TypeError, "class_weight of 'a' must be a number, found bool"),
+        ({"a": -1.0}, ValueError, "class_weight of 'a' must be finite and not negative"),
+        ({"a": np.inf}, ValueError, "class_weight of 'a' must be finite and not negative"),
+    ],
+)
+def test_wrong_weights_are_refused_before_the_fit(model, value, error, message):
+    X, y = three_classes(50)
+    model.set_params(class_weight=value)
+    with pytest.raises(error, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "_model")
+
+
+def test_weights_of_unknown_classes_are_refused(model):
+    X, y = three_classes()
+    model.fit(X, y).set_params(class_weight={"a": 2.0, "z": 3.0})
+    with pytest.raises(ValueError, match=r"The classes, .*'b', 'c'.* are not in class_weight"):
+        model.predict_proba(X)
+    # Weights of all classes, and of one that may come later, are fine.
+    model.set_params(class_weight={"a": 2.0, "b": 1.0, "c": 1.0, "z": 3.0})
+    assert model.predict_proba(X).shape == (len(X), 3)
+    model.set_params(class_weight={"a": 0.0, "b": 0, "c": 0.0})
+    with pytest.raises(ValueError, match="class_weight is zero for all classes"):
+        model.predict_proba(X)
