@@ -35,7 +35,7 @@ def check_class_weight(class_weight: Any) -> None:
 
 def balancing(counts: AnyArray) -> FloatArray:
     """Weights that bring all classes to the same number of rows; one row stands for none."""
-    weights: FloatArray = 1.0 / np.maximum(counts, 1.0)
+    weights: FloatArray = 1.0 / np.where(counts > 0, counts, 1.0)
     return weights
 
 

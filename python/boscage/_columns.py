@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from boscage._types import IntArray, Label
+from boscage._types import BoolArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
@@ -41,6 +41,14 @@ class Column:
     def last(self, n: int) -> Column:
         """The last rows."""
         return Column(self.codes[-n:], self.labels)
+
+    def of(self, rows: BoolArray) -> Column:
+        """Some of the rows, and the categories that occur in them."""
+        codes = self.codes[rows]
+        used = np.unique(codes[codes >= 0])
+        number = np.full(len(self.labels) + 1, -1)  # the last entry is that of the code -1
+        number[used] = np.arange(len(used))
+        return Column(number[codes], [self.labels[code] for code in used])
 
 
 def as_table(X: Any) -> Any:

@@ -270,6 +270,7 @@ class BayesianTreeClassifier(_BayesianTrees):
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
         n_categories: list[int] = ...,
+        weights: NDArray[np.float64] | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BayesianTreeClassifier: ...
@@ -294,6 +295,7 @@ class BayesianTreeRegressor(_BayesianTrees):
         alpha_s: float = 0.95,
         beta_s: float = 0.5,
         n_categories: list[int] = ...,
+        weights: NDArray[np.float64] | None = None,
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> BayesianTreeRegressor: ...

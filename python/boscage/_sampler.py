@@ -98,10 +98,17 @@ class PosteriorSampler(Chains):
             # A fit that continues must be of the same features.
             is_new = more.get("start") is None
             rows, columns = self._read(X, reset=is_new)
+            target = self._check_target(y, len(rows))
+            if "sample_weight" in more:
+                kept, more["weights"] = _validation.check_sample_weight(
+                    more.pop("sample_weight"), len(rows)
+                )
+                if kept is not None:
+                    rows, target = rows[kept], target[kept]
+                    columns = {feature: each.of(kept) for feature, each in columns.items()}
             if is_new:
                 self._labels = {feature: each.labels for feature, each in columns.items()}
             rows = _codes.put_codes(rows, columns, self._labels)
-            target = self._check_target(y, len(rows))
             if self._labels:
                 more["n_categories"] = _codes.counts(self._labels, rows.shape[1])
             with progress_bar("sampling", self.verbose) as progress:

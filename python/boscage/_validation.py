@@ -191,10 +191,10 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
 
 def check_sample_weight(
     sample_weight: Any, n_rows: int
-) -> tuple[slice | NDArray[np.bool_], FloatArray | None]:
-    """Which rows have a weight above 0, and their weights; None if these are equal."""
+) -> tuple[NDArray[np.bool_] | None, FloatArray | None]:
+    """Which rows have a weight above 0, and their weights; None for all rows, and if all are 1."""
     if sample_weight is None:
-        return slice(None), None
+        return None, None
     weights: FloatArray = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )
@@ -215,8 +215,7 @@ def check_sample_weight(
             "times the greatest weight"
         )
     weights = weights[kept]
-    rows = slice(None) if kept.all() else kept
-    return rows, None if weights.min() == weights.max() else weights
+    return None if kept.all() else kept, None if (weights == 1.0).all() else weights
 
 
 def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:

@@ -151,6 +151,33 @@ def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
     check_trees(model, posterior)
 
 
+WEIGHTED = {
+    "smc": SMC(n_particles=6000, n_islands=20, island_weights="evidence"),
+    "mcmc": MCMC(n_draws=10_000, thin=100),
+}
+
+
+@pytest.mark.parametrize("sampler", ["smc", pytest.param("mcmc", marks=slow)])
+@pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
+def test_samplers_find_the_posterior_of_weighted_rows(kind: Any, sampler: str) -> None:
+    """The likelihood of a row of weight w is raised to the power w."""
+    X, y = classes(12, 2)
+    weights = np.random.default_rng(6).choice([0.2, 0.7, 1.0, 2.5], len(X))
+    if kind is BayesianTreeClassifier:
+        own = {"alpha": 2.0}
+        posterior = Posterior(X, dirichlet(y, 2, 2.0, weights), **PRIOR)
+    else:
+        y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))
+        own = {"prior_mean": 0.5, "kappa": 0.4, "shape": 1.5, "scale": 0.3}
+        posterior = Posterior(X, normal(y, 0.5, 0.4, 1.5, 0.3, weights), **PRIOR)
+    model = kind(WEIGHTED[sampler], random_state=0, **own, **PRIOR).fit(X, y, weights)
+    if sampler == "smc":
+        error = model.log_marginal_likelihood_error_
+        assert error < 0.05
+        assert abs(model.log_marginal_likelihood_ - posterior.log_evidence()) < 5.0 * error
+    check_trees(model, posterior)
+
+
 def test_predictions_are_the_mixture_of_leaves() -> None:
     X, y = classes(40, 2)
     model = BayesianTreeClassifier(alpha=3.0, random_state=0).fit(X, y)

@@ -105,6 +105,8 @@ def test_every_kind_is_stored_in_every_version_so_far() -> None:
         ("BARTRegressor", 1),
         ("BayesianTreeClassifier", 9),
         ("BayesianTreeRegressor", 9),
+        ("BayesianTreeClassifier", 11),
+        ("BayesianTreeRegressor", 11),
         ("BARTClassifier", 9),
         ("BARTRegressor", 9),
     }

@@ -256,8 +256,9 @@ class BARTRegressor(DistributionalRegressor, Bart):
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
     ) -> _core.BartRegressor:
-        kept, weights = _validation.check_sample_weight(options.pop("sample_weight"), len(rows))
-        rows, target = rows[kept], target[kept]
+        weights = options.pop("weights")
+        if weights is not None and weights.min() == weights.max():
+            weights = None  # only ratios matter
         if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
             warnings.warn(
                 f"y has no other value than {target[0]!s}, so nothing is known about the noise and "

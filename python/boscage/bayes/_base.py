@@ -49,7 +49,7 @@ class BayesianTree(PosteriorSampler):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(self: Self, X: Any, y: ArrayLike) -> Self:
+    def fit(self: Self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Sample the posterior over trees.
 
         Warns with a `sklearn.exceptions.ConvergenceWarning` if SMC's ``max_stages`` cut trees
@@ -63,6 +63,10 @@ class BayesianTree(PosteriorSampler):
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row counts as: the likelihood of its target is raised to this power.
+            A row of weight 2 is a row that occurs twice, and one of weight 0 is left out; other
+            weights are from 1e-100 to 1e15. None means 1 for all.
 
         Returns
         -------
@@ -71,14 +75,15 @@ class BayesianTree(PosteriorSampler):
         Raises
         ------
         ValueError
-            If a parameter is out of range, `X` holds infinity, `y` holds values that are not finite
-            numbers, or one of them has a wrong shape or is empty.
+            If a parameter is out of range, `X` holds infinity, `y` or `sample_weight` holds values
+            that are not finite numbers, or one of them has a wrong shape or is empty; if a weight
+            is negative, or all are 0.
         TypeError
             If a parameter or a label is of a wrong type.
         KeyboardInterrupt
             If interrupted. After any error the estimator is as it was before the call.
         """
-        self._fit(X, y)
+        self._fit(X, y, sample_weight=sample_weight)
         if not self._used_mcmc() and self.n_unfinished_.any():
             islands = self._report("smc")
             warnings.warn(
@@ -202,9 +207,9 @@ class BayesianTree(PosteriorSampler):
 
         A Shapley value is the mean, over all orders in which features may become known, of what one
         adds then. Where a tree splits on a feature that is not known, it goes both ways, in
-        proportion to its training rows (the path-dependent game of Lundberg et al. 2020). Values
-        are those of the posterior mean: of the mean of a regressor, or of the probabilities of
-        a classifier.
+        proportion to the weight of its training rows (the path-dependent game of Lundberg et al.
+        2020). Values are those of the posterior mean: of the mean of a regressor, or of the
+        probabilities of a classifier.
 
         Parameters
         ----------

@@ -166,7 +166,8 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         )
 
     def _node_values(self, values: FloatArray) -> dict[str, AnyArray]:
-        return {"counts": values.astype(np.int64)}
+        counts = values.astype(np.int64)
+        return {"counts": counts if (counts == values).all() else values}
 
     @classmethod
     def _params_of(cls, model: _core.BayesianTreeClassifier) -> dict[str, Any]:

@@ -77,6 +77,8 @@ def compare_parameters(
     X: Any,
     y: ArrayLike,
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> EvidenceTable:
     """Fit a model with every combination of parameters and compare the marginal likelihoods.
 
@@ -92,6 +94,8 @@ def compare_parameters(
     grid : dict or list of dict
         For each parameter a list of values, as in `sklearn.model_selection.GridSearchCV`. Nested
         parameters such as ``sampler__n_particles`` are possible.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How many rows each row counts as; see the ``fit`` of the models.
 
     Returns
     -------
@@ -122,12 +126,17 @@ def compare_parameters(
     ]
     for one in models:
         _check_sampler(one)
-    found = [_fitted(one, X, y) for one in models]
+    found = [_fitted(one, X, y, sample_weight) for one in models]
     return _ranked(settings, found)
 
 
 def compare_features(
-    model: BayesianTree, X: Any, y: ArrayLike, subsets: Mapping[str, Sequence[int | str]]
+    model: BayesianTree,
+    X: Any,
+    y: ArrayLike,
+    subsets: Mapping[str, Sequence[int | str]],
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> EvidenceTable:
     """Fit a model on several sets of features and compare the marginal likelihoods.
 
@@ -143,6 +152,8 @@ def compare_features(
     subsets : dict
         For each set, by its name, a list of features: column numbers, or column names if `X` is a
         table.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How many rows each row counts as; see the ``fit`` of the models.
 
     Returns
     -------
@@ -162,7 +173,8 @@ def compare_features(
     names, rows = column_names(X), np.asarray(X)
     parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
     found = [
-        _fitted(one, part, y) for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
+        _fitted(one, part, y, sample_weight)
+        for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
     ]
     return _ranked(list(subsets), found)
 
@@ -195,8 +207,8 @@ def _seeded(model: BayesianTree, n: int) -> list[Any]:
     return [clone(model).set_params(random_state=int(own)) for own in seeds]
 
 
-def _fitted(model: Any, X: Any, y: ArrayLike) -> tuple[float, float]:
-    model.fit(X, y)
+def _fitted(model: Any, X: Any, y: ArrayLike, sample_weight: Any) -> tuple[float, float]:
+    model.fit(X, y, sample_weight)
     return model.log_marginal_likelihood_, model.log_marginal_likelihood_error_
 
 

@@ -233,8 +233,10 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
         assert tree.df is not None
         assert tree.location is not None
         assert tree.scale is not None
+        prior = self.leaf_prior_
+        # The weight of a node's rows is their number, if they have none.
+        shape, kappa = 0.5 * tree.df, prior["kappa"] + tree.df - 2.0 * prior["shape"]
         # The predictive variance is that of the noise times `1 + 1 / kappa`.
-        shape, kappa = 0.5 * tree.df, self.leaf_prior_["kappa"] + tree.n_rows
         sigma = tree.scale * np.sqrt(shape * kappa / (1.0 + kappa) / rng.standard_gamma(shape))
         mean = tree.location + sigma / np.sqrt(kappa) * rng.standard_normal(tree.n_nodes)
         return {"f": mean, "sigma": sigma}

@@ -37,12 +37,13 @@ class PosteriorTree(ArrayTree):
         The categories of each feature that has any, by their codes.
     n_rows : ndarray of int64, shape (n_nodes,)
         Number of training rows in the node.
-    counts : ndarray of int64, shape (n_nodes, n_classes), or None
-        Of a classification tree: training rows by class.
+    counts : ndarray of int64 or float64, shape (n_nodes, n_classes), or None
+        Of a classification tree: training rows by class; sums of their weights, if they have any.
     df, location, scale : ndarray of float64, shape (n_nodes,), or None
         Of a regression tree: the Student distribution that the node predicts.
     target_mean, target_variance : ndarray of float64, shape (n_nodes,), or None
-        Of a regression tree: mean and variance of the targets of the node's training rows.
+        Of a regression tree: mean and variance of the targets of the node's training rows, each
+        as often as its weight says.
     feature_names : sequence of str or None
         Names of the features, if the model was fitted on named columns.
     class_names : sequence or None
@@ -50,7 +51,7 @@ class PosteriorTree(ArrayTree):
     """
 
     n_rows: IntArray
-    counts: IntArray | None = None
+    counts: IntArray | FloatArray | None = None
     df: FloatArray | None = None
     location: FloatArray | None = None
     scale: FloatArray | None = None
@@ -138,6 +139,9 @@ class PosteriorTree(ArrayTree):
         if self.counts is not None:
             most = int(self.counts[node].argmax())
             name = class_name(self.class_names if class_names is None else class_names, most)
+            if self.counts.dtype.kind == "f":
+                share = self.counts[node, most] / self.counts[node].sum()
+                return f"{name} ({share:.3g} of the weight of {n} {rows})"
             return f"{name} ({self.counts[node, most]} of {n} {rows})"
         assert self.location is not None
         assert self.scale is not None

@@ -24,7 +24,7 @@ bayes_methods!(BayesianTreeClassifier);
 #[allow(non_snake_case)]
 impl BayesianTreeClassifier {
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=5.0, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, sampler, *, alpha=5.0, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), weights=None, n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
@@ -35,6 +35,7 @@ impl BayesianTreeClassifier {
         alpha_s: f64,
         beta_s: f64,
         n_categories: Vec<u32>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -43,8 +44,15 @@ impl BayesianTreeClassifier {
         let labels = arrays::labels(&labels)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let sampler = sampler.into();
-        gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BayesianTreeClassifier::fit(&prior, alpha, &sampler, rows, (codes, &labels), run)
+        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
+        gate::run(py, n_threads, progress.as_ref(), |run| match weights {
+            None => {
+                boscage::BayesianTreeClassifier::fit(&prior, alpha, &sampler, rows, (codes, &labels), run)
+            }
+            Some(weights) => {
+                let told = (codes, &labels[..], weights);
+                boscage::BayesianTreeClassifier::fit_weighted(&prior, alpha, &sampler, rows, told, run)
+            }
         })
         .map(Self)
     }

@@ -26,7 +26,7 @@ bayes_methods!(BayesianTreeRegressor);
 #[allow(non_snake_case)]
 impl BayesianTreeRegressor {
     #[staticmethod]
-    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), weights=None, n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
@@ -40,16 +40,24 @@ impl BayesianTreeRegressor {
         alpha_s: f64,
         beta_s: f64,
         n_categories: Vec<u32>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
         n_threads: usize,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let rows = X.rows_with_categories(&n_categories)?;
         let targets = slice("y", &y)?;
+        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let leaf_prior = match (prior_mean, scale) {
             (Some(prior_mean), Some(scale)) => NormalPrior { prior_mean, kappa, shape, scale },
             _ => {
-                let of_targets = NormalPrior::of_targets(targets, kappa, shape, noise).map_err(to_python)?;
+                let of_targets = match weights {
+                    None => NormalPrior::of_targets(targets, kappa, shape, noise),
+                    Some(weights) => {
+                        NormalPrior::of_weighted_targets((targets, weights), kappa, shape, noise)
+                    }
+                };
+                let of_targets = of_targets.map_err(to_python)?;
                 NormalPrior {
                     prior_mean: prior_mean.unwrap_or(of_targets.prior_mean),
                     scale: scale.unwrap_or(of_targets.scale),
@@ -58,8 +66,12 @@ impl BayesianTreeRegressor {
             }
         };
         let sampler = sampler.into();
-        gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::BayesianTreeRegressor::fit(&prior, leaf_prior, &sampler, rows, targets, run)
+        gate::run(py, n_threads, progress.as_ref(), |run| match weights {
+            None => boscage::BayesianTreeRegressor::fit(&prior, leaf_prior, &sampler, rows, targets, run),
+            Some(weights) => {
+                let told = (targets, weights);
+                boscage::BayesianTreeRegressor::fit_weighted(&prior, leaf_prior, &sampler, rows, told, run)
+            }
         })
         .map(Self)
     }

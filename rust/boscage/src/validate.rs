@@ -95,6 +95,36 @@ pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &format!("{largest:e} at the most"))
 }
 
+/// Checks that there is one weight for each row, and that all are positive and finite.
+///
+/// # Errors
+/// [`Error::Length`]; [`Error::InvalidSetting`] for the first weight that is wrong.
+pub(crate) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
+    check_each_weight(weights, n_rows, "positive and finite", |w| w > 0.0 && w.is_finite())
+}
+
+/// Checks weights that say how often rows count, as [`check_weights`] does.
+///
+/// # Errors
+/// As [`check_weights`], and for a weight that is not from 1e-100 to 1e15.
+pub(crate) fn check_repeats(weights: &[f64], n_rows: usize) -> Result<()> {
+    check_each_weight(weights, n_rows, "from 1e-100 to 1e15", |w| (1e-100..=1e15).contains(&w))
+}
+
+fn check_each_weight(
+    weights: &[f64],
+    n_rows: usize,
+    expected: &'static str,
+    is_right: impl Fn(f64) -> bool,
+) -> Result<()> {
+    let what = "sample_weight";
+    if weights.len() != n_rows {
+        return Err(Error::Length { what, found: weights.len(), expected: n_rows, why: "one weight a row" });
+    }
+    let Some(row) = weights.iter().position(|&w| !is_right(w)) else { return Ok(()) };
+    check(what, false, expected, &format!("{:?} for row {row}", weights[row]))
+}
+
 /// Whether a number is allowed as a target or a mean of targets.
 pub(crate) fn is_small(y: f64) -> bool {
     y.abs() <= MAX_TARGET

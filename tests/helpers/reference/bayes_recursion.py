@@ -129,12 +129,15 @@ def trees(posterior: Posterior, rows: Rows, depth: int = 0) -> Iterator[float]:
                 yield p * probability * one * other
 
 
-def dirichlet(y: NDArray[Any], n_classes: int, alpha: float) -> Callable[[list[int]], float]:
-    """Equation (3.2)."""
+def dirichlet(
+    y: NDArray[Any], n_classes: int, alpha: float, weights: Any = None
+) -> Callable[[list[int]], float]:
+    """Equation (3.2), where a row counts as often as its weight says."""
     share = alpha / n_classes
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights)
 
     def log_likelihood(rows: list[int]) -> float:
-        counts = np.bincount(y[rows], minlength=n_classes)
+        counts = np.bincount(y[rows], weights[rows], minlength=n_classes)
         each = gammaln(counts + share).sum() - n_classes * gammaln(share)
         return float(gammaln(alpha) + each - gammaln(counts.sum() + alpha))
 
@@ -142,15 +145,24 @@ def dirichlet(y: NDArray[Any], n_classes: int, alpha: float) -> Callable[[list[i
 
 
 def normal(
-    y: NDArray[Any], prior_mean: float, kappa: float, shape: float, scale: float
+    y: NDArray[Any],
+    prior_mean: float,
+    kappa: float,
+    shape: float,
+    scale: float,
+    weights: Any = None,
 ) -> Callable[[list[int]], float]:
-    """Normal targets of unknown mean and variance under their conjugate prior."""
+    """Normal targets of unknown mean and variance under their conjugate prior.
+
+    A row counts as often as its weight says.
+    """
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights)
 
     def log_likelihood(rows: list[int]) -> float:
         part = y[rows]
-        n, own = len(part), part.mean()
+        n, own = weights[rows].sum(), np.average(part, weights=weights[rows])
         kappa_n, shape_n = kappa + n, shape + 0.5 * n
-        scale_n = scale + 0.5 * ((part - own) ** 2).sum()
+        scale_n = scale + 0.5 * (weights[rows] * (part - own) ** 2).sum()
         scale_n += 0.5 * kappa * n * (own - prior_mean) ** 2 / kappa_n
         return float(
             0.5 * np.log(kappa / kappa_n)

@@ -137,6 +137,16 @@ def mapped_classifier(data: Data) -> Any:
     return _reloaded(blob[:8] + (2).to_bytes(4, "little") + blob[12:at] + maps + blob[at:-CHECKSUM])
 
 
+def weighted(kind: Any, **params: Any) -> Callable[[Data], Any]:
+    """Return trees of rows with weights, some of which are 0."""
+
+    def make(data: Data) -> Any:
+        weights = np.resize([0.25, 1.0, 0.0, 3.5, 1e-3], len(data.x))
+        return kind(**nested(kind, {"random_state": 7} | params)).fit(data.x, data.y, weights)
+
+    return make
+
+
 def unknown_prior(kind: Any, **params: Any) -> Callable[[Data], Any]:
     """Return trees under a prior of the user's own, which only Rust offers."""
 
@@ -298,6 +308,11 @@ def bayesian() -> dict[str, Recipe]:
             "mcmc-unknown-prior": (data, unknown_prior(kind, **mcmc)),
             "smc-missing": (Data(data.labels, missing=True), forest(kind, **smc)),
             "mcmc-missing": (Data(data.labels, "float64", missing=True), forest(kind, **mcmc)),
+            "smc-weights": (data, weighted(kind, **smc)),
+            "mcmc-weights": (
+                Data(data.labels, missing=True, categories=True),
+                weighted(kind, **mcmc),
+            ),
             "smc-categories": (Data(data.labels, categories=True), forest(kind, **smc)),
             "mcmc-categories": (
                 Data(data.labels, missing=True, categories=True),

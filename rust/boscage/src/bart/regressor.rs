@@ -12,10 +12,10 @@ use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::explain::Contributions;
 use crate::random::keyed::Stream;
-use crate::validate::{check, check_squares};
+use crate::validate::{check, check_squares, check_weights};
 
 /// Weights must be above this times their mean: logarithms of smaller ones might be infinite.
 const MIN_WEIGHT: f64 = 1e-100;
@@ -241,22 +241,15 @@ fn sample_weighted(
 }
 
 /// Weights divided by their mean.
-fn normalised(weights: &[f64], n_rows: usize) -> Result<Vec<f64>> {
-    let (what, found, expected) = ("sample_weight", weights.len(), n_rows);
-    if found != expected {
-        return Err(Error::Length { what, found, expected, why: "one weight a row" });
-    }
-    let check = |is_right: &dyn Fn(f64) -> bool, of: &[f64], expected| {
-        let wrong = of.iter().position(|&w| !is_right(w));
-        let what = wrong.map(|row| format!("{:?} for row {row}", weights[row])).unwrap_or_default();
-        check("sample_weight", wrong.is_none(), expected, &what)
-    };
-    check(&|w| w > 0.0 && w.is_finite(), weights, "positive and finite")?;
+fn normalised(given: &[f64], n_rows: usize) -> Result<Vec<f64>> {
+    check_weights(given, n_rows)?;
     // Divided by the largest first, so that the sum is finite.
-    let largest = weights.iter().copied().fold(0.0, f64::max);
-    let mean = weights.iter().map(|w| w / largest).sum::<f64>() / weights.len() as f64;
-    let weights: Vec<f64> = weights.iter().map(|w| w / largest / mean).collect();
-    check(&|w| w > MIN_WEIGHT, &weights, "above 1e-100 times their mean")?;
+    let largest = given.iter().copied().fold(0.0, f64::max);
+    let mean = given.iter().map(|w| w / largest).sum::<f64>() / given.len() as f64;
+    let weights: Vec<f64> = given.iter().map(|w| w / largest / mean).collect();
+    let wrong = weights.iter().position(|&w| w <= MIN_WEIGHT);
+    let what = wrong.map(|row| format!("{:?} for row {row}", given[row])).unwrap_or_default();
+    check("sample_weight", wrong.is_none(), "above 1e-100 times their mean", &what)?;
     Ok(weights)
 }
 

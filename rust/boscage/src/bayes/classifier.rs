@@ -1,6 +1,7 @@
 //! Bayesian decision trees for classes.
 
-use crate::bayes::leaf::dirichlet::{Counts, Dirichlet};
+use crate::bayes::leaf::dirichlet::{ClassTotals, Counts, Dirichlet};
+use crate::bayes::leaf::weighted_dirichlet::WeightedDirichlet;
 use crate::bayes::posterior::{BayesianTrees, FittedLeaf, known};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::tree::PreorderTree;
@@ -44,19 +45,23 @@ pub struct ClassLeaves {
 }
 
 impl FittedLeaf for ClassLeaves {
-    type Stats = Counts;
+    type Stats = ClassTotals;
 
-    fn n_rows(counts: &Counts) -> u32 {
-        counts.n_rows()
+    fn n_rows(totals: &ClassTotals) -> u32 {
+        totals.n_rows
     }
 
-    /// Number of rows of each class.
-    fn values(&self, counts: &Counts, values: &mut Vec<f64>) {
-        values.extend(counts.by_class.iter().map(|&c| f64::from(c)));
+    fn weight(totals: &ClassTotals) -> f64 {
+        totals.weight()
     }
 
-    fn prediction(&self, counts: &Counts, prediction: &mut Vec<f64>) {
-        prediction.extend(counts.predictive(self.alpha));
+    /// Weight of the rows of each class.
+    fn values(&self, totals: &ClassTotals, values: &mut Vec<f64>) {
+        values.extend(&totals.by_class);
+    }
+
+    fn prediction(&self, totals: &ClassTotals, prediction: &mut Vec<f64>) {
+        prediction.extend(totals.predictive(self.alpha));
     }
 }
 
@@ -74,7 +79,23 @@ impl BayesianTreeClassifier {
         (codes, labels): (&[u32], &[Label]),
         run: &Run<'_>,
     ) -> Result<Self> {
-        Self::fit_known(known(prior), alpha, sampler, rows, (codes, labels), run)
+        Self::fit_known(known(prior), alpha, sampler, rows, (codes, labels, None), run)
+    }
+
+    /// Samples the posterior given rows with weights: a row of weight `w` counts as `w` rows, and the likelihood of its
+    /// class is raised to the power `w`.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeClassifier::fit`]; weights that are not from 1e-100 to 1e15.
+    pub fn fit_weighted(
+        prior: &(impl TreePrior + 'static),
+        alpha: f64,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        (codes, labels, weights): (&[u32], &[Label], &[f64]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_known(known(prior), alpha, sampler, rows, (codes, labels, Some(weights)), run)
     }
 
     fn fit_known(
@@ -82,13 +103,19 @@ impl BayesianTreeClassifier {
         alpha: f64,
         sampler: &Sampler,
         rows: Rows<'_>,
-        (codes, labels): (&[u32], &[Label]),
+        (codes, labels, weights): (&[u32], &[Label], Option<&[f64]>),
         run: &Run<'_>,
     ) -> Result<Self> {
         check_lengths(rows, codes.len())?;
         let (classes, labels) = sorted(codes, labels)?;
-        let model = Dirichlet::new(&classes, labels.len(), alpha)?;
-        Self::sample(prior, ClassLeaves { alpha, labels }, &model, sampler, rows, run)
+        let n_classes = labels.len();
+        let leaf = ClassLeaves { alpha, labels };
+        if let Some(weights) = weights {
+            let model = WeightedDirichlet::new((&classes, weights), n_classes, alpha)?;
+            return Self::sample(prior, leaf, (&model, |stats| model.totals(stats)), sampler, rows, run);
+        }
+        let model = Dirichlet::new(&classes, n_classes, alpha)?;
+        Self::sample(prior, leaf, (&model, Counts::totals), sampler, rows, run)
     }
 
     /// Class probabilities, `n_rows x n_classes` in order of [`BayesianTreeClassifier::classes`]: the mean over
@@ -124,7 +151,7 @@ impl BayesianTreeClassifier {
         self.leaf.alpha
     }
 
-    fn predictives(&self, tree: &PreorderTree<Counts>) -> Vec<f64> {
+    fn predictives(&self, tree: &PreorderTree<ClassTotals>) -> Vec<f64> {
         tree.nodes.iter().flat_map(|node| node.stats.predictive(self.leaf.alpha)).collect()
     }
 }

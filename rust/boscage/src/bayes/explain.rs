@@ -52,7 +52,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// A tree whose leaves hold their predictions, times the tree's weight.
     fn covered(&self, tree: &PreorderTree<L::Stats>, weight: f64) -> CoveredTree {
         let of_node = |node: &PreorderNode<L::Stats>| {
-            let cover = f64::from(L::n_rows(&node.stats));
+            let cover = L::weight(&node.stats);
             match node.split {
                 Some(PreorderSplit { rule, right }) => CoveredNode { rule, right, cover },
                 None => CoveredNode::leaf(cover),

@@ -134,6 +134,8 @@ mod tests {
     use super::*;
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::leaf::normal::{Normal, NormalPrior};
+    use crate::bayes::leaf::weighted_dirichlet::WeightedDirichlet;
+    use crate::bayes::leaf::weighted_normal::WeightedNormal;
     use crate::bayes::mcmc;
     use crate::bayes::mcmc::McmcSettings;
     use crate::bayes::prior::{ChipmanPrior, TreePrior};
@@ -210,5 +212,8 @@ mod tests {
         check(&Dirichlet::new(&CLASSES, 2, 0.9).unwrap(), &with_missing);
         let normal = NormalPrior { prior_mean: 1.0, kappa: 0.4, shape: 1.5, scale: 0.3 };
         check(&Normal::new(&TARGETS, normal).unwrap(), &X);
+        let weights = [0.3, 2.5, 1.0, 1e-3, 7.0];
+        check(&WeightedDirichlet::new((&CLASSES, &weights), 2, 0.9).unwrap(), &with_missing);
+        check(&WeightedNormal::new((&TARGETS, &weights), normal).unwrap(), &X);
     }
 }

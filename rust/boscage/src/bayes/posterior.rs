@@ -21,6 +21,9 @@ pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
     /// Number of training rows.
     fn n_rows(stats: &Self::Stats) -> u32;
 
+    /// Sum of their weights: their number, if they have none.
+    fn weight(stats: &Self::Stats) -> f64;
+
     /// Appends a node's entries of [`PosteriorTree::values`].
     fn values(&self, stats: &Self::Stats, values: &mut Vec<f64>);
 
@@ -44,12 +47,13 @@ pub struct BayesianTrees<L: FittedLeaf> {
 }
 
 impl<L: FittedLeaf> BayesianTrees<L> {
-    /// Samples the posterior. `model` holds the targets; `known` is the prior if it is a [`ChipmanPrior`].
-    /// Not generic in the prior, so that the samplers are not compiled again in crates that call `fit`.
-    pub(crate) fn sample(
+    /// Samples the posterior. `model` holds the targets, and `fitted` turns its statistics into those of the fitted leaves;
+    /// `known` is the prior if it is a [`ChipmanPrior`]. Not generic in the prior, so that the samplers are not compiled
+    /// again in crates that call `fit`.
+    pub(crate) fn sample<M: ConjugateLeaf>(
         (prior, known): (&dyn TreePrior, Option<ChipmanPrior>),
         leaf: L,
-        model: &impl ConjugateLeaf<Stats = L::Stats>,
+        (model, fitted): (&M, impl Fn(&M::Stats) -> L::Stats + Sync),
         sampler: &Sampler,
         rows: Rows<'_>,
         run: &Run<'_>,
@@ -61,7 +65,8 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let ensemble = threads.install(|| {
             let table = SortedColumns::new(rows, &threads, run.control)?;
             let target = TargetPosterior { table: &table, prior, leaf: model };
-            Ensemble::sample(&target, sampler, L::n_rows, (&threads, run.control))
+            let ensemble = Ensemble::sample(&target, sampler, &fitted, (&threads, run.control))?;
+            Ok(ensemble.with_features(&table, L::n_rows))
         })?;
         Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
     }

@@ -1,6 +1,7 @@
 //! Bayesian decision trees for numbers.
 
-use crate::bayes::leaf::normal::{Normal, NormalPrior, NormalSums};
+use crate::bayes::leaf::normal::{Normal, NormalPrior, NormalSums, NormalTotals};
+use crate::bayes::leaf::weighted_normal::WeightedNormal;
 use crate::bayes::posterior::{BayesianTrees, FittedLeaf, known};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::tree::PreorderTree;
@@ -33,22 +34,26 @@ use crate::validate::check_squares;
 pub type BayesianTreeRegressor = BayesianTrees<NormalPrior>;
 
 impl FittedLeaf for NormalPrior {
-    type Stats = NormalSums;
+    type Stats = NormalTotals;
 
-    fn n_rows(moments: &NormalSums) -> u32 {
-        moments.n
+    fn n_rows(totals: &NormalTotals) -> u32 {
+        totals.n_rows
+    }
+
+    fn weight(totals: &NormalTotals) -> f64 {
+        totals.weight
     }
 
     /// Degrees of freedom, location and scale of the predictive distribution; mean and variance of the rows'
     /// targets.
-    fn values(&self, moments: &NormalSums, values: &mut Vec<f64>) {
-        let (df, location, scale) = moments.predictive(self);
-        let (mean, variance) = moments.of_targets(self);
+    fn values(&self, totals: &NormalTotals, values: &mut Vec<f64>) {
+        let (df, location, scale) = totals.predictive(self);
+        let (mean, variance) = totals.of_targets(self);
         values.extend([df, location, scale, mean, variance]);
     }
 
-    fn prediction(&self, moments: &NormalSums, prediction: &mut Vec<f64>) {
-        prediction.push(moments.predictive(self).1);
+    fn prediction(&self, totals: &NormalTotals, prediction: &mut Vec<f64>) {
+        prediction.push(totals.predictive(self).1);
     }
 }
 
@@ -76,7 +81,23 @@ impl BayesianTreeRegressor {
         targets: &[f64],
         run: &Run<'_>,
     ) -> Result<Self> {
-        Self::fit_known(known(prior), leaf_prior, sampler, rows, targets, run)
+        Self::fit_known(known(prior), leaf_prior, sampler, rows, (targets, None), run)
+    }
+
+    /// Samples the posterior given rows with weights: a row of weight `w` counts as `w` rows, and the density of its target
+    /// is raised to the power `w`.
+    ///
+    /// # Errors
+    /// As [`BayesianTreeRegressor::fit`]; weights that are not from 1e-100 to 1e15.
+    pub fn fit_weighted(
+        prior: &(impl TreePrior + 'static),
+        leaf_prior: NormalPrior,
+        sampler: &Sampler,
+        rows: Rows<'_>,
+        (targets, weights): (&[f64], &[f64]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_known(known(prior), leaf_prior, sampler, rows, (targets, Some(weights)), run)
     }
 
     fn fit_known(
@@ -84,13 +105,17 @@ impl BayesianTreeRegressor {
         leaf_prior: NormalPrior,
         sampler: &Sampler,
         rows: Rows<'_>,
-        targets: &[f64],
+        (targets, weights): (&[f64], Option<&[f64]>),
         run: &Run<'_>,
     ) -> Result<Self> {
         check_lengths(rows, targets.len())?;
         check_squares(targets)?;
+        if let Some(weights) = weights {
+            let model = WeightedNormal::new((targets, weights), leaf_prior)?;
+            return Self::sample(prior, leaf_prior, (&model, |sums| model.totals(sums)), sampler, rows, run);
+        }
         let model = Normal::new(targets, leaf_prior)?;
-        Self::sample(prior, leaf_prior, &model, sampler, rows, run)
+        Self::sample(prior, leaf_prior, (&model, NormalSums::totals), sampler, rows, run)
     }
 
     /// The predictive mean of every row.
@@ -156,7 +181,7 @@ impl BayesianTreeRegressor {
 
     /// Degrees of freedom, location and scale of the predictive distribution of each node of each tree.
     fn predictives(&self) -> Vec<Vec<(f64, f64, f64)>> {
-        let of_tree = |tree: &PreorderTree<NormalSums>| {
+        let of_tree = |tree: &PreorderTree<NormalTotals>| {
             tree.nodes.iter().map(|node| node.stats.predictive(&self.leaf)).collect()
         };
         self.ensemble.trees.iter().map(of_tree).collect()

@@ -55,6 +55,12 @@ impl<S> PreorderTree<S> {
         (n_leaves, deepest)
     }
 
+    /// The tree with other statistics.
+    pub(crate) fn with_stats<T>(&self, stats: &mut impl FnMut(&Arc<S>) -> Arc<T>) -> PreorderTree<T> {
+        let node = |node: &PreorderNode<S>| PreorderNode { split: node.split, stats: stats(&node.stats) };
+        PreorderTree { nodes: self.nodes.iter().map(node).collect() }
+    }
+
     /// Replaces the columns of splits by their features and the sides of missing values.
     pub(crate) fn set_features(&mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) {
         for i in 0..self.nodes.len() {

@@ -1,5 +1,8 @@
 //! Weighted trees from either sampler: predictions (eq. 2.1) and reports.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::log_posterior::log_posteriors;
 use crate::bayes::mcmc;
@@ -10,6 +13,7 @@ use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::{Control, Run, Threads, try_for_each_mut};
+use crate::data::sorted_columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::data::{Rows, goes_right};
 use crate::error::Result;
@@ -113,9 +117,9 @@ pub struct PosteriorTree {
     pub right_categories: Vec<Vec<u32>>,
     /// Number of training rows of each node.
     pub n_rows: Vec<u64>,
-    /// The same number of values for each node. Classes: the number of rows of each class. Numbers: degrees
-    /// of freedom, location and scale of the predictive Student t distribution, and mean and variance of the
-    /// rows' targets.
+    /// The same number of values for each node. Classes: the number of rows of each class, or the sum of their weights.
+    /// Numbers: degrees of freedom, location and scale of the predictive Student t distribution, and mean and variance of
+    /// the rows' targets, weighted if they have weights.
     pub values: Vec<f64>,
 }
 
@@ -134,24 +138,36 @@ pub(crate) struct Ensemble<S> {
 }
 
 impl<S: Clone + Send + Sync> Ensemble<S> {
-    /// Samples trees.
-    pub(crate) fn sample<L: ConjugateLeaf<Stats = S>>(
+    /// Samples trees, whose splits are along the columns of the table. `fitted` turns the sampler's statistics of nodes
+    /// into those that the trees keep.
+    pub(crate) fn sample<L: ConjugateLeaf>(
         target: &TargetPosterior<'_, L>,
         sampler: &Sampler,
-        n_rows: impl Fn(&S) -> u32,
+        fitted: &impl Fn(&L::Stats) -> S,
         (threads, control): (&Threads, &Control),
     ) -> Result<Self> {
         let table = target.table;
-        let (mut trees, weights, report) = match sampler {
+        let (trees, weights, report) = match sampler {
             Sampler::Smc(settings) => of_islands(smc::sample(target, settings, threads, control)?, settings),
             Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
         };
         let log_posteriors = log_posteriors(target, &trees, control)?;
         let ranges = (0..table.n_features() as u32).map(|d| table.ends(d)).collect();
-        for tree in &mut trees {
+        // Trees share the statistics of nodes, which the sampled trees keep alive meanwhile.
+        let mut known: HashMap<*const L::Stats, Arc<S>> = HashMap::new();
+        let mut keep = |stats: &Arc<L::Stats>| {
+            Arc::clone(known.entry(Arc::as_ptr(stats)).or_insert_with(|| Arc::new(fitted(stats))))
+        };
+        let trees = trees.iter().map(|tree| tree.with_stats(&mut keep)).collect();
+        Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report })
+    }
+
+    /// The trees with features, and sides of missing values, in place of columns.
+    pub(crate) fn with_features(mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) -> Self {
+        for tree in &mut self.trees {
             tree.set_features(table, &n_rows);
         }
-        Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report })
+        self
     }
 
     /// Checks the number of features of some rows, and whether values may be missing.
@@ -289,8 +305,6 @@ pub(crate) fn export<S>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::bayes::tree::PreorderNode;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bayes::classifier::{BayesianTreeClassifier, ClassLeaves};
-use crate::bayes::leaf::dirichlet::{Counts, check_alpha};
-use crate::bayes::leaf::normal::{NormalPrior, NormalSums};
+use crate::bayes::leaf::dirichlet::{ClassTotals, check_alpha};
+use crate::bayes::leaf::normal::{NormalPrior, NormalTotals};
 use crate::bayes::mcmc::{Acceptance, Draw};
 use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
 use crate::bayes::prior::ChipmanPrior;
@@ -15,46 +15,80 @@ use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
 use crate::data::splits::FeatureKinds;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, PLAIN, Reader, Writer, version_of_trees};
+use crate::model_file::format::{
+    ITEM, PLAIN, Reader, TREE_CATEGORIES, TREE_WEIGHTS, Writer, version_of_trees,
+};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
-trait Stored {
+pub(crate) trait Stored {
     fn n_rows(&self) -> u32;
+
+    /// Whether all rows weigh 1, as far as the sums tell.
+    fn is_without_weights(&self) -> bool;
+
+    /// Whether the sum of the weights is 0.
+    fn is_weightless(&self) -> bool;
 
     /// Whether they are the sum of the children's, up to rounding errors of sums over all rows.
     fn is_sum(&self, children: [&Self; 2], root: &Self) -> bool;
 }
 
-impl Stored for Counts {
+impl Stored for ClassTotals {
     fn n_rows(&self) -> u32 {
-        self.n_rows()
+        self.n_rows
     }
 
-    fn is_sum(&self, [left, right]: [&Self; 2], _: &Self) -> bool {
-        let pairs = left.by_class.iter().zip(&right.by_class);
-        pairs.zip(&self.by_class).all(|((left, right), &all)| left.checked_add(*right) == Some(all))
+    fn is_without_weights(&self) -> bool {
+        self.by_class.iter().all(|weight| weight.fract() == 0.0) && self.weight() == f64::from(self.n_rows)
+    }
+
+    fn is_weightless(&self) -> bool {
+        self.weight() <= 0.0
+    }
+
+    fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
+        /// Larger differences than those of rounded weights, and smaller ones than those of numbers of rows.
+        const ROUNDING: f64 = 1e-12;
+        let tolerance = ROUNDING * root.weight();
+        let mut classes = self.by_class.iter().zip(left.by_class.iter().zip(&right.by_class));
+        left.n_rows.checked_add(right.n_rows) == Some(self.n_rows)
+            && classes.all(|(all, (left, right))| (all - (left + right)).abs() <= tolerance)
     }
 }
 
-impl Stored for NormalSums {
+impl Stored for NormalTotals {
     fn n_rows(&self) -> u32 {
-        self.n
+        self.n_rows
+    }
+
+    fn is_without_weights(&self) -> bool {
+        self.weight == f64::from(self.n_rows)
+    }
+
+    fn is_weightless(&self) -> bool {
+        self.weight <= 0.0
     }
 
     fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
         /// Larger differences than rounding causes in sums over rows.
         const ROUNDING: f64 = 1e-6;
         let is_near = |a: f64, b: f64, scale: f64| (a - b).abs() <= ROUNDING * scale;
-        left.n.checked_add(right.n) == Some(self.n)
-            && is_near(self.sum, left.sum + right.sum, (f64::from(root.n) * root.squares).sqrt())
+        left.n_rows.checked_add(right.n_rows) == Some(self.n_rows)
+            && is_near(self.weight, left.weight + right.weight, root.weight)
+            && is_near(self.sum, left.sum + right.sum, (root.weight * root.squares).sqrt())
             && is_near(self.squares, left.squares + right.squares, root.squares)
     }
 }
 
 /// The oldest version that can hold a model.
-pub(crate) fn version<L: FittedLeaf>(model: &BayesianTrees<L>) -> u32 {
-    version_of_trees(&model.ensemble.kinds, PLAIN)
+pub(crate) fn version<L: FittedLeaf<Stats: Stored>>(model: &BayesianTrees<L>) -> u32 {
+    let mut nodes = model.ensemble.trees.iter().flat_map(|tree| &tree.nodes);
+    if nodes.all(|node| node.stats.is_without_weights()) {
+        version_of_trees(&model.ensemble.kinds, PLAIN)
+    } else {
+        TREE_WEIGHTS
+    }
 }
 
 pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifier, annotation: &str) {
@@ -62,8 +96,14 @@ pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifi
     writer.list(&model.leaf.labels, Writer::label);
     write_prior(writer, model.prior.as_ref());
     writer.text(annotation);
-    write_ensemble(writer, &model.ensemble, |writer, counts| {
-        counts.by_class.iter().for_each(|&count| writer.u32(count));
+    let version = version(model);
+    write_ensemble(writer, (&model.ensemble, version), |writer, totals| {
+        if version < TREE_WEIGHTS {
+            totals.by_class.iter().for_each(|&count| writer.u32(count as u32));
+        } else {
+            writer.u32(totals.n_rows);
+            totals.by_class.iter().for_each(|&weight| writer.f64(weight));
+        }
     });
 }
 
@@ -77,13 +117,30 @@ pub(crate) fn read_classifier(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Ba
     let prior = read_prior(reader)?;
     let annotation = reader.text("annotation")?;
     let ensemble = read_ensemble(reader, |reader| {
-        let by_class = reader.list_of("counts", labels.len(), |reader| reader.u32(ITEM))?;
-        match by_class.iter().try_fold(0u32, |sum, &count| sum.checked_add(count)) {
-            Some(_) => Ok(Counts { by_class: by_class.into() }),
-            None => Err(reader.expected("counts whose sum is below 2^32", format!("{by_class:?}"))),
+        if reader.version < TREE_WEIGHTS {
+            read_counts(reader, labels.len())
+        } else {
+            let n_rows = reader.u32("n_rows")?;
+            let by_class = reader.list_of("weights", labels.len(), read_weight)?;
+            Ok(ClassTotals { n_rows, by_class: by_class.into() })
         }
     })?;
     Ok(BayesianTreeClassifier { ensemble, prior, leaf: ClassLeaves { alpha, labels }, annotation })
+}
+
+/// The rows of a node of each class, of weight 1.
+fn read_counts(reader: &mut Reader<'_>, n_classes: usize) -> Result<ClassTotals> {
+    let by_class = reader.list_of("counts", n_classes, |reader| reader.u32(ITEM))?;
+    match by_class.iter().try_fold(0u32, |sum, &count| sum.checked_add(count)) {
+        Some(n_rows) => Ok(ClassTotals { n_rows, by_class: by_class.into_iter().map(f64::from).collect() }),
+        None => Err(reader.expected("counts whose sum is below 2^32", format!("{by_class:?}"))),
+    }
+}
+
+/// The sum of the weights of some rows.
+fn read_weight(reader: &mut Reader<'_>) -> Result<f64> {
+    let weight = reader.finite(ITEM)?;
+    if weight >= 0.0 { Ok(weight) } else { Err(reader.expected("a number not below 0", weight)) }
 }
 
 pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor, annotation: &str) {
@@ -93,10 +150,14 @@ pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
     }
     write_prior(writer, model.prior.as_ref());
     writer.text(annotation);
-    write_ensemble(writer, &model.ensemble, |writer, moments| {
-        writer.u32(moments.n);
-        writer.f64(moments.sum);
-        writer.f64(moments.squares);
+    let version = version(model);
+    write_ensemble(writer, (&model.ensemble, version), |writer, totals| {
+        writer.u32(totals.n_rows);
+        if version >= TREE_WEIGHTS {
+            writer.f64(totals.weight);
+        }
+        writer.f64(totals.sum);
+        writer.f64(totals.squares);
     });
 }
 
@@ -109,8 +170,11 @@ pub(crate) fn read_regressor(reader: &mut Reader<'_>, _: &Run<'_>) -> Result<Bay
     let prior = read_prior(reader)?;
     let annotation = reader.text("annotation")?;
     let ensemble = read_ensemble(reader, |reader| {
-        Ok(NormalSums {
-            n: reader.u32("n_rows")?,
+        let n_rows = reader.u32("n_rows")?;
+        let is_weighted = reader.version >= TREE_WEIGHTS;
+        Ok(NormalTotals {
+            n_rows,
+            weight: if is_weighted { reader.group("weight", read_weight)? } else { f64::from(n_rows) },
             sum: reader.finite("sum")?,
             squares: reader.finite("sum_of_squares")?,
         })
@@ -132,12 +196,18 @@ fn read_prior(reader: &mut Reader<'_>) -> Result<Option<ChipmanPrior>> {
     }
 }
 
-fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn(&mut Writer, &S)) {
+fn write_ensemble<S>(
+    writer: &mut Writer,
+    (ensemble, version): (&Ensemble<S>, u32),
+    stats: impl Fn(&mut Writer, &S),
+) {
     writer.list(&ensemble.ranges, |writer, (low, high)| {
         writer.f64(*low);
         writer.f64(*high);
     });
-    writer.feature_kinds(&ensemble.kinds);
+    if version >= TREE_CATEGORIES {
+        writer.feature_kinds(&ensemble.kinds);
+    }
     let has_sides = ensemble.kinds.has_sides();
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
@@ -246,7 +316,7 @@ fn read_tree<S: Stored>(
     let stats = |i: usize| nodes[i].stats.as_ref();
     for (i, node) in nodes.iter().enumerate() {
         match node.split {
-            None if node.stats.n_rows() == 0 => {
+            None if node.stats.n_rows() == 0 || node.stats.is_weightless() => {
                 return Err(reader.expected("rows in every leaf", format!("none in node {i}")));
             }
             Some(split) if !stats(i).is_sum([stats(i + 1), stats(split.right as usize)], stats(0)) => {

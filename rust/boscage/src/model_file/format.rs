@@ -33,10 +33,13 @@ pub(crate) const CATEGORIES: u32 = 8;
 pub(crate) const MISSING_SIDES: u32 = 9;
 /// Version 9, with the numbers of categories of features, and whether numbers are missing, before the trees.
 pub(crate) const TREE_CATEGORIES: u32 = 10;
+/// Version 10 of Bayesian trees, with the number of rows of each node and the sums of their weights.
+pub(crate) const TREE_WEIGHTS: u32 = 11;
 /// The newest version.
-pub(crate) const NEWEST: u32 = TREE_CATEGORIES;
+pub(crate) const NEWEST: u32 = TREE_WEIGHTS;
 
-/// The oldest version that can hold a model of trees; `complete` is that of models without missing values and categories.
+/// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
+/// values and categories.
 pub(crate) fn version_of_trees(kinds: &FeatureKinds, complete: u32) -> u32 {
     if kinds.has_categories() {
         TREE_CATEGORIES
@@ -95,11 +98,10 @@ impl Writer {
     }
 
     /// What the features of a model of trees hold; nothing if none has categories.
+    /// What features of trees hold, in files of version 10 and later.
     pub(crate) fn feature_kinds(&mut self, kinds: &FeatureKinds) {
-        if kinds.has_categories() {
-            self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
-            self.u8(u8::from(kinds.has_missing));
-        }
+        self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
+        self.u8(u8::from(kinds.has_missing));
     }
 
     pub(crate) fn label(&mut self, label: &Label) {
@@ -371,7 +373,9 @@ impl<'a> Reader<'a> {
             return Ok(FeatureKinds { has_missing, ..FeatureKinds::default() });
         }
         let n_categories = self.list("n_categories", 4, |reader| reader.u32(ITEM))?;
-        if n_categories.len() != n_features || n_categories.iter().all(|&n| n == 0) {
+        let is_without = self.version >= TREE_WEIGHTS && n_categories.is_empty();
+        let has_some = n_categories.len() == n_features && n_categories.iter().any(|&n| n > 0);
+        if !is_without && !has_some {
             let expected = format!("{n_features} numbers, one for each feature, not all 0");
             return Err(self.expected(expected, format!("{n_categories:?}")));
         }

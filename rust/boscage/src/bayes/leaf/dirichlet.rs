@@ -21,18 +21,18 @@ pub(crate) struct Dirichlet<'a> {
 
 /// The class of each row, in one byte if possible, since rows are read in scattered order.
 #[derive(Debug)]
-enum ClassOfRow<'a> {
+pub(crate) enum ClassOfRow<'a> {
     Few(Box<[u8]>),
     Many(&'a [u32]),
 }
 
 impl<'a> ClassOfRow<'a> {
-    fn new(classes: &'a [u32]) -> Self {
+    pub(crate) fn new(classes: &'a [u32]) -> Self {
         let few: Option<_> = classes.iter().map(|&class| u8::try_from(class).ok()).collect();
         few.map_or(Self::Many(classes), Self::Few)
     }
 
-    fn of(&self, row: u32) -> usize {
+    pub(crate) fn of(&self, row: u32) -> usize {
         match self {
             Self::Few(classes) => classes[row as usize].into(),
             Self::Many(classes) => classes[row as usize] as usize,
@@ -42,21 +42,39 @@ impl<'a> ClassOfRow<'a> {
 
 /// Number of rows of each class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts {
-    pub(crate) by_class: Box<[u32]>,
+pub(crate) struct Counts {
+    by_class: Box<[u32]>,
 }
 
 impl Counts {
-    /// Number of rows.
-    pub(crate) fn n_rows(&self) -> u32 {
+    fn n_rows(&self) -> u32 {
+        self.by_class.iter().sum()
+    }
+
+    /// The same, as a fitted tree holds them.
+    pub(crate) fn totals(&self) -> ClassTotals {
+        ClassTotals { n_rows: self.n_rows(), by_class: self.by_class.iter().map(|&c| f64::from(c)).collect() }
+    }
+}
+
+/// Sum of the weights of the rows of each class in a node; rows without weights weigh 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassTotals {
+    pub(crate) n_rows: u32,
+    pub(crate) by_class: Box<[f64]>,
+}
+
+impl ClassTotals {
+    /// The weight of all rows.
+    pub(crate) fn weight(&self) -> f64 {
         self.by_class.iter().sum()
     }
 
     /// Predictive probability of each class: `(c_k + alpha / K) / (n + alpha)`.
     pub(crate) fn predictive(&self, alpha: f64) -> impl Iterator<Item = f64> + '_ {
         let share = alpha / self.by_class.len() as f64;
-        let total = f64::from(self.n_rows()) + alpha;
-        self.by_class.iter().map(move |&c| (f64::from(c) + share) / total)
+        let total = self.weight() + alpha;
+        self.by_class.iter().map(move |c| (c + share) / total)
     }
 }
 
@@ -172,7 +190,7 @@ mod tests {
         let mut counts = model.empty();
         let mut expected = 0.0;
         for (row, &class) in classes.iter().enumerate() {
-            expected += counts.predictive(alpha).nth(class as usize).unwrap().ln();
+            expected += counts.totals().predictive(alpha).nth(class as usize).unwrap().ln();
             model.add(&mut counts, row as u32);
         }
         assert!((model.log_likelihood(&counts) - expected).abs() < 1e-12);

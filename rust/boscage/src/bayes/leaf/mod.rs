@@ -5,6 +5,10 @@
 //! class, with a Dirichlet prior (eq. 3.2). `normal` is for numbers: count, sum and sum of squares, with a
 //! normal-inverse-gamma prior of mean and variance, the extension that section 3.2.1 mentions.
 //!
+//! `weighted_dirichlet` and `weighted_normal` are the same for rows with weights. A row of weight `w` counts as `w` rows:
+//! its likelihood is raised to the power `w`. Weights are added in fixed point, so that sums do not depend on the order
+//! of rows, and a light row is not lost beside heavy ones. Fitted trees hold the same totals with and without weights.
+//!
 //! A cut that moves past one row takes it from the statistics of the right side to those of the left. The
 //! marginal likelihoods of all cuts along a feature therefore take one pass over the sorted rows
 //! (section 3.3.1, footnote).
@@ -12,3 +16,5 @@
 pub(crate) mod dirichlet;
 pub(crate) mod model;
 pub(crate) mod normal;
+pub(crate) mod weighted_dirichlet;
+pub(crate) mod weighted_normal;

@@ -27,6 +27,12 @@ pub(crate) trait ConjugateLeaf: Sync {
     /// A cut that has all of a node's rows on its right.
     fn moving_cut<'a>(&'a self, all: &Self::Stats) -> Self::MovingCut<'a>;
 
+    /// Whether a single row stands for several equal ones. Its node takes a stage, as theirs would, so that the same
+    /// trees are drawn.
+    fn stands_for_several(&self, _stats: &Self::Stats) -> bool {
+        false
+    }
+
     /// The statistics of some rows.
     fn of_rows(&self, rows: impl IntoIterator<Item = u32>) -> Self::Stats {
         let mut stats = self.empty();

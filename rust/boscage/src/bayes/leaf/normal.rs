@@ -3,7 +3,7 @@
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::error::Result;
 use crate::validate::{
-    GAMMA_SHAPES, PSEUDO_COUNTS, SUMS_OF_SQUARES, check, check_squares, check_within, is_small,
+    GAMMA_SHAPES, PSEUDO_COUNTS, SUMS_OF_SQUARES, check, check_repeats, check_squares, check_within, is_small,
 };
 
 /// The prior of a leaf's mean and variance, conjugate to normal targets:
@@ -37,6 +37,31 @@ impl NormalPrior {
         // Each term is divided by `n` first, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
+        Self::of_moments((mean, variance), kappa, shape, noise)
+    }
+
+    /// As [`NormalPrior::of_targets`], where each target counts as often as its weight says.
+    ///
+    /// # Errors
+    /// As [`NormalPrior::of_targets`]; weights that [`BayesianTreeRegressor::fit_weighted`] refuses.
+    ///
+    /// [`BayesianTreeRegressor::fit_weighted`]: crate::BayesianTreeRegressor::fit_weighted
+    pub fn of_weighted_targets(
+        (targets, weights): (&[f64], &[f64]),
+        kappa: f64,
+        shape: f64,
+        noise: f64,
+    ) -> Result<Self> {
+        check_squares(targets)?;
+        check_repeats(weights, targets.len())?;
+        let total: f64 = weights.iter().sum();
+        let shares = || targets.iter().zip(weights.iter().map(|weight| weight / total));
+        let mean: f64 = shares().map(|(y, share)| share * y).sum();
+        let variance: f64 = shares().map(|(y, share)| share * (y - mean) * (y - mean)).sum();
+        Self::of_moments((mean, variance), kappa, shape, noise)
+    }
+
+    fn of_moments((mean, variance): (f64, f64), kappa: f64, shape: f64, noise: f64) -> Result<Self> {
         // If all targets are equal up to rounding, the variance must still be positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
         check_within("shape", shape, GAMMA_SHAPES)?;
@@ -71,10 +96,10 @@ pub(crate) struct Normal {
 
 /// Sums over a set of rows, of targets minus the prior mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormalSums {
-    pub(crate) n: u32,
-    pub(crate) sum: f64,
-    pub(crate) squares: f64,
+pub(crate) struct NormalSums {
+    n: u32,
+    sum: f64,
+    squares: f64,
 }
 
 impl NormalSums {
@@ -90,28 +115,50 @@ impl NormalSums {
         Self { n: self.n - part.n, sum: self.sum - part.sum, squares: self.squares - part.squares }
     }
 
+    /// The same, as a fitted tree holds them.
+    pub(crate) fn totals(&self) -> NormalTotals {
+        NormalTotals { n_rows: self.n, weight: f64::from(self.n), sum: self.sum, squares: self.squares }
+    }
+}
+
+/// Sums over the rows of a node, of weights, and of targets minus the prior mean, times the weights. Rows without
+/// weights weigh 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormalTotals {
+    pub(crate) n_rows: u32,
+    pub(crate) weight: f64,
+    pub(crate) sum: f64,
+    pub(crate) squares: f64,
+}
+
+impl NormalTotals {
     /// The posterior's `scale_n`.
-    fn scale(&self, prior: &NormalPrior) -> f64 {
-        let n = f64::from(self.n);
+    pub(crate) fn scale(&self, prior: &NormalPrior) -> f64 {
         // The sums of squares in `scale_n`, combined; rounding may take the result just below zero.
-        prior.scale + 0.5 * (self.squares - self.sum * self.sum / (prior.kappa + n)).max(0.0)
+        prior.scale + 0.5 * (self.squares - self.sum * self.sum / (prior.kappa + self.weight)).max(0.0)
     }
 
     /// Mean and variance of the targets.
     pub(crate) fn of_targets(&self, prior: &NormalPrior) -> (f64, f64) {
-        let n = f64::from(self.n);
-        let mean = self.sum / n;
+        let mean = self.sum / self.weight;
         // Rounding may take the variance of equal targets just below zero.
-        (prior.prior_mean + mean, (self.squares / n - mean * mean).max(0.0))
+        (prior.prior_mean + mean, (self.squares / self.weight - mean * mean).max(0.0))
     }
 
     /// Degrees of freedom, location and scale of the predictive Student t distribution.
     pub(crate) fn predictive(&self, prior: &NormalPrior) -> (f64, f64, f64) {
-        let n = f64::from(self.n);
-        let (kappa, shape) = (prior.kappa + n, prior.shape + 0.5 * n);
+        let (kappa, shape) = (prior.kappa + self.weight, prior.shape + 0.5 * self.weight);
         let variance = self.scale(prior) / shape * (1.0 + 1.0 / kappa);
         (2.0 * shape, prior.prior_mean + self.sum / kappa, variance.sqrt())
     }
+}
+
+/// The terms of the log likelihood that depend only on the weight of all rows: their number, if they have none.
+pub(crate) fn log_normaliser(prior: &NormalPrior, weight: f64) -> f64 {
+    0.5 * libm::log(prior.kappa / (prior.kappa + weight)) - 0.5 * weight * libm::log(std::f64::consts::TAU)
+        + libm::lgamma(prior.shape + 0.5 * weight)
+        - libm::lgamma(prior.shape)
+        + prior.shape * libm::log(prior.scale)
 }
 
 impl Normal {
@@ -121,17 +168,10 @@ impl Normal {
     /// As [`NormalPrior::check`].
     pub(crate) fn new(targets: &[f64], prior: NormalPrior) -> Result<Self> {
         prior.check()?;
-        let by_n = |n: usize| {
-            let n = n as f64;
-            0.5 * libm::log(prior.kappa / (prior.kappa + n)) - 0.5 * n * libm::log(std::f64::consts::TAU)
-                + libm::lgamma(prior.shape + 0.5 * n)
-                - libm::lgamma(prior.shape)
-                + prior.shape * libm::log(prior.scale)
-        };
         Ok(Self {
             prior,
             centred: targets.iter().map(|y| y - prior.prior_mean).collect(),
-            by_n: (0..=targets.len()).map(by_n).collect(),
+            by_n: (0..=targets.len()).map(|n| log_normaliser(&prior, n as f64)).collect(),
         })
     }
 }
@@ -154,7 +194,7 @@ impl ConjugateLeaf for Normal {
 
     fn log_likelihood(&self, moments: &NormalSums) -> f64 {
         let shape = self.prior.shape + 0.5 * f64::from(moments.n);
-        self.by_n[moments.n as usize] - shape * libm::log(moments.scale(&self.prior))
+        self.by_n[moments.n as usize] - shape * libm::log(moments.totals().scale(&self.prior))
     }
 
     fn moving_cut<'a>(&'a self, all: &NormalSums) -> MovingMomentCut<'a> {
@@ -201,7 +241,7 @@ mod tests {
         let mut moments = model.empty();
         let mut expected = 0.0;
         for (row, &y) in targets.iter().enumerate() {
-            expected += student_log_density(y, moments.predictive(&prior));
+            expected += student_log_density(y, moments.totals().predictive(&prior));
             model.add(&mut moments, row as u32);
         }
         assert!((model.log_likelihood(&moments) - expected).abs() < 1e-12);

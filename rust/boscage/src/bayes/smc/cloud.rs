@@ -239,7 +239,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let slots = self.history.split(particle, job.open.slot, (cut.feature, threshold), stats);
         for ((node, slot), child) in [left, right].into_iter().zip(slots).zip(children) {
             // A single row cannot be split, so its node is a leaf.
-            if child.n_rows > 1 {
+            if child.n_rows > 1 || self.target.leaf.stands_for_several(&child.stats) {
                 particle.open.push_back(Open { node, slot });
             }
         }

@@ -11,24 +11,23 @@ fn is_read(report: &Report, n_trees: usize) -> bool {
 #[test]
 fn nodes_have_the_rows_of_their_children() {
     let split = || Some(PreorderSplit::new(0, 0.5));
-    let is_read = |stats: [Counts; 3]| {
+    let is_read = |stats: [ClassTotals; 3]| {
         let mut writer = Writer::default();
         let [root, left, right] = stats;
         let nodes = [(split(), root), (None, left), (None, right)];
         let tree = PreorderTree {
             nodes: nodes.map(|(split, stats)| PreorderNode { split, stats: stats.into() }).into(),
         };
-        write_tree(&mut writer, &tree, true, &|writer: &mut Writer, counts: &Counts| {
-            counts.by_class.iter().for_each(|&count| writer.u32(count));
+        write_tree(&mut writer, &tree, true, &|writer: &mut Writer, totals: &ClassTotals| {
+            totals.by_class.iter().for_each(|&count| writer.u32(count as u32));
         });
-        let read = |reader: &mut Reader<'_>| {
-            Ok(Counts { by_class: Box::new([reader.u32(ITEM)?, reader.u32(ITEM)?]) })
-        };
+        let read = |reader: &mut Reader<'_>| read_counts(reader, 2);
         let kinds = FeatureKinds { has_missing: true, ..FeatureKinds::default() };
         let features = Features { ranges: &[(0.0, 1.0)], kinds: &kinds };
         read_tree(&mut Reader::new(writer.bytes()), features, read).is_ok()
     };
-    let counts = |a, b| Counts { by_class: Box::new([a, b]) };
+    let counts =
+        |a: u32, b: u32| ClassTotals { n_rows: a.wrapping_add(b), by_class: Box::new([a, b].map(f64::from)) };
     assert!(is_read([counts(3, 4), counts(3, 1), counts(0, 3)]));
     assert!(!is_read([counts(3, 4), counts(3, 4), counts(0, 0)]));
     assert!(!is_read([counts(4, 3), counts(3, 1), counts(0, 3)]));
@@ -38,7 +37,7 @@ fn nodes_have_the_rows_of_their_children() {
 
 #[test]
 fn sums_agree_with_those_of_children_but_for_rounding() {
-    let moments = |n, sum, squares| NormalSums { n, sum, squares };
+    let moments = |n, sum, squares| NormalTotals { n_rows: n, weight: f64::from(n), sum, squares };
     let root = moments(5, 1e3, 1e6);
     let (left, right) = (moments(2, 1e3 - 1e-5, 1e6 - 1e-3), moments(3, 1e-5, -1e-9));
     assert!(root.is_sum([&left, &right], &root));
