@@ -141,14 +141,15 @@ def column_name(names: Sequence[Any] | None, column: int) -> str:
     return repr(name.item() if isinstance(name, np.generic) else name)
 
 
-def refuse_categories(X: Any) -> None:
-    """Raise an error that names the first column whose type is that of categories."""
-    for name, kind in column_types(X):
-        if _CATEGORICAL.match(kind):
-            raise TypeError(
-                f"X holds categories in column {name!r} ({kind}); evidence takes numbers: "
-                "encode them, for example with sklearn.preprocessing.OneHotEncoder"
-            )
+def select(X: Any, columns: Sequence[int]) -> Any:
+    """Some columns of a table, in their types."""
+    if isinstance(X, np.ndarray):
+        return X[:, columns]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, columns]
+    names = column_names(X)
+    assert names is not None
+    return X.select([names[column] for column in columns])
 
 
 # -- which columns are categories -----------------------------------------------------------------

@@ -21,7 +21,9 @@ from boscage import (
     BayesianTreeRegressor,
     load,
 )
+from boscage.bayes.evidence import compare_features, compare_parameters
 from boscage.export import to_onnx
+from boscage.plots import plot_effect
 
 PRIOR = {"alpha_s": 0.8, "beta_s": 0.7}
 FEW: dict[str, Any] = {"n_trees": 5, "n_burn": 20, "n_draws": 20, "n_chains": 2, "random_state": 0}
@@ -230,3 +232,70 @@ def test_disagreement_is_drawn_over_numbers_for_the_most_frequent_category() -> 
     assert (shown.get_xlabel(), shown.get_ylabel()) == ("size", "weight")
     with pytest.raises(ValueError, match="feature colour is categorical"):
         plots.plot_disagreement(tree, X, features=(0, 1))
+
+
+def _table(n: int = 60) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(2)
+    kind = rng.choice(["oak", "elm", "ash"], n)
+    size = rng.uniform(size=n)
+    y = 2.0 * (kind == "elm") + size + 0.1 * rng.normal(size=n)
+    return pd.DataFrame(
+        {"kind": pd.Categorical(kind), "size": size, "noise": rng.normal(size=n)}
+    ), y
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_effects_of_categories_are_predictions_of_changed_rows(task: str) -> None:
+    table, y = _table()
+    model: Any = BARTRegressor(**FEW).fit(table, y)
+    if task == "classes":
+        model = BARTClassifier(**FEW).fit(table, np.digitize(y, [0.7, 2.0]))
+    grid, draws = model.effect(table[:10], "kind")
+    assert grid.tolist() == ["ash", "elm", "oak"]
+    for point, category in enumerate(grid):
+        changed = table[:10].assign(kind=category)
+        np.testing.assert_array_equal(draws[:, point], model.predict_draws(changed))
+    some, of_some = model.effect(table[:10], 0, grid=["oak"])
+    assert some.tolist() == ["oak"]
+    np.testing.assert_array_equal(of_some[:, 0], draws[:, 2])
+    for grid, found in ((["oak", "fir"], "'fir'"), ([], "none")):
+        with pytest.raises(ValueError, match=f"must hold categories of feature 'kind'.*{found}"):
+            model.effect(table, "kind", grid=grid)
+
+
+def test_effects_of_categories_are_drawn_as_points() -> None:
+    table, y = _table()
+    model = BARTRegressor(**FEW).fit(table, y)
+    ax = plot_effect(model, table[:10], "kind", n_curves=2)
+    _, draws = model.effect(table[:10], "kind")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["ash", "elm", "oak"]
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), draws.mean(axis=(0, 2)))
+    assert len(ax.lines) == 3
+    assert ax.get_xlabel() == "kind"
+
+
+def test_evidence_compares_features_with_categories() -> None:
+    table, y = _table()
+    model = BayesianTreeRegressor(SMC(n_particles=20), random_state=0)
+    subsets: dict[str, Any] = {"kind": ["kind"], "numbers": ["size", "noise"], "both": [0, "size"]}
+    found = compare_features(model, table, y, subsets)
+    assert found.models == ["both", "kind", "numbers"]
+    # The same in other tables; a list of categorical features is one of all columns.
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    as_objects = table.astype(object).to_numpy()
+    named = BayesianTreeRegressor(model.sampler, categorical_features=[0], random_state=0)
+    for other, kind in (
+        (polars.from_pandas(table), model),
+        (pyarrow.Table.from_pandas(table), model),
+        (as_objects, named),
+    ):
+        again = compare_features(kind, other, y, {"kind": [0], "numbers": [1, 2], "both": [0, 1]})
+        assert again.models == found.models
+        np.testing.assert_array_equal(again.log_evidence, found.log_evidence)
+
+
+def test_evidence_compares_parameters_with_categories() -> None:
+    table, y = _table()
+    model = BayesianTreeRegressor(SMC(n_particles=20), random_state=0)
+    found = compare_parameters(model, table, y, {"alpha_s": [0.01, 0.95]})
+    assert found.models[0] == {"alpha_s": 0.95}

@@ -15,7 +15,7 @@ from boscage import _core, _validation
 from boscage._arviz import Groups
 from boscage._sampler import PosteriorSampler
 from boscage._settings import Settings
-from boscage._types import FloatArray, IntArray, Rows
+from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 from boscage.bart._explain import BartExplanations
 from boscage.bart.kernels import Kernels, as_kernels
 from boscage.trees.drawn import DrawnSums
@@ -244,7 +244,7 @@ class Bart(BartExplanations, PosteriorSampler):
 
     def effect(
         self, X: Any, feature: int | str, *, grid: Any = None, n_points: int = 20
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[AnyArray, FloatArray]:
         """Predict with one feature set to each of several values: ICE curves of every draw.
 
         The mean over rows is the partial dependence; quantiles over draws are credible bands.
@@ -258,15 +258,15 @@ class Bart(BartExplanations, PosteriorSampler):
         feature : int or str
             Number or name of the feature to vary.
         grid : array-like of shape (n_points,), default=None
-            Values of the feature. None takes ``n_points`` evenly spaced values from its 5 % to its
-            95 % quantile in `X`.
+            Values of the feature, or categories. None takes ``n_points`` evenly spaced values from
+            its 5 % to its 95 % quantile in `X`, or all its categories.
         n_points : int, default=20
-            Number of values if `grid` is None.
+            Number of values if `grid` is None and the feature is one of numbers.
 
         Returns
         -------
         grid : ndarray of shape (n_points,)
-            Values of the feature.
+            Values of the feature, or categories.
         draws : ndarray of shape (n_draws of all chains, n_points, n_samples)
             What `predict_draws` predicts, with a last axis of classes if there are more than two.
 
@@ -275,31 +275,20 @@ class Bart(BartExplanations, PosteriorSampler):
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `X` is refused (see `predict`), there is no such feature, `grid` is empty or not
-            finite, or it is None and `X` has no value of the feature.
+            If `X` is refused (see `predict`), there is no such feature, `grid` is empty, not finite
+            or has an unknown category, or it is None and `X` has no value of the feature.
         """
         self._require_model()
         rows = np.array(self._check_rows(X), dtype=np.float64)
         column = self._column(feature)
         if column in self._labels:
-            raise ValueError(
-                f"feature {feature!r} has categories; expected one of numbers, whose values a grid "
-                "can hold"
-            )
-        if grid is None:
-            n_points = _validation.check_count("n_points", n_points, 1)
-            present = rows[~np.isnan(rows[:, column]), column]
-            if not present.size:
-                raise ValueError(f"X has no value of feature {feature!r}; give a grid")
-            low, high = np.quantile(present, [0.05, 0.95])
-            grid = np.linspace(low, high, n_points)
-        values = np.asarray(grid, dtype=np.float64).ravel()
-        if not values.size or not np.isfinite(values).all():
-            raise ValueError("grid must hold finite numbers, and at least one")
+            shown, values = _categories_and_codes(self._labels[column], grid, feature)
+        else:
+            shown = values = _grid_of_numbers(rows[:, column], grid, n_points, feature)
         many = np.repeat(rows[np.newaxis], values.size, axis=0)
         many[:, :, column] = values[:, np.newaxis]
         draws = self._predict_checked(many.reshape(-1, rows.shape[1]))
-        return values, draws.reshape(len(draws), values.size, len(rows), *draws.shape[2:])
+        return shown, draws.reshape(len(draws), values.size, len(rows), *draws.shape[2:])
 
     @abstractmethod
     def _predict_checked(self, rows: Rows) -> FloatArray:
@@ -346,3 +335,34 @@ class Bart(BartExplanations, PosteriorSampler):
             return saved
         own = {name: saved[name] for name in ("n_particles", "proposal") if name in saved}
         return saved | {"kernels": Kernels(saved.get("sampler", "auto"), **own)}
+
+
+def _grid_of_numbers(
+    column: FloatArray, grid: Any, n_points: int, feature: int | str
+) -> FloatArray:
+    """The values that a feature of numbers is set to."""
+    if grid is None:
+        n_points = _validation.check_count("n_points", n_points, 1)
+        present = column[~np.isnan(column)]
+        if not present.size:
+            raise ValueError(f"X has no value of feature {feature!r}; give a grid")
+        low, high = np.quantile(present, [0.05, 0.95])
+        grid = np.linspace(low, high, n_points)
+    values = np.asarray(grid, dtype=np.float64).ravel()
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError("grid must hold finite numbers, and at least one")
+    return values
+
+
+def _categories_and_codes(
+    labels: list[Label], grid: Any, feature: int | str
+) -> tuple[AnyArray, FloatArray]:
+    """The categories that a feature is set to, and their codes."""
+    shown = labels if grid is None else np.ravel(np.asarray(grid, dtype=object)).tolist()
+    unknown = [label for label in shown if label not in labels]
+    if unknown or not shown:
+        found = repr(unknown[0]) if unknown else "none"
+        raise ValueError(
+            f"grid must hold categories of feature {feature!r}, {labels}, found {found}"
+        )
+    return np.array(shown), np.array([labels.index(label) for label in shown], dtype=np.float64)

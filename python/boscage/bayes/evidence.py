@@ -18,8 +18,15 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from boscage import _validation
-from boscage._columns import as_table, column_names, refuse_categories
-from boscage._types import AnyArray, FloatArray
+from boscage._columns import (
+    as_matrix,
+    as_table,
+    categorical_features,
+    column_names,
+    n_columns,
+    select,
+)
+from boscage._types import FloatArray
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import SMC, as_sampler
 
@@ -167,15 +174,18 @@ def compare_features(
         If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
-    refuse_categories(X)
-    # Look up all columns before the first fit, which may take long.
     X = as_table(X)
-    names, rows = column_names(X), np.asarray(X)
-    parts = [_columns(rows, names, name, columns) for name, columns in subsets.items()]
-    found = [
-        _fitted(one, part, y, sample_weight)
-        for one, part in zip(_seeded(model, len(parts)), parts, strict=True)
-    ]
+    X = X if hasattr(X, "shape") else as_matrix(X)
+    categorical = set(categorical_features(model.categorical_features, X))
+    # Look up all columns before the first fit, which may take long.
+    parts = [_columns(X, name, columns) for name, columns in subsets.items()]
+    found = []
+    for one, columns in zip(_seeded(model, len(parts)), parts, strict=True):
+        own = [place for place, column in enumerate(columns) if column in categorical]
+        one.set_params(categorical_features=own)
+        # Without categories, columns of any type are numbers.
+        part = select(X, columns) if own else np.asarray(X)[:, columns]
+        found.append(_fitted(one, part, y, sample_weight))
     return _ranked(list(subsets), found)
 
 
@@ -186,17 +196,17 @@ def _check_sampler(model: BayesianTree) -> None:
         raise ValueError("only sampler='smc' estimates the marginal likelihood")
 
 
-def _columns(
-    rows: AnyArray, names: Sequence[Any] | None, name: str, columns: Sequence[int | str]
-) -> AnyArray:
-    """Columns of a matrix or a table, by number or by name."""
+def _columns(X: Any, name: str, columns: Sequence[int | str]) -> list[int]:
+    """The numbers of columns of a matrix or a table, which are given by number or by name."""
+    names = column_names(X)
     own_names = enumerate(() if names is None else names)
     numbers: dict[Any, Any] = {own: i for i, own in own_names if isinstance(own, str)}
+    every = np.arange(n_columns(X))
     try:
-        part: AnyArray = rows[:, [numbers.get(one, one) for one in columns]]
+        found: list[int] = every[[numbers.get(one, one) for one in columns]].tolist()
     except (IndexError, TypeError) as error:
         raise ValueError(f"{name!r}: X has no columns {columns!r}") from error
-    return part
+    return found
 
 
 def _seeded(model: BayesianTree, n: int) -> list[Any]:

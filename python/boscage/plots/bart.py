@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boscage._names import feature_name
+from boscage._types import AnyArray, FloatArray
 from boscage.plots._shared import new_axes, require
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def plot_effect(
     """Plot the partial dependence of BART on a feature, with its credible band and ICE curves.
 
     The thick line is the posterior mean of the partial dependence; its band contains the share
-    ``level`` of the draws. Thin lines are single rows (ICE curves), each with its own band.
+    ``level`` of the draws. Thin lines are single rows (ICE curves), each with its own band. For
+    a feature of categories there are points with bars for each, and the rows' means are grey.
 
     Parameters
     ----------
@@ -75,6 +77,36 @@ def plot_effect(
         draws = draws[..., number] if draws.ndim == 4 else draws if number else 1.0 - draws
     ax = new_axes(ax)
     ends = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+    names = getattr(model, "feature_names_in_", None)
+    ax.set_xlabel(feature if isinstance(feature, str) else feature_name(names, feature))
+    ax.set_ylabel(what)
+    draw = _draw_points if _has_categories(model, feature) else _draw_curves
+    draw(ax, grid, draws, ends, n_curves)
+    return ax
+
+
+def _has_categories(model: Any, feature: int | str) -> bool:
+    categories = model.categories_
+    return categories is not None and categories[model._column(feature)] is not None
+
+
+def _draw_points(
+    ax: Axes, grid: AnyArray, draws: FloatArray, ends: list[float], n_curves: int
+) -> None:
+    at = np.arange(len(grid))
+    for curve in np.moveaxis(draws, 2, 0)[:n_curves]:
+        ax.plot(at, curve.mean(axis=0), "_", color="0.6")
+    of_draws = draws.mean(axis=2)
+    mean, (low, high) = of_draws.mean(axis=0), np.quantile(of_draws, ends, axis=0)
+    ax.vlines(at, low, high, color="C0", alpha=0.5, linewidth=3.0)
+    ax.plot(at, mean, "o", color="C0")
+    ax.set_xticks(at, [str(category) for category in grid])
+    ax.set_xlim(-0.5, len(grid) - 0.5)
+
+
+def _draw_curves(
+    ax: Axes, grid: AnyArray, draws: FloatArray, ends: list[float], n_curves: int
+) -> None:
     for curve in np.moveaxis(draws, 2, 0)[:n_curves]:
         ax.plot(grid, curve.mean(axis=0), color="0.6", linewidth=0.8)
         ax.fill_between(
@@ -83,7 +115,3 @@ def plot_effect(
     mean = draws.mean(axis=2)
     ax.fill_between(grid, *np.quantile(mean, ends, axis=0), color="C0", alpha=0.3, linewidth=0)
     ax.plot(grid, mean.mean(axis=0), color="C0", linewidth=2.0)
-    names = getattr(model, "feature_names_in_", None)
-    ax.set_xlabel(feature if isinstance(feature, str) else feature_name(names, feature))
-    ax.set_ylabel(what)
-    return ax
