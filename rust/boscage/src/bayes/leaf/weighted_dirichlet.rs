@@ -14,7 +14,27 @@ pub(crate) struct WeightedDirichlet<'a> {
     weights: Vec<i128>,
     unit: FixedPoint,
     n_classes: usize,
-    alpha: f64,
+    /// Of the classes, from `alpha / K`.
+    rising_class: LogRising,
+    /// Of all rows, from `alpha`.
+    rising_all: LogRising,
+}
+
+/// `log Gamma(start + by) - log Gamma(start)`.
+#[derive(Debug)]
+struct LogRising {
+    start: f64,
+    log_gamma: f64,
+}
+
+impl LogRising {
+    fn from(start: f64) -> Self {
+        Self { start, log_gamma: libm::lgamma(start) }
+    }
+
+    fn by(&self, by: f64) -> f64 {
+        if by == 0.0 { 0.0 } else { libm::lgamma(self.start + by) - self.log_gamma }
+    }
 }
 
 /// Number of rows, and sum of weights of each class.
@@ -35,7 +55,9 @@ impl<'a> WeightedDirichlet<'a> {
         let unit = FixedPoint::of(weights.iter().copied());
         // Each row counts, however light it is.
         let weights = weights.iter().map(|&weight| unit.fixed(weight).max(1)).collect();
-        Ok(Self { classes: ClassOfRow::new(classes), weights, unit, n_classes, alpha })
+        let rising_class = LogRising::from(alpha / n_classes as f64);
+        let rising_all = LogRising::from(alpha);
+        Ok(Self { classes: ClassOfRow::new(classes), weights, unit, n_classes, rising_class, rising_all })
     }
 
     /// The statistics as a fitted tree holds them.
@@ -46,18 +68,13 @@ impl<'a> WeightedDirichlet<'a> {
 
     /// `log Gamma(c_k + alpha / K) - log Gamma(alpha / K)`.
     fn of_class(&self, weight: i128) -> f64 {
-        log_rising(self.alpha / self.n_classes as f64, self.unit.float(weight))
+        self.rising_class.by(self.unit.float(weight))
     }
 
     /// `log Gamma(n + alpha) - log Gamma(alpha)`.
     fn of_all(&self, weight: i128) -> f64 {
-        log_rising(self.alpha, self.unit.float(weight))
+        self.rising_all.by(self.unit.float(weight))
     }
-}
-
-/// `log Gamma(start + by) - log Gamma(start)`.
-fn log_rising(start: f64, by: f64) -> f64 {
-    if by == 0.0 { 0.0 } else { libm::lgamma(start + by) - libm::lgamma(start) }
 }
 
 impl ConjugateLeaf for WeightedDirichlet<'_> {
