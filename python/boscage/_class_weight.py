@@ -53,7 +53,7 @@ def reweighted(proba: FloatArray, weights: FloatArray) -> FloatArray:
     """Probabilities in a population where each class is so many times as frequent: Bayes' rule."""
     weights = weights / weights.max()
     found = proba * weights
-    total = found.sum(axis=1, keepdims=True)
+    total = found.sum(axis=-1, keepdims=True)
     # Nothing is known of a row for which all classes that count are impossible.
     possible = total > 0.0
     return np.where(possible, found / np.where(possible, total, 1.0), weights / weights.sum())

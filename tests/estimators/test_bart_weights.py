@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from boscage import BARTClassifier, BARTRegressor
+from weights import impossible
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(80, 2))
@@ -69,12 +70,8 @@ def test_precise_rows_count_more() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(79), "expected one weight for each of 80 rows"),
-        (np.ones((80, 2)), "shape"),
-        (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected 0, or at least"),
-        (np.r_[np.ones(79), np.nan], "sample_weight contains NaN"),
+        *impossible(80),
         (np.r_[0.0, 1e-200, np.ones(78)], "holds 1e-200 for row 1; expected 0, or at least"),
-        (np.zeros(80), "zero for all rows"),
     ],
 )
 def test_impossible_weights_are_refused(weights: Any, message: str) -> None:

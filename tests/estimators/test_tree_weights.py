@@ -12,6 +12,7 @@ from scipy.stats import t as student
 import boscage
 from boscage import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor
 from boscage.bayes.evidence import compare_features, compare_parameters
+from weights import impossible
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -163,11 +164,7 @@ def test_balanced_class_weights_count_weights() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(79), "expected one weight for each of 80 rows"),
-        (np.ones((80, 2)), "shape"),
-        (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected 0, or at least"),
-        (np.r_[np.ones(79), np.nan], "sample_weight contains NaN"),
-        (np.zeros(80), "zero for all rows"),
+        *impossible(80),
         (np.full(80, 1e16), "sample_weight must be from 1e-100 to 1e15, found 1e16 for row 0"),
     ],
 )

@@ -482,9 +482,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
                 n_threads=self._n_threads(),
                 progress=progress,
             )
-        if calibrated:
-            proba = [self._weighted(of_discount) for of_discount in proba]
-        return np.asarray(proba if discounts is not None else proba[0])
+        found = np.asarray(proba if discounts is not None else proba[0])
+        return self._weighted(found) if calibrated else found
 
     # -- what was learned -------------------------------------------------------------------------
 

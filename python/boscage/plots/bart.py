@@ -80,14 +80,9 @@ def plot_effect(
     names = getattr(model, "feature_names_in_", None)
     ax.set_xlabel(feature if isinstance(feature, str) else feature_name(names, feature))
     ax.set_ylabel(what)
-    draw = _draw_points if _has_categories(model, feature) else _draw_curves
+    draw = _draw_points if model._column(feature) in model._labels else _draw_curves
     draw(ax, grid, draws, ends, n_curves)
     return ax
-
-
-def _has_categories(model: Any, feature: int | str) -> bool:
-    categories = model.categories_
-    return categories is not None and categories[model._column(feature)] is not None
 
 
 def _draw_points(

@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::{Matrix, slice, vector};
+use crate::arrays::{Matrix, optional, slice, vector};
 use crate::bart_settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
@@ -41,7 +41,7 @@ impl BartRegressor {
         let rows = X.rows_with_categories(&n_categories)?;
         let targets = slice("y", &y)?;
         let start = start.as_ref().map(|start| &start.0);
-        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
+        let weights = optional("sample_weight", weights.as_ref())?;
         let told = (&settings.0, rows, targets, weights);
         watched(callback, |watch| {
             gate::run(py, n_threads, progress.as_ref(), |run| {

@@ -5,7 +5,7 @@ use numpy::{PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::arrays::{self, Matrix, matrix, slice};
+use crate::arrays::{self, Matrix, matrix, optional, slice};
 use crate::bayes_settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
@@ -44,7 +44,7 @@ impl BayesianTreeClassifier {
         let labels = arrays::labels(&labels)?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let sampler = sampler.into();
-        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
+        let weights = optional("sample_weight", weights.as_ref())?;
         gate::run(py, n_threads, progress.as_ref(), |run| match weights {
             None => {
                 boscage::BayesianTreeClassifier::fit(&prior, alpha, &sampler, rows, (codes, &labels), run)

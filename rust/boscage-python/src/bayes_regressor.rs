@@ -4,7 +4,7 @@ use boscage::{ChipmanPrior, NormalPrior};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::{Matrix, matrix, slice, vector};
+use crate::arrays::{Matrix, matrix, optional, slice, vector};
 use crate::bayes_settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
@@ -46,7 +46,7 @@ impl BayesianTreeRegressor {
     ) -> PyResult<Self> {
         let rows = X.rows_with_categories(&n_categories)?;
         let targets = slice("y", &y)?;
-        let weights = weights.as_ref().map(|weights| slice("sample_weight", weights)).transpose()?;
+        let weights = optional("sample_weight", weights.as_ref())?;
         let prior = ChipmanPrior::new(alpha_s, beta_s).map_err(to_python)?;
         let leaf_prior = match (prior_mean, scale) {
             (Some(prior_mean), Some(scale)) => NormalPrior { prior_mean, kappa, shape, scale },

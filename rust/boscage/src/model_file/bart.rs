@@ -70,9 +70,7 @@ fn write_posterior(writer: &mut Writer, posterior: &SumsOfTrees) {
     });
     // Nodes are in preorder, so the ends of trees and the indices of right children follow from which nodes
     // are leaves.
-    if posterior.kinds.has_categories() {
-        writer.feature_kinds(&posterior.kinds);
-    }
+    writer.feature_kinds(&posterior.kinds);
     writer.list(&posterior.draws.nodes, |writer, node| {
         writer.u32(if node.is_leaf() { LEAF } else { node.feature() });
         writer.f64(node.value);

@@ -15,20 +15,20 @@ use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
 use crate::data::splits::FeatureKinds;
 use crate::error::Result;
-use crate::model_file::format::{
-    ITEM, PLAIN, Reader, TREE_CATEGORIES, TREE_WEIGHTS, Writer, version_of_trees,
-};
+use crate::model_file::format::{ITEM, PLAIN, Reader, TREE_WEIGHTS, Writer, version_of_trees};
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
 pub(crate) trait Stored {
     fn n_rows(&self) -> u32;
 
-    /// Whether all rows weigh 1, as far as the sums tell.
-    fn is_without_weights(&self) -> bool;
+    /// The sum of the rows' weights.
+    fn weight(&self) -> f64;
 
-    /// Whether the sum of the weights is 0.
-    fn is_weightless(&self) -> bool;
+    /// Whether all rows weigh 1, as far as the sums tell.
+    fn is_without_weights(&self) -> bool {
+        self.weight() == f64::from(self.n_rows())
+    }
 
     /// Whether they are the sum of the children's, up to rounding errors of sums over all rows.
     fn is_sum(&self, children: [&Self; 2], root: &Self) -> bool;
@@ -39,12 +39,12 @@ impl Stored for ClassTotals {
         self.n_rows
     }
 
-    fn is_without_weights(&self) -> bool {
-        self.by_class.iter().all(|weight| weight.fract() == 0.0) && self.weight() == f64::from(self.n_rows)
+    fn weight(&self) -> f64 {
+        self.weight()
     }
 
-    fn is_weightless(&self) -> bool {
-        self.weight() <= 0.0
+    fn is_without_weights(&self) -> bool {
+        self.by_class.iter().all(|weight| weight.fract() == 0.0) && self.weight() == f64::from(self.n_rows)
     }
 
     fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
@@ -62,12 +62,8 @@ impl Stored for NormalTotals {
         self.n_rows
     }
 
-    fn is_without_weights(&self) -> bool {
-        self.weight == f64::from(self.n_rows)
-    }
-
-    fn is_weightless(&self) -> bool {
-        self.weight <= 0.0
+    fn weight(&self) -> f64 {
+        self.weight
     }
 
     fn is_sum(&self, [left, right]: [&Self; 2], root: &Self) -> bool {
@@ -96,9 +92,8 @@ pub(crate) fn write_classifier(writer: &mut Writer, model: &BayesianTreeClassifi
     writer.list(&model.leaf.labels, Writer::label);
     write_prior(writer, model.prior.as_ref());
     writer.text(annotation);
-    let version = version(model);
-    write_ensemble(writer, (&model.ensemble, version), |writer, totals| {
-        if version < TREE_WEIGHTS {
+    write_ensemble(writer, &model.ensemble, |writer, totals| {
+        if writer.version < TREE_WEIGHTS {
             totals.by_class.iter().for_each(|&count| writer.u32(count as u32));
         } else {
             writer.u32(totals.n_rows);
@@ -150,10 +145,9 @@ pub(crate) fn write_regressor(writer: &mut Writer, model: &BayesianTreeRegressor
     }
     write_prior(writer, model.prior.as_ref());
     writer.text(annotation);
-    let version = version(model);
-    write_ensemble(writer, (&model.ensemble, version), |writer, totals| {
+    write_ensemble(writer, &model.ensemble, |writer, totals| {
         writer.u32(totals.n_rows);
-        if version >= TREE_WEIGHTS {
+        if writer.version >= TREE_WEIGHTS {
             writer.f64(totals.weight);
         }
         writer.f64(totals.sum);
@@ -196,18 +190,12 @@ fn read_prior(reader: &mut Reader<'_>) -> Result<Option<ChipmanPrior>> {
     }
 }
 
-fn write_ensemble<S>(
-    writer: &mut Writer,
-    (ensemble, version): (&Ensemble<S>, u32),
-    stats: impl Fn(&mut Writer, &S),
-) {
+fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn(&mut Writer, &S)) {
     writer.list(&ensemble.ranges, |writer, (low, high)| {
         writer.f64(*low);
         writer.f64(*high);
     });
-    if version >= TREE_CATEGORIES {
-        writer.feature_kinds(&ensemble.kinds);
-    }
+    writer.feature_kinds(&ensemble.kinds);
     let has_sides = ensemble.kinds.has_sides();
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
@@ -316,7 +304,7 @@ fn read_tree<S: Stored>(
     let stats = |i: usize| nodes[i].stats.as_ref();
     for (i, node) in nodes.iter().enumerate() {
         match node.split {
-            None if node.stats.n_rows() == 0 || node.stats.is_weightless() => {
+            None if node.stats.n_rows() == 0 || node.stats.weight() <= 0.0 => {
                 return Err(reader.expected("rows in every leaf", format!("none in node {i}")));
             }
             Some(split) if !stats(i).is_sum([stats(i + 1), stats(split.right as usize)], stats(0)) => {

@@ -54,9 +54,15 @@ pub(crate) fn version_of_trees(kinds: &FeatureKinds, complete: u32) -> u32 {
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
+    /// Version of the file; fields of later versions are not written.
+    pub(crate) version: u32,
 }
 
 impl Writer {
+    pub(crate) fn of(version: u32) -> Self {
+        Self { version, ..Self::default() }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -97,11 +103,12 @@ impl Writer {
         }
     }
 
-    /// What the features of a model of trees hold; nothing if none has categories.
-    /// What features of trees hold, in files of version 10 and later.
+    /// What the features of a model of trees hold, from version 10 on.
     pub(crate) fn feature_kinds(&mut self, kinds: &FeatureKinds) {
-        self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
-        self.u8(u8::from(kinds.has_missing));
+        if self.version >= TREE_CATEGORIES {
+            self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
+            self.u8(u8::from(kinds.has_missing));
+        }
     }
 
     pub(crate) fn label(&mut self, label: &Label) {

@@ -280,7 +280,7 @@ pub fn load(path: impl AsRef<Path>, run: &Run<'_>) -> Result<AnyModel> {
 }
 
 fn sealed(kind: ModelKind, version: u32, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
-    let mut writer = Writer::default();
+    let mut writer = Writer::of(version);
     writer.raw(MAGIC);
     writer.u32(version);
     writer.u8(kind as u8);

@@ -49,3 +49,28 @@ pub(crate) trait MovingCut {
     /// `log l(left) + log l(right)`; neither side is empty.
     fn log_likelihood(&self) -> f64;
 }
+
+/// A cut whose right side is what the left one lacks of all rows.
+#[derive(Debug)]
+pub(crate) struct SubtractedCut<'a, L: ConjugateLeaf> {
+    model: &'a L,
+    all: L::Stats,
+    left: L::Stats,
+}
+
+impl<'a, L: ConjugateLeaf> SubtractedCut<'a, L> {
+    pub(crate) fn new(model: &'a L, all: &L::Stats) -> Self {
+        Self { model, all: all.clone(), left: model.empty() }
+    }
+}
+
+impl<L: ConjugateLeaf> MovingCut for SubtractedCut<'_, L> {
+    fn shift(&mut self, row: u32) {
+        self.model.add(&mut self.left, row);
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        let right = self.model.rest(&self.all, &self.left);
+        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&right)
+    }
+}

@@ -1,6 +1,6 @@
 //! Normal leaves with unknown mean and variance.
 
-use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
+use crate::bayes::leaf::model::{ConjugateLeaf, SubtractedCut};
 use crate::error::Result;
 use crate::validate::{
     GAMMA_SHAPES, PSEUDO_COUNTS, SUMS_OF_SQUARES, check, check_repeats, check_squares, check_within, is_small,
@@ -178,7 +178,7 @@ impl Normal {
 
 impl ConjugateLeaf for Normal {
     type Stats = NormalSums;
-    type MovingCut<'a> = MovingMomentCut<'a>;
+    type MovingCut<'a> = SubtractedCut<'a, Self>;
 
     fn empty(&self) -> NormalSums {
         NormalSums::NONE
@@ -197,32 +197,15 @@ impl ConjugateLeaf for Normal {
         self.by_n[moments.n as usize] - shape * libm::log(moments.totals().scale(&self.prior))
     }
 
-    fn moving_cut<'a>(&'a self, all: &NormalSums) -> MovingMomentCut<'a> {
-        MovingMomentCut { model: self, all: *all, left: NormalSums::NONE }
-    }
-}
-
-/// Sums on the left of a cut, and over all rows.
-#[derive(Debug)]
-pub(crate) struct MovingMomentCut<'a> {
-    model: &'a Normal,
-    all: NormalSums,
-    left: NormalSums,
-}
-
-impl MovingCut for MovingMomentCut<'_> {
-    fn shift(&mut self, row: u32) {
-        self.left.add(self.model.centred[row as usize]);
-    }
-
-    fn log_likelihood(&self) -> f64 {
-        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&self.all.minus(&self.left))
+    fn moving_cut<'a>(&'a self, all: &NormalSums) -> SubtractedCut<'a, Self> {
+        SubtractedCut::new(self, all)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bayes::leaf::model::MovingCut;
 
     fn student_log_density(y: f64, (df, location, scale): (f64, f64, f64)) -> f64 {
         let z = (y - location) / scale;

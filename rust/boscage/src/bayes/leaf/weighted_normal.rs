@@ -1,6 +1,6 @@
 //! Normal leaves of rows with weights.
 
-use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
+use crate::bayes::leaf::model::{ConjugateLeaf, SubtractedCut};
 use crate::bayes::leaf::normal::{NormalPrior, NormalTotals, log_normaliser};
 use crate::error::Result;
 use crate::math::fixed_point::FixedPoint;
@@ -89,7 +89,7 @@ impl WeightedNormal {
 
 impl ConjugateLeaf for WeightedNormal {
     type Stats = WeightedSums;
-    type MovingCut<'a> = MovingWeightedCut<'a>;
+    type MovingCut<'a> = SubtractedCut<'a, Self>;
 
     fn empty(&self) -> WeightedSums {
         WeightedSums::NONE
@@ -113,32 +113,15 @@ impl ConjugateLeaf for WeightedNormal {
         log_normaliser(&self.prior, totals.weight) - shape * libm::log(totals.scale(&self.prior))
     }
 
-    fn moving_cut<'a>(&'a self, all: &WeightedSums) -> MovingWeightedCut<'a> {
-        MovingWeightedCut { model: self, all: *all, left: WeightedSums::NONE }
-    }
-}
-
-/// Sums on the left of a cut, and over all rows.
-#[derive(Debug)]
-pub(crate) struct MovingWeightedCut<'a> {
-    model: &'a WeightedNormal,
-    all: WeightedSums,
-    left: WeightedSums,
-}
-
-impl MovingCut for MovingWeightedCut<'_> {
-    fn shift(&mut self, row: u32) {
-        self.model.add(&mut self.left, row);
-    }
-
-    fn log_likelihood(&self) -> f64 {
-        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&self.all.minus(&self.left))
+    fn moving_cut<'a>(&'a self, all: &WeightedSums) -> SubtractedCut<'a, Self> {
+        SubtractedCut::new(self, all)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bayes::leaf::model::MovingCut;
     use crate::bayes::leaf::normal::Normal;
 
     const TARGETS: [f64; 6] = [3.1, -0.4, 12.0, 3.3, 2.9, 0.0];
