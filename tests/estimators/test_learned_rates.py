@@ -169,7 +169,7 @@ def test_the_judge_has_the_settings_of_the_forest(monkeypatch: Any, params: Any,
     assert len(made) == len(asked) >= len(regression.CANDIDATES) + 1
     for settings in made:
         # Local noise changes no mean; the number of trees is only limited.
-        assert settings["n_estimators"] <= params.get("n_estimators", regression.LAST_STAGE.trees)
+        assert settings["n_estimators"] <= params.get("n_estimators", regression.STAGE.trees)
         for name in {*params} - {"noise", "n_estimators"}:
             assert settings[name] == params[name]
     for method, fitted, judged in asked:

@@ -247,6 +247,33 @@ def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     assert nlpd(y_test, dist) < nlpd(y_test, gaussian) - 0.05
 
 
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_local_noise_leans_as_the_data_do(posterior: str, side: float) -> None:
+    """Waiting times: the noise is exponential, to the right or, with its sign changed, to the left.
+
+    As many targets lie below an interval as above it, and the mean is still right.
+    """
+    rng = np.random.default_rng(9)
+    rows, test = rng.uniform(size=(1500, 1)), rng.uniform(size=(1500, 1))
+    y, y_test = (
+        side * (np.sin(6.0 * x[:, 0]) + rng.exponential(0.5, len(x)) - 0.5) for x in (rows, test)
+    )
+    forest = make(posterior=posterior, noise="local", n_estimators=20, min_samples_split=10)
+    dist = forest.fit(rows, y).predict_dist(test)
+    mean, std = forest.predict(test, return_std=True)
+    np.testing.assert_allclose(dist.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(dist.std, std, rtol=1e-9)
+    gaussian = GaussianMixture.from_normal(mean, std)
+    assert nlpd(y_test, dist) < nlpd(y_test, gaussian) - 0.1
+    # The lower twentieth of a Gaussian has hardly a row of such noise, the upper one more than that.
+    below, above = (dist.cdf(y_test) < 0.05, dist.cdf(y_test) > 0.95)[:: int(side)]
+    assert np.mean(below) > 2.0 * np.mean(gaussian.cdf(side * y_test * side) < 0.05)
+    assert np.mean(above) == pytest.approx(0.05, abs=0.02)
+    # Half of the rows lie below the median, which is not the mean.
+    assert np.mean(dist.cdf(y_test) < 0.5) == pytest.approx(0.5, abs=0.06)
+
+
 def test_noise_has_no_heavy_tails_without_leave_one_out() -> None:
     """Hyperparameters that are given, or found by another rule, come with Gaussian noise."""
     for params in ({"noise_variance": 0.1}, {"hyperparameters": "ml"}):

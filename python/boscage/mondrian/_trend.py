@@ -16,7 +16,7 @@ import numpy as np
 from boscage import _core
 from boscage._types import AnyArray, BoolArray, FloatArray, Rows
 from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates, first_by_contents
-from boscage.mondrian.feature_rates.regression import log_scale_of_errors
+from boscage.mondrian.feature_rates.regression import score_of_errors
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
@@ -70,7 +70,7 @@ def choose_trend(
             n_threads=n_threads,
         )
         mean = forest.predict_mean(some[block], n_threads=n_threads)
-        return log_scale_of_errors(mean, targets[block]).score
+        return score_of_errors(mean, targets[block]).score
 
     def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
         return score(rows, block, features) - score(rows, block, [])

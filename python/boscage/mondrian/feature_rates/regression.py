@@ -2,9 +2,9 @@
 
 Candidates come from several methods: trees whose cuts depend on the targets, a metric in which rows
 with similar targets are close, and automatic relevance determination (`kernel_rates`). Each is
-tried with several powers, with maps, and without. Small forests with the settings of the forest
-itself predict rows that no candidate was learned from. Equal rates are kept unless the best
-candidate predicts these rows better by more than chance explains.
+tried with maps and without, and the best one with other powers. Small forests with the settings of
+the forest itself predict rows that no candidate was learned from. Equal rates are kept unless the
+best candidate predicts these rows better by more than chance explains.
 """
 
 from __future__ import annotations
@@ -35,15 +35,11 @@ from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units
 
-HELD_OUT = 600
-"""The greatest number of rows, at most a third of all, that judge the candidates."""
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
-STANDARD_ERRORS = 2.5
-"""By how many standard errors of the difference a candidate must be better than equal rates. The
-best of several is better by two on noise alone."""
-LEAST_GAIN = 0.02
-"""And by how much more, in logarithms."""
+STANDARD_ERRORS = 2.0
+"""By how many standard errors of the difference the best candidate must be better than equal rates.
+The best of several is better by one on noise alone."""
 DEGREES_OF_FREEDOM = 3.0
 """Of the distribution of errors."""
 SCALE_STEPS = 50
@@ -78,13 +74,9 @@ CANDIDATES = tuple(
 )
 OTHER_POWERS = (0.7, 1.4)
 """Factors of the power with which the best candidate is tried again."""
-
-
-FIRST_STAGE = Stage(600, 200, 10)
-"""Most candidates are ruled out by few trees on few rows."""
-LAST_STAGE = Stage(1600, HELD_OUT, 15)
-N_LAST = 3
-"""The number of candidates in the last stage."""
+STAGE = Stage(1600, 600, 15)
+"""All candidates are tried alike. Fewer rows, or a faster rule for the hyperparameters, would rule
+out some that are the best on all rows. At most a third of all rows judge."""
 
 __all__: list[str] = []
 
@@ -102,7 +94,7 @@ def learn_rates_and_maps(
     """Rates and maps of the features of ``X`` for a forest with these settings."""
     rows = first_by_contents(X, y, LEARNING_ROWS, seed)
     some, y = X[rows].astype(np.float64), y[rows]
-    n_held = min(HELD_OUT, len(some) // 3)
+    n_held = min(STAGE.held_out, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], y[n_held:], **learn)
     # With few rows, or with equal importances, there is nothing to choose.
@@ -110,31 +102,26 @@ def learn_rates_and_maps(
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
     trial = _Trial(some, y, n_held, settings, **learn)
     chosen = _choose(proposals, trial)
-    if len(some) < LEARN_AGAIN:
+    # More rows make rates surer, but other rates of a kernel than those that were judged.
+    if len(some) < LEARN_AGAIN and chosen.kind != "kernel":
         proposals = _Proposals(some, y, **learn)
     return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
 
 
 def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
-    """The candidate that is better than equal rates most certainly, or `EQUAL` if none is."""
+    """The candidate that predicts best, or `EQUAL` if none is certainly better."""
+    results = {one: trial.run(*proposals.rates(one)) for one in (EQUAL, *CANDIDATES)}
 
-    def judge(candidate: Candidate, stage: Stage) -> TrialResult:
-        return trial.run(*proposals.rates(candidate), stage)
+    def best() -> Candidate:
+        return max((one for one in results if one != EQUAL), key=lambda one: results[one].score)
 
-    first = sorted(CANDIDATES, key=lambda one: -judge(one, FIRST_STAGE).score)
-    equal = judge(EQUAL, LAST_STAGE)
-    gains = {EQUAL: 0.0}
-
-    def try_again(candidate: Candidate) -> None:
-        result = judge(candidate, LAST_STAGE)
-        gains[candidate] = result.certain_gain(equal, STANDARD_ERRORS) - LEAST_GAIN
-
-    for one in first[:N_LAST]:
-        try_again(one)
-    leader = max(first[:N_LAST], key=lambda one: gains[one])
+    leader = best()
     for factor in OTHER_POWERS:
-        try_again(replace(leader, power=factor * leader.power))
-    return max(gains, key=lambda one: gains[one])
+        other = replace(leader, power=factor * leader.power)
+        results[other] = trial.run(*proposals.rates(other))
+    leader = best()
+    is_better = results[leader].certain_gain(results[EQUAL], STANDARD_ERRORS) > 0.0
+    return leader if is_better else EQUAL
 
 
 class _Proposals:
@@ -223,20 +210,16 @@ class _Trial:
         self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
         self._low, self._high, self._n_threads = low, high, n_threads
 
-    def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:
-        """Judge some rates with as many rows and trees as a stage allows."""
-        n_held = min(stage.held_out, self._n_held)
-        n_others = min(stage.rows - n_held, len(self._X) - self._n_held)
-        others = np.arange(self._n_held, self._n_held + n_others)
+    def run(self, weights: FloatArray, maps: Maps | None) -> TrialResult:
+        """How well a small forest with these rates predicts the rows that judge."""
+        n_held = self._n_held
+        others = np.arange(n_held, min(STAGE.rows, len(self._X)))
         left_out = self._settings["posterior"] == "joint"
         rows = others if left_out else np.r_[:n_held, others]
         settings = {
             **self._settings,
-            "n_estimators": min(stage.trees, self._settings["n_estimators"]),
+            "n_estimators": min(STAGE.trees, self._settings["n_estimators"]),
         }
-        if stage == FIRST_STAGE and settings.get("hyperparameters") == "loo":
-            # A fifth of the time; the order of the candidates hardly changes.
-            settings["hyperparameters"] = "ml"
         forest = _core.MondrianRegressor(**settings)
         forest.fit(
             self._X[rows],
@@ -250,27 +233,37 @@ class _Trial:
         targets = self._y[:n_held]
         if left_out:
             mean = forest.predict_mean(self._X[:n_held], n_threads=self._n_threads)
-            return log_scale_of_errors(mean, targets)
+            return score_of_errors(mean, targets)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
         return _by_density(GaussianMixture(*parts), targets)
 
 
-def log_scale_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
-    """The greatest mean log density of the errors as Student's t of any scale.
+def score_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
+    """Minus the logarithm of the errors' size, but for a constant: greater is better.
 
-    It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
-    hundred rows says little where targets have heavy tails: a few rows decide it.
+    The size is the geometric mean of the root mean square and of the scale at which the errors are
+    most likely as Student's t. The root mean square of some hundred errors says little where
+    targets have heavy tails, since a few rows decide it; the scale hardly sees these rows.
     """
     largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)
     squares = ((mean - targets) / largest) ** 2
-    square = max(squares.mean(), SMALLEST)
+    mean_square = max(squares.mean(), SMALLEST)
+    square = _square_of_scale(squares, mean_square)
+    by_row_of_t = np.log1p(squares / (DEGREES_OF_FREEDOM * square))
+    by_row = -0.25 * ((DEGREES_OF_FREEDOM + 1.0) * by_row_of_t + squares / mean_square)
+    score = np.mean(by_row) - 0.25 * np.log(square * mean_square) - np.log(largest)
+    return TrialResult(float(score), by_row)
+
+
+def _square_of_scale(squares: FloatArray, start: float) -> float:
+    """The squared scale at which errors with these squares are most likely as Student's t."""
+    square = start
     for _ in range(SCALE_STEPS):
         weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
         before, square = square, max(np.mean(weights * squares), SMALLEST)
         if abs(square - before) <= ACCURACY * before:
             break
-    by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
-    return TrialResult(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
+    return float(square)
 
 
 def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
@@ -278,5 +271,5 @@ def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
 
     The density alone has several modes, some of them with far worse means.
     """
-    error, density = log_scale_of_errors(mixture.mean, targets), mixture.logpdf(targets)
+    error, density = score_of_errors(mixture.mean, targets), mixture.logpdf(targets)
     return TrialResult(float(np.mean(density)) + error.score, density + error.by_row)

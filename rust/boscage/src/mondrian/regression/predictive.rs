@@ -14,6 +14,7 @@ use crate::mondrian::regression::hierarchy::tree_predictive::{
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
 use crate::mondrian::regression::joint::{self, JointPath};
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, JointState, Without, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
@@ -205,20 +206,20 @@ pub(super) struct MixtureRow {
 }
 
 impl MixtureRow {
-    /// The components, moved to the forest's mean, with a trend at the row.
+    /// The components, moved to the forest's mean, with the noise's tails and a trend at the row.
     pub(super) fn finish(
         mut self,
         state: &ForestState,
+        tails: Option<&NoiseTails>,
         linear: Option<&Linear>,
         x: impl Fn(usize) -> f64,
     ) -> Vec<Component> {
-        let Some(JointState { together, .. }) = &state.joint else { return self.components };
-        let mut mixture = Running::default();
-        self.components.iter().for_each(|&component| mixture.add(component, 0.0));
-        let centre = Centre { own: mixture.mean, joint: self.joint };
-        let mean = centre.of(together);
-        for component in &mut self.components {
-            component.mean = mean + together.spread * (component.mean - centre.own);
+        if let Some(JointState { together, .. }) = &state.joint {
+            self.recentre(together);
+        }
+        if let Some(tails) = tails {
+            let parts = self.components.iter().flat_map(|&component| tails.part(component));
+            self.components = parts.filter(|part| part.weight > 0.0).collect();
         }
         if let Some(linear) = linear {
             let (trend, uncertainty) = linear.at(x, &self.smoothed);
@@ -229,6 +230,16 @@ impl MixtureRow {
             }
         }
         self.components
+    }
+
+    fn recentre(&mut self, together: &Together) {
+        let mut mixture = Running::default();
+        self.components.iter().for_each(|&component| mixture.add(component, 0.0));
+        let centre = Centre { own: mixture.mean, joint: self.joint };
+        let mean = centre.of(together);
+        for component in &mut self.components {
+            component.mean = mean + together.spread * (component.mean - centre.own);
+        }
     }
 }
 
@@ -290,13 +301,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         (rows, paths): &mut Self::Chunk,
     ) {
         let MixtureRow { components, joint, smoothed } = &mut rows[row];
-        let add = |component, _| {
-            let parts = match &self.posterior.state.tails {
-                Some(tails) => &tails.part(component)[..],
-                None => &[component],
-            };
-            components.extend(parts.iter().filter_map(|&part| self.posterior.share(part)));
-        };
+        let add = |component, _| components.extend(self.posterior.share(component));
         *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
         self.posterior.state.smooth(tree_index, stops, &mut paths.joint, smoothed);
     }

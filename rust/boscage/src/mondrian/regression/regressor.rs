@@ -202,9 +202,8 @@ impl MondrianRegressor {
         let rows = self.forest.domain.complete(rows, &mut filled)?;
         let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
         let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
-        Ok(ragged(
-            found.map(|(i, row)| row.finish(posterior.state, posterior.state.trend(), |d| rows.at(i, d))),
-        ))
+        let (state, tails) = (posterior.state, posterior.state.tails.as_ref());
+        Ok(ragged(found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d)))))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
@@ -221,7 +220,7 @@ impl MondrianRegressor {
             let gather = LeftOut { posterior, without: None };
             let chunks = walk::predict_left_out(&self.forest, &rows, run, &gather)?;
             let found = chunks.into_iter().flat_map(|chunk| chunk.rows);
-            return Ok(ragged(found.map(|row| row.finish(state, None, |_| 0.0))));
+            return Ok(ragged(found.map(|row| row.finish(state, None, None, |_| 0.0))));
         };
         let (forest, settings) = (&self.forest, &self.posterior.settings);
         let lifetime = forest.settings.lifetime;
@@ -235,7 +234,7 @@ impl MondrianRegressor {
             let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;
             let x = forest.filled_values(row);
             let rows = chunks.into_iter().flat_map(|chunk| chunk.rows);
-            found.extend(rows.map(|own| own.finish(state, without.solution.linear.as_ref(), |d| x[d])));
+            found.extend(rows.map(|own| own.finish(state, None, without.solution.linear.as_ref(), |d| x[d])));
         }
         Ok(ragged(found.into_iter()))
     }

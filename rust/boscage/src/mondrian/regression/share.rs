@@ -47,7 +47,7 @@ impl RegressionSettings {
 
 impl MondrianRegressor {
     /// What all trees are to know, as numbers: `mu`, `gamma_1`, `gamma_2`, the noise variance, the delay, the coarse variance and
-    /// rate, what a parent's factor of local noise counts as, and the factors and shares of the noise's tails, if it has tails.
+    /// rate, what a parent's factor of local noise counts as, and the factors, offsets and shares of the noise's tails, if it has tails.
     ///
     /// # Errors
     /// A share that lacks trees which choose; an interrupt.
@@ -65,9 +65,8 @@ impl MondrianRegressor {
         let Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse } = chosen.hyper;
         let mut numbers =
             vec![mu, gamma1, gamma2, noise_variance, delay, coarse.variance, coarse.rate, chosen.prior];
-        numbers.extend(
-            chosen.tails.into_iter().flat_map(|NoiseTails { factors, shares }| [factors, shares]).flatten(),
-        );
+        let of_tails = |NoiseTails { factors, offsets, shares }| [factors, offsets, shares];
+        numbers.extend(chosen.tails.into_iter().flat_map(of_tails).flatten());
         Ok(numbers)
     }
 
@@ -141,10 +140,10 @@ fn chosen_of(numbers: &[f64]) -> Result<Chosen> {
         })?;
     let tails = match *tails {
         [] => None,
-        [narrow, wide, usual, rare] => Some(NoiseTails { factors: [narrow, wide], shares: [usual, rare] }),
+        [a, b, c, d, e, f] => Some(NoiseTails { factors: [a, b], offsets: [c, d], shares: [e, f] }),
         _ => {
             let why = "as `choose` returns";
-            return Err(Error::Length { what: "chosen", found: numbers.len(), expected: 12, why });
+            return Err(Error::Length { what: "chosen", found: numbers.len(), expected: 14, why });
         }
     };
     let coarse = CoarsePrior { variance, rate };

@@ -261,11 +261,11 @@ fn likeliest(noise: Noise, rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64, Op
     }
 }
 
-/// Squares of distances over variances, and the variances' logarithms, by row and tree.
+/// Squares of distances over variances, with the signs of the distances, and the variances' logarithms, by row and tree.
 fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     let row = |row: usize| {
         let each = left_out.iter().map(|tree| tree[row]);
-        each.map(|(miss, variance)| (miss / variance * miss, variance.ln())).collect()
+        each.map(|(miss, variance)| (miss / variance * miss.abs(), variance.ln())).collect()
     };
     (0..left_out[0].len()).map(row).collect()
 }

@@ -56,10 +56,11 @@ pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64) {
     (-least, log_scale.exp())
 }
 
-/// Mean log density of the rows, with a factor on all variances, but for a constant.
+/// Mean log density of the rows, with a factor on all variances, but for a constant. `rows` are squares of distances over
+/// variances, with the signs of the distances, and the variances' logarithms, by row and tree.
 pub(super) fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
     let of_row = |row: &Vec<(f64, f64)>| {
-        let each = row.iter().map(|(ratio, log_variance)| -0.5 * (ratio / scale + log_variance));
+        let each = row.iter().map(|(square, log_variance)| -0.5 * (square.abs() / scale + log_variance));
         let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
         most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
     };

@@ -1,73 +1,112 @@
-//! Heavy tails: some rows lie farther from their prediction than the local noise allows.
+//! Heavy tails, and tails of which one is longer: some rows lie farther from their prediction than the local noise allows,
+//! and mostly on one side.
 //!
 //! The factor of a node is an average over its rows. Where the noise of rows in one node differs, its tails are heavier
-//! than those of a Gaussian, and a Gaussian that is wide enough for the tails is too wide in the middle. Therefore the
-//! variance of every row is the predicted one times one of two factors, of which the larger is rarer (a contaminated
-//! normal distribution, Tukey 1960). Expectation and maximisation (Dempster, Laird and Rubin 1977) finds the factors
-//! and their shares that maximise the likelihood of left-out rows.
+//! than those of a Gaussian, and a Gaussian that is wide enough for the tails is too wide in the middle. Therefore every row
+//! comes from one of two Gaussians, of which the wider is rarer (a contaminated normal distribution, Tukey 1960). In units of
+//! the predicted standard deviation they have the offsets `b_k`, the variances `f_k` and the probabilities `p_k`, and together
+//! the predicted mean and variance: `sum p_k b_k = 0` and `sum p_k (f_k + b_k^2) = 1`. Where delays or costs are mostly small
+//! and sometimes great, the offset of the wider one is positive.
+//!
+//! Expectation and maximisation (Dempster, Laird and Rubin 1977) finds what maximises the likelihood of left-out rows. Under
+//! the constraint on the mean, given the probabilities and the last variances, the likeliest offsets are
+//! `b_k = z_k - l f_k`, with the averages `z_k` of the distances and `l = sum p_k z_k / sum p_k f_k`. Some rows without a
+//! distance are added to the averages, so that few rows do not make tails differ.
 
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 
 const STEPS: usize = 15;
-/// The wide factor's share at the start.
+/// The share of the wide one at the start.
 const RARE: f64 = 0.1;
-/// The greatest share of the wide factor, for it is the exception.
+/// The greatest share of the wide one, for it is the exception.
 const MOST: f64 = 0.5;
+/// Its least share. With less, it would take over the mean of all distances, however far off it would have to be.
+const FEWEST: f64 = 0.01;
 /// The narrow and the wide factor at the start, relative to the common factor.
 const START: [f64; 2] = [0.6, 5.0];
 /// The least factor relative to the common one: errors of zero would make it vanish.
 const LEAST: f64 = 1e-3;
+/// Rows without a distance that are added to the average distance of each Gaussian.
+const ROWS_WITHOUT: f64 = 10.0;
 
-/// Two factors on a component's variance, whose mean is one, and their probabilities.
+/// Two Gaussians for each component, which together have its mean and variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct NoiseTails {
+    /// Of their variances.
     pub(crate) factors: [f64; 2],
+    /// Of their means from the component's, in its standard deviations.
+    pub(crate) offsets: [f64; 2],
+    /// Their probabilities.
     pub(crate) shares: [f64; 2],
 }
 
 impl NoiseTails {
-    /// The factors under which rows are most likely, `rows` having for each row, by tree, the square of its
-    /// distance over the variance, and the variance's logarithm; the factor on all variances besides, which
-    /// is about `scale` if there is but one; and the mean log density but for a constant.
+    /// The Gaussians under which rows are most likely, `rows` having for each row, by tree, the square of its
+    /// distance over the variance, with the sign of the distance, and the variance's logarithm; the factor on all variances
+    /// besides, which is about `scale` if there is but one; and the mean log density but for a constant.
     pub(crate) fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (Self, f64, f64) {
-        let mut tails = Self { factors: START.map(|factor| scale * factor), shares: [1.0 - RARE, RARE] };
+        let factors = START.map(|factor| scale * factor);
+        let mut tails = Self { factors, offsets: [0.0; 2], shares: [1.0 - RARE, RARE] };
         for _ in 0..STEPS {
             tails = tails.step(rows, LEAST * scale);
         }
         let score = rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / rows.len() as f64;
-        let Self { factors, shares } = tails;
-        let mean = shares[0] * factors[0] + shares[1] * factors[1];
-        (Self { factors: factors.map(|factor| factor / mean), shares }, mean, score)
+        let Self { factors, offsets, shares } = tails;
+        let square = |k: usize| shares[k] * (factors[k] + offsets[k] * offsets[k]);
+        let variance = square(0) + square(1);
+        let unit = variance.sqrt();
+        let standard = Self {
+            factors: factors.map(|factor| factor / variance),
+            offsets: offsets.map(|offset| offset / unit),
+            shares,
+        };
+        (standard, variance, score)
     }
 
     fn step(&self, rows: &[Vec<(f64, f64)>], least: f64) -> Self {
-        let (mut counts, mut squares) = ([0.0; 2], [0.0; 2]);
+        let (mut counts, mut sums, mut squares) = ([0.0; 2], [0.0; 2], [0.0; 2]);
         let mut terms = Vec::new();
         for row in rows {
             self.terms(row, &mut terms);
             let all: f64 = terms.iter().map(|[narrow, wide]| narrow + wide).sum();
-            for ((ratio, _), terms) in row.iter().zip(&terms) {
+            for (&(square, _), terms) in row.iter().zip(&terms) {
                 for k in 0..2 {
                     let share = terms[k] / all;
                     counts[k] += share;
-                    squares[k] += share * ratio;
+                    sums[k] += share * distance(square);
+                    squares[k] += share * square.abs();
                 }
             }
         }
-        let wide = (counts[1] / rows.len() as f64).min(MOST);
+        let wide = (counts[1] / rows.len() as f64).clamp(FEWEST, MOST);
+        let shares = [1.0 - wide, wide];
+        let offsets = self.offsets(&shares, [0, 1].map(|k| sums[k] / (counts[k] + ROWS_WITHOUT)));
         let factors = std::array::from_fn(|k| {
-            let factor = squares[k] / counts[k];
+            let factor = (squares[k] - 2.0 * offsets[k] * sums[k]) / counts[k] + offsets[k] * offsets[k];
             if factor.is_finite() { factor.max(least) } else { self.factors[k] }
         });
-        Self { factors, shares: [1.0 - wide, wide] }
+        Self { factors, offsets, shares }
     }
 
-    /// Writes the densities under both factors by tree, in units of the greatest; returns its logarithm.
+    /// The likeliest offsets of mean zero, given the average distances.
+    fn offsets(&self, shares: &[f64; 2], averages: [f64; 2]) -> [f64; 2] {
+        let mean = |of: [f64; 2]| shares[0] * of[0] + shares[1] * of[1];
+        let pull = mean(averages) / mean(self.factors);
+        let offsets = std::array::from_fn(|k| averages[k] - pull * self.factors[k]);
+        // Distances of so many orders of magnitude that their sums are no numbers.
+        if offsets.iter().all(|offset: &f64| offset.is_finite()) { offsets } else { [0.0; 2] }
+    }
+
+    /// Writes the densities under both Gaussians by tree, in units of the greatest; returns its logarithm.
     fn terms(&self, row: &[(f64, f64)], terms: &mut Vec<[f64; 2]>) -> f64 {
-        let offsets: [f64; 2] = std::array::from_fn(|k| self.shares[k].ln() - 0.5 * self.factors[k].ln());
+        let constants: [f64; 2] = std::array::from_fn(|k| self.shares[k].ln() - 0.5 * self.factors[k].ln());
         terms.clear();
-        terms.extend(row.iter().map(|&(ratio, log_variance)| -> [f64; 2] {
-            std::array::from_fn(|k| offsets[k] - 0.5 * (ratio / self.factors[k] + log_variance))
+        terms.extend(row.iter().map(|&(square, log_variance)| -> [f64; 2] {
+            let distance = distance(square);
+            std::array::from_fn(|k| {
+                let apart = distance - self.offsets[k];
+                constants[k] - 0.5 * (apart * apart / self.factors[k] + log_variance)
+            })
         }));
         let most = terms.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
         terms.iter_mut().flatten().for_each(|log| *log = (*log - most).exp());
@@ -80,14 +119,21 @@ impl NoiseTails {
         most + (terms.iter().flatten().sum::<f64>() / row.len() as f64).ln()
     }
 
-    /// A component as two, one for each factor.
-    pub(crate) fn part(&self, component: Component) -> [Component; 2] {
+    /// A component as two.
+    pub(crate) fn part(&self, Component { weight, mean, variance }: Component) -> [Component; 2] {
+        // What is left of a variance without a row may be less than nothing, by rounding.
+        let std = variance.max(0.0).sqrt();
         std::array::from_fn(|k| Component {
-            weight: self.shares[k] * component.weight,
-            variance: self.factors[k] * component.variance,
-            ..component
+            weight: self.shares[k] * weight,
+            mean: mean + self.offsets[k] * std,
+            variance: self.factors[k] * variance,
         })
     }
+}
+
+/// The distance, given its square with its sign.
+fn distance(square: f64) -> f64 {
+    square.abs().sqrt().copysign(square)
 }
 
 #[cfg(test)]
@@ -95,52 +141,99 @@ mod tests {
     use super::*;
     use crate::random::keyed::Stream;
 
-    /// Rows of a contaminated normal distribution as trees that differ in their variances predict them.
-    fn rows(factors: [f64; 2], rare: f64) -> Vec<Vec<(f64, f64)>> {
+    /// Rows of a mixture of two Gaussians as trees that differ in their variances predict them.
+    fn rows(factors: [f64; 2], offsets: [f64; 2], rare: f64) -> Vec<Vec<(f64, f64)>> {
         let mut stream = Stream::new(3, 0);
         (0..3000)
             .map(|_| {
                 let (radius, angle) =
                     (-2.0 * (1.0 - stream.unit()).ln(), std::f64::consts::TAU * stream.unit());
-                let factor = factors[usize::from(stream.unit() < rare)];
-                let square = factor * radius * angle.cos().powi(2);
+                let k = usize::from(stream.unit() < rare);
+                let distance = offsets[k] + (factors[k] * radius).sqrt() * angle.cos();
+                let square = distance * distance.abs();
                 [0.9, 1.0, 1.1].map(|variance: f64| (square / variance, variance.ln())).to_vec()
             })
             .collect()
     }
 
+    fn score(tails: &NoiseTails, rows: &[Vec<(f64, f64)>]) -> f64 {
+        rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / rows.len() as f64
+    }
+
+    /// Sum of probabilities, mean and variance of the parts of a standard normal component.
+    fn moments(tails: &NoiseTails) -> [f64; 3] {
+        let parts = tails.part(Component { weight: 1.0, mean: 0.0, variance: 1.0 });
+        let sum = |of: fn(&Component) -> f64| parts.iter().map(|part| part.weight * of(part)).sum::<f64>();
+        [sum(|_| 1.0), sum(|part| part.mean), sum(|part| part.variance + part.mean * part.mean)]
+    }
+
     #[test]
     fn the_law_of_the_rows_is_found() {
-        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], 0.15), 1.4);
+        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], [0.0; 2], 0.15), 1.4);
         let factors = tails.factors.map(|factor| scale * factor);
         assert!((factors[0] / 0.5 - 1.0).abs() < 0.1, "{factors:?}");
         assert!((factors[1] / 6.0 - 1.0).abs() < 0.15, "{factors:?}");
         assert!((tails.shares[1] - 0.15).abs() < 0.03, "{:?}", tails.shares);
-        assert!(
-            (tails.shares[0] * tails.factors[0] + tails.shares[1] * tails.factors[1] - 1.0).abs() < 1e-12
-        );
+        assert!(tails.offsets.iter().all(|offset| offset.abs() < 0.15), "{:?}", tails.offsets);
     }
 
-    /// No other law is likelier, and each step leads to a likelier one.
+    /// The rare rows lie to one side: to the right, and where targets change their sign, to the left.
+    #[test]
+    fn a_longer_tail_is_found_on_its_side() {
+        let long = [-0.3, 1.7];
+        let right = rows([0.4, 4.0], long, 0.15);
+        let left: Vec<Vec<_>> =
+            right.iter().map(|row| row.iter().map(|&(square, log)| (-square, log)).collect()).collect();
+        let (tails, scale, score_of_right) = NoiseTails::fit(&right, 1.4);
+        for k in 0..2 {
+            let offset = scale.sqrt() * tails.offsets[k];
+            assert!((offset - long[k]).abs() < 0.25, "{tails:?}");
+        }
+        let (mirrored, _, score_of_left) = NoiseTails::fit(&left, 1.4);
+        assert_eq!((mirrored.factors, mirrored.shares), (tails.factors, tails.shares));
+        assert_eq!(mirrored.offsets, tails.offsets.map(|offset| -offset));
+        assert_eq!(score_of_left, score_of_right);
+        // Worth more than a tenth of a nat a row.
+        let even = NoiseTails { factors: [0.6, 6.0], offsets: [0.0; 2], shares: [0.85, 0.15] };
+        assert!(score(&even, &right) < score_of_right - 0.05);
+    }
+
+    /// The parts of a component have its weight, mean and variance.
+    #[test]
+    fn parts_keep_weight_mean_and_variance() {
+        for (factors, offsets, rare) in
+            [([0.5, 6.0], [0.0; 2], 0.15), ([0.4, 4.0], [-0.3, 1.7], 0.15), ([1.0, 1.0], [0.5; 2], 0.5)]
+        {
+            let (tails, ..) = NoiseTails::fit(&rows(factors, offsets, rare), 1.0);
+            for (found, expected) in moments(&tails).into_iter().zip([1.0, 0.0, 1.0]) {
+                assert!((found - expected).abs() < 1e-12, "{tails:?}");
+            }
+        }
+    }
+
+    /// No other law of the same mean is likelier, and each step leads to a likelier one.
     #[test]
     fn the_law_is_the_likeliest() {
-        let rows = rows([0.5, 6.0], 0.15);
-        let score = |tails: &NoiseTails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
+        let rows = rows([0.5, 6.0], [0.0; 2], 0.15);
         let (_, _, found) = NoiseTails::fit(&rows, 1.4);
         for narrow in 2..12 {
             for wide in 2..20 {
                 for rare in 1..10 {
                     let rare = 0.05 * f64::from(rare);
                     let factors = [0.1 * f64::from(narrow), f64::from(wide)];
-                    let other = score(&NoiseTails { factors, shares: [1.0 - rare, rare] });
-                    assert!(other < found + 1e-4, "{factors:?} {rare}: {other} and {found}");
+                    for offset in [-0.8, 0.0, 0.8] {
+                        let offsets = [-rare * offset, (1.0 - rare) * offset];
+                        let other = NoiseTails { factors, offsets, shares: [1.0 - rare, rare] };
+                        let score = score(&other, &rows);
+                        assert!(score < found + 1e-4, "{other:?}: {score} and {found}");
+                    }
                 }
             }
         }
-        let mut tails = NoiseTails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
+        let mut tails = NoiseTails { factors: [3.0, 4.0], offsets: [0.0; 2], shares: [0.7, 0.3] };
         for _ in 0..30 {
             let next = tails.step(&rows, 1e-9);
-            assert!(score(&next) >= score(&tails) - 1e-12);
+            assert!(score(&next, &rows) >= score(&tails, &rows) - 1e-12);
             tails = next;
         }
     }
@@ -148,12 +241,15 @@ mod tests {
     /// The density is that of a mixture of the parts into which components come.
     #[test]
     fn the_density_is_that_of_the_parts() {
-        let tails = NoiseTails { factors: [0.4, 6.4], shares: [0.9, 0.1] };
+        let tails = NoiseTails { factors: [0.4, 3.4], offsets: [-0.1, 0.9], shares: [0.9, 0.1] };
         let (miss, variances): (f64, _) = (1.3, [0.5, 2.0]);
         let density: f64 = variances
             .iter()
             .flat_map(|&variance| tails.part(Component { weight: 0.5, mean: 0.0, variance }))
-            .map(|part| part.weight * (-0.5 * miss * miss / part.variance).exp() / part.variance.sqrt())
+            .map(|part| {
+                let apart = miss - part.mean;
+                part.weight * (-0.5 * apart * apart / part.variance).exp() / part.variance.sqrt()
+            })
             .sum();
         let row = variances.map(|variance| (miss * miss / variance, variance.ln()));
         assert!((tails.log_density(&row) - density.ln()).abs() < 1e-12);
@@ -166,5 +262,6 @@ mod tests {
         let (tails, scale, score) = NoiseTails::fit(&rows, 0.01);
         assert!(scale > 0.0 && score.is_finite(), "{tails:?}");
         assert!(tails.factors.iter().chain(&tails.shares).all(|part| part.is_finite() && *part > 0.0));
+        assert_eq!(tails.offsets, [0.0; 2]);
     }
 }
