@@ -42,6 +42,18 @@ class PosteriorSampler(Chains):
         """The settings, checked, as the compiled module takes them."""
 
     @abstractmethod
+    def _n_parts(self) -> int:
+        """The number of chains or islands, each of which can be sampled alone."""
+
+    @abstractmethod
+    def _join(self, models: list[Any]) -> Any:
+        """The compiled model of all chains or islands, given those of each."""
+
+    @abstractmethod
+    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
+        """Warn if the sampler itself shows that it should have run longer."""
+
+    @abstractmethod
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
         """``y`` as a checked vector."""
 
@@ -91,8 +103,22 @@ class PosteriorSampler(Chains):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+    def _fit_part(self, X: Any, y: Any, part: int, **more: Any) -> None:
+        """Sample one chain or island alone."""
+        self._fit(X, y, part=part, **more)
+
+    def _adopt(self: Self, parts: list[Self]) -> None:
+        """Become what one fit of all chains or islands gives, given fits of each."""
+        names = self.get_params(deep=False)
+        model = self._join([part._model for part in parts])
+        own = {name: value for name, value in self.__dict__.items() if name in names}
+        learned = {name: value for name, value in parts[0].__dict__.items() if name not in names}
+        self.__dict__ = own | learned | {"_model": model}
+
+    def _fit(self, X: Any, y: Any, *, part: int | None = None, **more: Any) -> None:
         settings = self._compile_settings(_validation.draw_seed(self.random_state))
+        if part is not None:
+            settings = settings.only(part)
         n_threads = self._n_threads()
         with self._unchanged_on_error():
             # A fit that continues must be of the same features.
