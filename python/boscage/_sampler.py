@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -42,8 +42,8 @@ class PosteriorSampler(Chains):
         """The settings, checked, as the compiled module takes them."""
 
     @abstractmethod
-    def _n_parts(self) -> int:
-        """The number of chains or islands, each of which can be sampled alone."""
+    def _parts(self) -> Sequence[int | None]:
+        """The numbers of the chains or islands; None alone if they cannot be sampled apart."""
 
     @abstractmethod
     def _join(self, models: list[Any]) -> Any:
@@ -103,14 +103,15 @@ class PosteriorSampler(Chains):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit_part(self, X: Any, y: Any, part: int, **more: Any) -> None:
-        """Sample one chain or island alone."""
+    def _fit_part(self, X: Any, y: Any, part: int | None, **more: Any) -> None:
+        """Sample one chain or island alone, or all of them."""
         self._fit(X, y, part=part, **more)
 
     def _adopt(self: Self, parts: list[Self]) -> None:
         """Become what one fit of all chains or islands gives, given fits of each."""
         names = self.get_params(deep=False)
-        model = self._join([part._model for part in parts])
+        models = [part._model for part in parts]
+        model = models[0] if len(models) == 1 else self._join(models)
         own = {name: value for name, value in self.__dict__.items() if name in names}
         learned = {name: value for name, value in parts[0].__dict__.items() if name not in names}
         self.__dict__ = own | learned | {"_model": model}

@@ -1,5 +1,6 @@
 """Chains and islands that are sampled on a cluster are those of one machine."""
 
+import os
 import pickle
 import warnings
 
@@ -16,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import boscage
-from boscage.dask import fit_posterior
+from boscage.dask import _shares, fit_posterior
 from generated import rows_and_numbers
 
 N_ROWS, N_FEATURES = 90, 3
@@ -37,6 +38,12 @@ POSTERIORS = {
             random_state=5,
         ),
         THREE,
+    ),
+    "smc-by-layers": (
+        boscage.BayesianTreeRegressor(
+            boscage.SMC(n_islands=3, expansion="layer", proposal="exploring"), random_state=7
+        ),
+        NUMBERS,
     ),
     "mcmc": (
         boscage.BayesianTreeClassifier(
@@ -103,6 +110,27 @@ def test_chains_continue_on_a_cluster_and_from_it(client):
     for first in [one, fit_posterior(model, X, NUMBERS, client=client)]:
         longer = fit_posterior(first.set_params(n_draws=13), X, NUMBERS, client=client)
         assert in_file(longer.set_params(n_draws=20).fit(X, NUMBERS)) == in_file(once)
+
+
+@pytest.mark.slow
+def test_chains_of_a_lost_worker_are_sampled_again():
+    model, y = POSTERIORS["numbers"]
+    expected = in_file(clone(model).fit(X, y))
+    for rows, targets in [(X, y), (chunked(X, (40, 50)), chunked(y, (40, 50)))]:
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            pids = client.run(os.getpid)
+            # The worker dies when it begins its first chain. A lambda travels by value.
+            client.run(
+                lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
+                workers=[max(pids)],
+            )
+            assert in_file(fit_posterior(clone(model), rows, targets, client=client)) == expected
+            assert client.run(os.getpid) != pids
 
 
 def test_a_generator_gives_all_parts_one_seed(client):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -111,12 +111,12 @@ class Bart(BartExplanations, PosteriorSampler):
         self._warn_if_doubtful(stacklevel=4)
         return self
 
-    def _fit_part(self, X: Any, y: Any, part: int, **more: Any) -> None:
+    def _fit_part(self, X: Any, y: Any, part: int | None, **more: Any) -> None:
         start = self._model if self._continues() else None
         super()._fit_part(X, y, part, start=start, callback=None, **more)
 
-    def _n_parts(self) -> int:
-        return self.n_chains
+    def _parts(self) -> Sequence[int | None]:
+        return range(self.n_chains)
 
     def _join(self, models: list[Any]) -> Any:
         return type(models[0]).join(models)

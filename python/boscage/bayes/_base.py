@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -87,10 +88,8 @@ class BayesianTree(PosteriorSampler):
         self._warn_if_doubtful(stacklevel=3)
         return self
 
-    def _n_parts(self) -> int:
-        sampler: Any = as_sampler(self.sampler)
-        n_parts: int = sampler.n_chains if isinstance(sampler, MCMC) else sampler.n_islands
-        return n_parts
+    def _parts(self) -> Sequence[int | None]:
+        return as_sampler(self.sampler)._parts()
 
     def _join(self, models: list[Any]) -> Any:
         return type(models[0]).join(models, self._compile_settings(0))

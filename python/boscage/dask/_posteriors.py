@@ -40,7 +40,8 @@ def fit_posterior(
     Chains and islands have random numbers of their own, so the result is, bit for bit, that of
     ``estimator.fit(X, y)`` on one machine, for any number of workers. All draws come to this
     process, and the estimator is then a fitted one-machine estimator. Each worker needs room for
-    all rows. ``warm_start`` continues chains as on one machine.
+    all rows. ``warm_start`` continues chains as on one machine. Islands of
+    ``SMC(expansion="layer")`` are one task, since their draws depend on each other's order.
 
     Parameters
     ----------
@@ -102,13 +103,15 @@ def fit_posterior(
     if hasattr(X, "dask"):
         table, weights = _collected(client, estimator, X, y, sample_weight)
     else:
-        [table, weights] = client.scatter([(X, y, None), sample_weight], hash=False)
+        # To all workers: each needs it, and with a worker that is lost its copy is lost.
+        held = [(X, y, None), sample_weight]
+        [table, weights] = client.scatter(held, hash=False, broadcast=True)
     more = {"sample_weight": weights} if takes_weights else {}
     parts = [
         client.submit(
             sample_part, estimator, seed, part, table, **more, version=_shares.VERSION, pure=False
         )
-        for part in range(estimator._n_parts())
+        for part in estimator._parts()
     ]
     wait_for(parts)
     estimator._adopt(client.gather(parts))
@@ -117,7 +120,7 @@ def fit_posterior(
 
 
 def sample_part(
-    estimator: Posterior, seed: int, part: int, table: Part, *, version: str, **weights: Any
+    estimator: Posterior, seed: int, part: int | None, table: Part, *, version: str, **weights: Any
 ) -> Posterior:
     """An estimator that holds one chain or island alone."""
     _shares.check_version(version)

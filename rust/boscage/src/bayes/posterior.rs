@@ -183,7 +183,7 @@ mod tests {
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::mcmc::McmcSettings;
     use crate::bayes::smc::proposals::Proposal;
-    use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
+    use crate::bayes::smc::settings::{Expansion, IslandWeights, SmcSettings};
     use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::Control;
@@ -288,6 +288,10 @@ mod tests {
             let refused = BayesianTreeClassifier::join(vec![of_island(0), other], &all);
             assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "priors" });
             assert!(SmcSettings { island: Some(3), ..smc.clone() }.check().is_err());
+            let layers = SmcSettings { expansion: Expansion::Layer, ..smc.clone() };
+            assert!(
+                SmcSettings { island: Some(1), ..layers.clone() }.check().is_err() && layers.check().is_ok()
+            );
         }
         let mcmc = McmcSettings { n_chains: 3, n_burn: 50, n_draws: 7, ..McmcSettings::default() };
         let of_chain = |i| fit(&Sampler::Mcmc(McmcSettings { chain: Some(i), ..mcmc.clone() }), 0.9);
