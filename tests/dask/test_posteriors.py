@@ -166,6 +166,8 @@ def test_what_is_refused_changes_nothing(client):
         fit_posterior(clone(model).set_params(n_draws=0), rows, y, client=client)
     with pytest.raises(TypeError, match="y must be a Dask array or a Dask data frame"):
         fit_posterior(model, rows, NUMBERS, client=client)
+    with pytest.raises(TypeError, match="X is of type ndarray, while y or sample_weight is a Dask"):
+        fit_posterior(model, X, y, client=client)
     with pytest.raises(ValueError, match="y"):
         fit_posterior(model, X, holed, client=client)
     with pytest.raises(TypeError, match="BARTClassifier takes no sample_weight"):

@@ -68,8 +68,8 @@ def fit_posterior(
         If a parameter, a row, a target or a weight is refused, or there is no client or no worker.
         In a Dask collection, messages name the partition, counted from 0, and the row.
     TypeError
-        If the estimator is of another class or takes no weights, or `y` is no Dask collection
-        although `X` is one.
+        If the estimator is of another class or takes no weights, or some of `X`, `y` and
+        `sample_weight` are Dask collections and others are not.
     RuntimeError
         If a worker has another version of the library, or none, or the client is closed. After any
         error the estimator is as it was before the call.
@@ -102,6 +102,11 @@ def fit_posterior(
     client, _ = open_cluster(client)
     if hasattr(X, "dask"):
         table, weights = _collected(client, estimator, X, y, sample_weight)
+    elif hasattr(y, "dask") or hasattr(sample_weight, "dask"):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, while y or sample_weight is a Dask collection; "
+            "expected all three or none to be Dask collections"
+        )
     else:
         # To all workers: each needs it, and with a worker that is lost its copy is lost.
         held = [(X, y, None), sample_weight]
