@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import cycle
 from typing import Any, TypeVar
 
 import dask
@@ -99,7 +100,7 @@ def fit_posterior(
         raise TypeError(f"{type(estimator).__name__} takes no sample_weight")
     seed = _validation.draw_seed(estimator.random_state)
     estimator._compile_settings(seed)  # checks the parameters
-    client, _ = open_cluster(client)
+    client, workers = open_cluster(client)
     if hasattr(X, "dask"):
         table, weights = _collected(client, estimator, X, y, sample_weight)
     elif hasattr(y, "dask") or hasattr(sample_weight, "dask"):
@@ -111,12 +112,12 @@ def fit_posterior(
         # To all workers: each needs it, and with a worker that is lost its copy is lost.
         held = [(X, y, None), sample_weight]
         [table, weights] = client.scatter(held, hash=False, broadcast=True)
-    more = {"sample_weight": weights} if takes_weights else {}
+    more: dict[str, Any] = {"sample_weight": weights} if takes_weights else {}
+    more |= {"version": _shares.VERSION, "pure": False, "allow_other_workers": True}
+    # Dealt out: left to itself, Dask may put short chains where the rows are, one after the other.
     parts = [
-        client.submit(
-            sample_part, estimator, seed, part, table, **more, version=_shares.VERSION, pure=False
-        )
-        for part in estimator._parts()
+        client.submit(sample_part, estimator, seed, part, table, workers=[worker], **more)
+        for part, worker in zip(estimator._parts(), cycle(workers), strict=False)
     ]
     wait_for(parts)
     estimator._adopt(client.gather(parts))
