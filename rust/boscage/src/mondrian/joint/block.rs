@@ -190,6 +190,8 @@ impl Part {
 /// The sum of the parts' products.
 fn total(parts: &[Part], width: usize) -> Tiles {
     let mut total = Tiles::zero(width);
-    parts.iter().for_each(|part| total.add(&part.products));
+    for part in parts {
+        total.add(&part.products);
+    }
     total
 }

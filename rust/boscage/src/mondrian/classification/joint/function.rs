@@ -45,7 +45,7 @@ impl Visitor<ClassCounts> for JointFunction {
         chunk: &mut Vec<f64>,
     ) {
         let values = &mut chunk[row * self.n_columns..(row + 1) * self.n_columns];
-        add_share(&self.means[tree_index], &self.clock, stops, values);
+        add_share(&self.means[tree_index], self.clock, stops, values);
     }
 }
 
@@ -101,13 +101,13 @@ impl Visitor<ClassCounts> for TreeByTree<'_> {
         let (_, means) =
             chunk.tree.insert(last.unwrap_or_else(|| (tree_index, self.means.of_tree(tree_index))));
         let values = &mut chunk.values[row * self.n_columns..(row + 1) * self.n_columns];
-        add_share(means, &self.clock, stops, values);
+        add_share(means, self.clock, stops, values);
     }
 }
 
 /// Adds a tree's share to a row's values: the mean at the last stop that the row comes to for certain, and parts of what each
 /// further stop adds to it. `means` are those at the tree's nodes.
-fn add_share(means: &[f32], clock: &Clock, stops: &[Stop], values: &mut [f64]) {
+fn add_share(means: &[f32], clock: Clock, stops: &[Stop], values: &mut [f64]) {
     let n_columns = values.len();
     let mut add = |depth: usize, part: f64| {
         let means = &means[stops[depth].node.index() * n_columns..][..n_columns];
