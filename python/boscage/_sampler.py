@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -40,6 +40,18 @@ class PosteriorSampler(Chains):
     @abstractmethod
     def _compile_settings(self, seed: int) -> Any:
         """The settings, checked, as the compiled module takes them."""
+
+    @abstractmethod
+    def _parts(self) -> Sequence[int | None]:
+        """The numbers of the chains or islands; None alone if they cannot be sampled apart."""
+
+    @abstractmethod
+    def _join(self, models: list[Any]) -> Any:
+        """The compiled model of all chains or islands, given those of each."""
+
+    @abstractmethod
+    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
+        """Warn if the sampler itself shows that it should have run longer."""
 
     @abstractmethod
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
@@ -91,8 +103,23 @@ class PosteriorSampler(Chains):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, **more: Any) -> None:
+    def _fit_part(self, X: Any, y: Any, part: int | None, **more: Any) -> None:
+        """Sample one chain or island alone, or all of them."""
+        self._fit(X, y, part=part, **more)
+
+    def _adopt(self: Self, parts: list[Self]) -> None:
+        """Become what one fit of all chains or islands gives, given fits of each."""
+        names = self.get_params(deep=False)
+        models = [part._model for part in parts]
+        model = models[0] if len(models) == 1 else self._join(models)
+        own = {name: value for name, value in self.__dict__.items() if name in names}
+        learned = {name: value for name, value in parts[0].__dict__.items() if name not in names}
+        self.__dict__ = own | learned | {"_model": model}
+
+    def _fit(self, X: Any, y: Any, *, part: int | None = None, **more: Any) -> None:
         settings = self._compile_settings(_validation.draw_seed(self.random_state))
+        if part is not None:
+            settings = settings.only(part)
         n_threads = self._n_threads()
         with self._unchanged_on_error():
             # A fit that continues must be of the same features.

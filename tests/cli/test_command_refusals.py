@@ -222,7 +222,7 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         ),
         (["fit", "iris.csv", "-t", "species", "-o", "."], ".: found a folder, expected the name"),
         (["fit", "iris.csv", "-t", "species", "-o", "iris.csv"], "iris.csv: this is the table"),
-        (["fit", ".", "-t", "species", "-o", "m"], ".: found a folder, expected a table"),
+        (["fit", "none", "-t", "species", "-o", "m"], "none: found a folder without Parquet files"),
         (["info", "."], ".: found a folder, expected a model file"),
         (
             ["predict", "prediction.model", "kept.csv", "--keep", "prediction"],
@@ -251,6 +251,7 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
 def test_mistakes_are_explained(
     iris_model: str, capsys: pytest.CaptureFixture[str], args: list[str], said: str
 ) -> None:
+    Path("none").mkdir()
     Path("empty.csv").write_text("")
     Path("header.csv").write_text("x,y\n")
     Path("twice.csv").write_text("x,x,y\n1,2,3\n")

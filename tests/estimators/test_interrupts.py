@@ -131,17 +131,17 @@ def test_interrupted_joint_posterior_ends_soon() -> None:
 @pytest.mark.slow
 def test_interrupted_joint_classes_end_soon() -> None:
     """While equations are solved, for all rows and for those left out; the model goes on."""
-    x, y = data(8_000, 4)
+    x, y = data(40_000, 4)
     settings: dict[str, Any] = {"posterior": "joint", "random_state": 0}
     model = MondrianForestClassifier(100, **settings).fit(x[:200], y[:200])
     before = model.digest(), model.predict_proba(x[:20])
     assert interrupted(lambda: model.fit(x, y), after=1.5) < WITHIN
     assert model.digest() == before[0]
     np.testing.assert_array_equal(model.predict_proba(x[:20]), before[1])
-    model.partial_fit(x[200:6000], y[200:6000])
+    model.partial_fit(x[200:30_000], y[200:30_000])
     for after in (0.3, 2.0):
         assert interrupted(lambda: model.predict_proba(x[:1]), after=after) < WITHIN
-    model.forget(np.arange(100, 6000))
+    model.forget(np.arange(100, 30_000))
     assert interrupted(lambda: [model.loo_predict_proba() for _ in range(100)]) < WITHIN
     assert np.isfinite(model.predict_proba(x[:1])).all()
 

@@ -233,6 +233,27 @@ def test_a_tree_of_fewer_rows_is_the_restriction_of_the_tree_of_all(name: str) -
                     assert small[key][j] == large[key][same], (key, rows)
 
 
+@pytest.mark.parametrize("name", ["plane", "nasty", "range is a speck", "rows far away"])
+def test_the_rows_of_a_cell_alone_grow_the_subtree_of_the_cell(name: str) -> None:
+    """Whoever holds the rows below a node needs no others to draw what lies there."""
+    case = CASES[name]
+    whole = case.fit(7, 5)
+    n_checked = 0
+    for number, tree in enumerate(trees_of(whole)):
+        below = rows_of_nodes(tree, case.points)
+        for node, rows in enumerate(below):
+            if is_leaf(tree, node):
+                continue
+            # Nodes are in preorder, so that a subtree is a range of them.
+            n_nodes = sum(set(other) <= set(rows) for other in below[node:])
+            alone = trees_of(case.fit(7, 5, sorted(rows)))[number]
+            own = slice(node, node + n_nodes)
+            for key in ("time", "feature", "threshold", "n_rows"):
+                np.testing.assert_array_equal(alone[key], tree[key][own], err_msg=key)
+            n_checked += 1
+    assert n_checked > 5
+
+
 def test_a_reference_range_moves_and_scales_the_process() -> None:
     """Data and range scaled by 2^k: the same cuts, scaled; the times do not change."""
     case = CASES["plane"]

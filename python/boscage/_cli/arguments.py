@@ -284,7 +284,8 @@ def _table(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
         "table",
         metavar="TABLE",
-        help=f"{what}: CSV, which may be compressed, or Parquet; - reads CSV from standard input",
+        help=f"{what}: CSV, which may be compressed, Parquet, or a folder of Parquet files; - reads"
+        " CSV from standard input",
     )
     command.add_argument(
         "--delimiter",

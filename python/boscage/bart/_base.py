@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -108,8 +108,18 @@ class Bart(BartExplanations, PosteriorSampler):
             raise TypeError(f"callback must be callable, found {callback!r}")
         start = self._model if self._continues() else None
         self._fit(X, y, start=start, callback=callback, **more)
-        self._warn_if_chains_disagree()
+        self._warn_if_doubtful(stacklevel=4)
         return self
+
+    def _fit_part(self, X: Any, y: Any, part: int | None, **more: Any) -> None:
+        start = self._model if self._continues() else None
+        super()._fit_part(X, y, part, start=start, callback=None, **more)
+
+    def _parts(self) -> Sequence[int | None]:
+        return range(self.n_chains)
+
+    def _join(self, models: list[Any]) -> Any:
+        return type(models[0]).join(models)
 
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "_model")
@@ -148,7 +158,7 @@ class Bart(BartExplanations, PosteriorSampler):
             raise ValueError(f"k must be a positive number or 'learned', found {self.k!r}")
         return {"k": _validation.check_positive("k", self.k)}
 
-    def _warn_if_chains_disagree(self) -> None:
+    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
         if self.n_chains == 1 or self.n_draws < _MIN_DRAWS_TO_WARN:
             return
         off = {name: row.r_hat for name, row in self.summary().items() if row.r_hat > _MAX_R_HAT}
@@ -158,7 +168,7 @@ class Bart(BartExplanations, PosteriorSampler):
                 f"the chains disagree (R-hat of {found}; expected at most {_MAX_R_HAT}): run more "
                 "sweeps (n_burn, n_draws, thin) or use other kernels",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     # -- the posterior ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -84,6 +85,16 @@ class BayesianTree(PosteriorSampler):
             If interrupted. After any error the estimator is as it was before the call.
         """
         self._fit(X, y, sample_weight=sample_weight)
+        self._warn_if_doubtful(stacklevel=3)
+        return self
+
+    def _parts(self) -> Sequence[int | None]:
+        return as_sampler(self.sampler)._parts()
+
+    def _join(self, models: list[Any]) -> Any:
+        return type(models[0]).join(models, self._compile_settings(0))
+
+    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
         if not self._used_mcmc() and self.n_unfinished_.any():
             islands = self._report("smc")
             warnings.warn(
@@ -92,9 +103,8 @@ class BayesianTree(PosteriorSampler):
                 "log_marginal_likelihood_ is that of trees which are cut short in this way; "
                 "raise max_stages",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=stacklevel,
             )
-        return self
 
     @classmethod
     def _as_settings(cls, value: Any) -> Sampler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from boscage import _core, _validation
@@ -17,6 +18,10 @@ class Sampler(Settings):
     @abstractmethod
     def _compile(self, seed: int) -> _core.SmcSettings | _core.McmcSettings:
         """The settings, checked, as the compiled module takes them."""
+
+    @abstractmethod
+    def _parts(self) -> Sequence[int | None]:
+        """The numbers of the chains or islands; None alone if they cannot be sampled apart."""
 
 
 class SMC(Sampler):
@@ -119,6 +124,10 @@ class SMC(Sampler):
             seed=seed,
         )
 
+    def _parts(self) -> Sequence[int | None]:
+        # The order in which particles draw for the nodes of a layer depends on the other islands.
+        return [None] if self.expansion == "layer" else range(self.n_islands)
+
 
 class MCMC(Sampler):
     """Markov chain Monte Carlo over trees with the moves of Chipman, George and McCulloch (1998).
@@ -175,6 +184,9 @@ class MCMC(Sampler):
             moves=_check_moves(self.moves),
             seed=seed,
         )
+
+    def _parts(self) -> Sequence[int | None]:
+        return range(self.n_chains)
 
 
 SAMPLERS: dict[str, type[Sampler]] = {"smc": SMC, "mcmc": MCMC}

@@ -1,7 +1,8 @@
-"""Mondrian forests on a Dask cluster: the same forests as on one machine, bit for bit.
+"""Models on a Dask cluster: the same as on one machine, bit for bit.
 
-Each worker grows its share of the trees on all rows. A tree is a function of the seed, its number
-and the rows, so nothing depends on the number of workers, on partitions or on their order.
+Of a Mondrian forest each worker grows its share of the trees on all rows. A tree is a function of
+the seed, its number and the rows, so nothing depends on the number of workers, on partitions or on
+their order. `fit_posterior` samples chains of BART and islands of Bayesian trees on workers.
 """
 
 try:
@@ -12,7 +13,8 @@ except ImportError as error:
         'boscage.dask needs Dask, which is not installed: pip install "boscage[dask]"'
     ) from error
 
+from boscage.dask._posteriors import fit_posterior
 from boscage.dask.classifier import MondrianForestClassifier
 from boscage.dask.regressor import MondrianForestRegressor
 
-__all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]
+__all__ = ["MondrianForestClassifier", "MondrianForestRegressor", "fit_posterior"]

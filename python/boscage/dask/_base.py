@@ -22,7 +22,13 @@ from boscage import _validation
 from boscage._ids import check_ids
 from boscage._types import AnyArray
 from boscage.dask import _shares
-from boscage.dask._cluster import Fitted, require_open, tree_ranges, wait_for
+from boscage.dask._cluster import (
+    Fitted,
+    open_cluster,
+    require_open,
+    tree_ranges,
+    wait_for,
+)
 from boscage.dask._partitions import assemble, check_part, layout_of, partitions, same_partitions
 from boscage.dask._shares import Share
 from boscage.mondrian._base import MondrianForest
@@ -153,7 +159,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         settings = template._settings()
         template._window()
         template._n_threads()
-        client, workers = self._cluster()
+        client, workers = open_cluster(self.client)
         model = template._new_model(settings, 0)
         trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
@@ -254,40 +260,6 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             )
 
     # -- the cluster ------------------------------------------------------------------------------
-
-    def _cluster(self) -> tuple[distributed.Client, list[str]]:
-        """The client, and the addresses of the workers, which all have this version."""
-        client = self.client
-        if client is None:
-            try:
-                client = distributed.default_client()
-            except ValueError as error:
-                raise ValueError(
-                    "there is no Dask client; make one by dask.distributed.Client(...) first, or "
-                    "give client="
-                ) from error
-        require_open(client)
-        # All workers are asked: the client's own list of them is empty now and then.
-        found = client.run(_shares.installed_version, on_error="return")
-        # A worker that has just died is Dask's to replace; the others go on without it.
-        found = {worker: said for worker, said in found.items() if not isinstance(said, OSError)}
-        for worker, said in sorted(found.items()):
-            if isinstance(said, Exception):
-                raise RuntimeError(
-                    f"worker {worker} cannot import boscage ({said}); install version "
-                    f"{_shares.VERSION} there"
-                )
-            if said != _shares.VERSION:
-                raise RuntimeError(
-                    f"worker {worker} has boscage {said}, and this process has "
-                    f"{_shares.VERSION}; install the same version everywhere"
-                )
-        workers = sorted(found)
-        if not workers:
-            raise ValueError(
-                "the cluster has no workers; wait for them by client.wait_for_workers(1)"
-            )
-        return client, workers
 
     def _require_fitted(self) -> Fitted:
         if not hasattr(self, "_fitted"):

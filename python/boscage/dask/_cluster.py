@@ -8,6 +8,8 @@ from typing import Any
 
 import distributed
 
+from boscage.dask import _shares
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -33,6 +35,38 @@ def require_open(client: distributed.Client) -> None:
             "the Dask client is closed, and the forests that were grown with it are gone; make "
             "another one, and fit again. Save or collect a forest before its client is closed"
         )
+
+
+def open_cluster(client: distributed.Client | None) -> tuple[distributed.Client, list[str]]:
+    """A client or the default one, and the addresses of its workers, all of this version."""
+    if client is None:
+        try:
+            client = distributed.default_client()
+        except ValueError as error:
+            raise ValueError(
+                "there is no Dask client; make one by dask.distributed.Client(...) first, or "
+                "give client="
+            ) from error
+    require_open(client)
+    # All workers are asked: the client's own list of them is empty now and then.
+    found = client.run(_shares.installed_version, on_error="return")
+    # A worker that has just died is Dask's to replace; the others go on without it.
+    found = {worker: said for worker, said in found.items() if not isinstance(said, OSError)}
+    for worker, said in sorted(found.items()):
+        if isinstance(said, Exception):
+            raise RuntimeError(
+                f"worker {worker} cannot import boscage ({said}); install version "
+                f"{_shares.VERSION} there"
+            )
+        if said != _shares.VERSION:
+            raise RuntimeError(
+                f"worker {worker} has boscage {said}, and this process has "
+                f"{_shares.VERSION}; install the same version everywhere"
+            )
+    workers = sorted(found)
+    if not workers:
+        raise ValueError("the cluster has no workers; wait for them by client.wait_for_workers(1)")
+    return client, workers
 
 
 def wait_for(futures: Sequence[Any]) -> None:

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
+from sklearn.base import clone
 
 from boscage._columns import dense, is_text
+from boscage._estimator import Estimator
 from boscage._ids import row_numbers
 from boscage._types import AnyArray, Ids
-from boscage.mondrian._base import MondrianForest
 
 Part: TypeAlias = tuple[Any, AnyArray, Ids | None]
 """Features as they came, targets and ids of some rows."""
@@ -113,9 +114,7 @@ def naming_partition(number: int) -> Iterator[None]:
         raise type(error)(f"partition {number}: {error}") from error
 
 
-def check_part(
-    forest: MondrianForest, layout: Layout, X: Any, y: Any, ids: Any, number: int
-) -> Part:
+def check_part(estimator: Estimator, layout: Layout, X: Any, y: Any, ids: Any, number: int) -> Part:
     """A partition whose rows, targets and ids are all in order.
 
     The features stay as they are; only sparse ones are made dense.
@@ -131,7 +130,7 @@ def check_part(
         if len(target) != len(X):
             raise ValueError(f"y has {len(target)} entries for {len(X)} rows of X")
         # Of a copy, since checks set the names of features.
-        checker = forest.copy()
+        checker = clone(estimator)
         rows, _ = checker._read(X, reset=True)
         checker._check_target(target, len(rows))
         if ids is None:

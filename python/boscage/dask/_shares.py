@@ -73,10 +73,10 @@ def plan(template: MondrianForest, table: Part, classes: Any, seed: int) -> Grow
 
 
 @overload
-def _aligned(array: AnyArray) -> AnyArray: ...
+def aligned(array: AnyArray) -> AnyArray: ...
 @overload
-def _aligned(array: None) -> None: ...
-def _aligned(array: AnyArray | None) -> AnyArray | None:
+def aligned(array: None) -> None: ...
+def aligned(array: AnyArray | None) -> AnyArray | None:
     """An array whose numbers are where the processor wants them.
 
     One that came from another worker lies where its message happened to be.
@@ -86,7 +86,7 @@ def _aligned(array: AnyArray | None) -> AnyArray | None:
 
 def _received(table: Part) -> Part:
     X, y, ids = table
-    return X, _aligned(y), _aligned(ids)
+    return X, aligned(y), aligned(ids)
 
 
 class Share:
@@ -146,11 +146,11 @@ class Share:
             return np.empty((0, self._n_outputs()))
         with naming_partition(number):
             model, rows, n_threads = self._with_threads()._query(X)
-        return self._sums(model, rows, common, _aligned(before), n_threads)
+        return self._sums(model, rows, common, aligned(before), n_threads)
 
     def finish(self, common: Any, sums: FloatArray) -> FloatArray:
         """Predictions of a partition, given the sums over all trees."""
-        return self._of_sums(_aligned(sums), common) if len(sums) else sums
+        return self._of_sums(aligned(sums), common) if len(sums) else sums
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Share:
     def without(self: Self, ids: ArrayLike) -> Self:
         """A share without some rows."""
         share = self._copy()
-        share._forest.forget(_aligned(ids) if isinstance(ids, np.ndarray) else ids)
+        share._forest.forget(aligned(ids) if isinstance(ids, np.ndarray) else ids)
         return share
 
     def plan_again(self) -> GrowthPlan:
@@ -325,9 +325,9 @@ class ClassifierShare(Share):
         model = forest._model
         forest._flush(model)
         votes: FloatArray = model.add_left_out_votes(
-            _aligned(ids),
+            aligned(ids),
             discounts or [model.discount],
-            _aligned(before),
+            aligned(before),
             n_threads=forest._n_threads(),
         )
         return votes
@@ -335,15 +335,15 @@ class ClassifierShare(Share):
     def link(self, votes: FloatArray) -> tuple[float, float]:
         """What calibrates, given all votes for the rows that do."""
         model = self._forest._model
-        power, noise = model.links_of_votes([model.discount], _aligned(votes))[0]
+        power, noise = model.links_of_votes([model.discount], aligned(votes))[0]
         return power, noise
 
     def choose_discount(self, calibrating: FloatArray, judging: FloatArray) -> float:
         """The best discount, given all votes for the rows that calibrate and that judge."""
         model = self._forest._model
-        links = model.links_of_votes(list(DISCOUNTS), _aligned(calibrating))
+        links = model.links_of_votes(list(DISCOUNTS), aligned(calibrating))
         ids, columns = judging_rows(model)
-        proba = model.proba_of_left_out_votes(ids, _aligned(judging), links)
+        proba = model.proba_of_left_out_votes(ids, aligned(judging), links)
         return best_discount(proba, columns)
 
     def with_discount(self, discount: float) -> ClassifierShare:

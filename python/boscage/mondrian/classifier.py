@@ -51,8 +51,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
         probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
-        (see the notes), and the first read after rows came or left costs hundreds of passes over
-        all trees and rows: about ten times as much as a random forest's fit. It needs
+        (see the notes), and the first read after rows came or left costs some hundred passes over
+        all trees and rows: up to five times as much as a random forest's fit. It needs
         ``calibration="loo"``, which fits ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that
         of a forest without a tenth of the rows at most.
     calibration : "loo" or None, default="loo"

@@ -55,6 +55,7 @@ impl BartSettings {
         let settings = boscage::BartSettings {
             n_trees,
             n_chains,
+            chain: None,
             n_burn,
             n_draws,
             thin,
@@ -71,6 +72,13 @@ impl BartSettings {
             sigma_estimate,
             seed,
         };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+
+    /// The same for one chain alone.
+    fn only(&self, number: usize) -> PyResult<Self> {
+        let settings = boscage::BartSettings { chain: Some(number), ..self.0.clone() };
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }

@@ -37,6 +37,7 @@ impl SmcSettings {
         let settings = boscage::SmcSettings {
             n_particles,
             n_islands,
+            island: None,
             proposal: self::proposal(proposal, max_features)?,
             expansion: option("expansion", expansion, &EXPANSION)?,
             candidate_order: option("candidate_order", candidate_order, &ORDER)?,
@@ -46,6 +47,13 @@ impl SmcSettings {
             island_weights: option("island_weights", island_weights, &ISLANDS)?,
             seed,
         };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+
+    /// The same for one island alone.
+    fn only(&self, number: usize) -> PyResult<Self> {
+        let settings = boscage::SmcSettings { island: Some(number), ..self.0.clone() };
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }
@@ -97,7 +105,14 @@ impl McmcSettings {
         moves: [f64; 4],
         seed: u64,
     ) -> PyResult<Self> {
-        let settings = boscage::McmcSettings { n_chains, n_draws, thin, n_burn, moves, seed };
+        let settings = boscage::McmcSettings { n_chains, chain: None, n_draws, thin, n_burn, moves, seed };
+        settings.check().map_err(to_python)?;
+        Ok(Self(settings))
+    }
+
+    /// The same for one chain alone.
+    fn only(&self, number: usize) -> PyResult<Self> {
+        let settings = boscage::McmcSettings { chain: Some(number), ..self.0.clone() };
         settings.check().map_err(to_python)?;
         Ok(Self(settings))
     }

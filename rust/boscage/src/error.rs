@@ -110,6 +110,12 @@ pub enum Error {
         /// The difference.
         what: &'static str,
     },
+    /// Fits of single chains or islands that are not parts of one fit.
+    #[error("chains or islands can be joined only if their {what} are equal")]
+    NotJoinable {
+        /// The difference.
+        what: &'static str,
+    },
     /// The caller requested a stop.
     #[error("stopped by the caller")]
     Interrupted,

@@ -1,5 +1,7 @@
 //! Checks of settings, targets and array sizes, and the intervals that they allow.
 
+use std::ops::Range;
+
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
@@ -43,6 +45,16 @@ pub(crate) fn check_count(
     (most, expected): (usize, &'static str),
 ) -> Result<()> {
     check(name, (1..=most).contains(&value), expected, &value)
+}
+
+/// The numbers of the chains or islands to run: one of `n`, or all.
+///
+/// # Errors
+/// [`Error::InvalidSetting`] for a number that is not below `n`.
+pub(crate) fn check_numbers(name: &'static str, only: Option<usize>, n: usize) -> Result<Range<usize>> {
+    let Some(number) = only else { return Ok(0..n) };
+    check(name, number < n, "below the number of them", &number)?;
+    Ok(number..number + 1)
 }
 
 /// # Errors

@@ -12,7 +12,9 @@ What is expected comes from the model that was saved, not from the one that is l
 `settings`, what it `gives`, and what it gives `then`, after it has gone on: a forest after it has
 forgotten rows and seen new ones, chains after they have been continued, other samplers after a new
 fit with the parameters that the file has. Only if a release changes on purpose what a sampler
-draws may `then` be recorded anew, and for that sampler alone.
+draws may `then` be recorded anew, and for that sampler alone. Probabilities of joint classifiers
+are solutions of equations to a tolerance: they may be recorded anew, within that tolerance, if
+these are solved in another way.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _output(table: str) -> str:
     """The model file, if none is named."""
     if table == STDIN:
         raise UserError("give --output MODEL: a table on standard input has no name")
-    return Path(table).name.partition(".")[0] + ".boscage"
+    return Path(table).resolve().name.partition(".")[0] + ".boscage"
 
 
 def _learn_by_chunks(

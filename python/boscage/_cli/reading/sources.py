@@ -1,4 +1,4 @@
-"""Reads tables, CSV or Parquet, in chunks of rows."""
+"""Reads tables, CSV, Parquet or folders of Parquet files, in chunks of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from boscage._cli.errors import UserError
 from boscage._cli.outputs import is_special
-from boscage._cli.reading import formats
+from boscage._cli.reading import folders, formats
 from boscage._cli.reading.quotes import Quotes
 from boscage._cli.reading.tables import Chunk
 
@@ -30,12 +30,13 @@ HEADER = 1 << 22
 
 
 class Source:
-    """A table in a file, in a pipe, or in CSV on standard input.
+    """A table in a file, in a folder of Parquet files, in a pipe, or in CSV on standard input.
 
     Parameters
     ----------
     path : str
         The file; ``-`` is standard input. Parquet and compressed CSV are told by their first bytes.
+        The files of a folder follow each other by name.
     delimiter : str, optional
         What separates a CSV file's columns: a comma, or a tab if the name says ``.tsv``.
 
@@ -52,17 +53,17 @@ class Source:
     """
 
     def __init__(self, path: str, delimiter: str | None = None) -> None:
-        if os.path.isdir(path):
-            raise UserError(f"{path}: found a folder, expected a table")
         self.path = path
         self.name = "standard input" if path == STDIN else path
-        self.can_reread = path != STDIN and not is_special(path)
+        is_folder = os.path.isdir(path)
+        self._parquet = folders.parquet_files(path) if is_folder else [path]
+        self.can_reread = is_folder or (path != STDIN and not is_special(path))
         self.n_rows: int | None = None
         self._delimiter = delimiter or ("\t" if ".tsv" in Path(path).suffixes else ",")
         self._stream: IO[bytes] | None = None
         self._compression: str | None = None
         self._as_written: dict[str, str] = {}  # columns of CSV with the spaces around them
-        self._is_parquet = self._look_at_start()
+        self._is_parquet = is_folder or self._look_at_start()
         self.columns = self._parquet_columns() if self._is_parquet else self._csv_columns()
         if twice := [column for column, n in Counter(self.columns).items() if n > 1]:
             raise UserError(f"{self.name}: two columns are named {twice[0]!r}")
@@ -122,14 +123,8 @@ class Source:
         return UserError(f"{self.name}: {error}")
 
     def _parquet_columns(self) -> list[str]:
-        try:
-            with pq.ParquetFile(self.path) as file:
-                self.n_rows = file.metadata.num_rows
-                return list(file.schema_arrow.names)
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(
-                f"{self.name}: the Parquet file is damaged or cut off ({error})"
-            ) from error
+        self.n_rows, schema = folders.rows_and_schema(self._parquet)
+        return list(schema.names)
 
     def _open_csv(self) -> IO[bytes]:
         """The bytes of CSV from the beginning; of a stream, this can be had once."""
@@ -208,9 +203,13 @@ class Source:
     def _batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
         try:
             if self._is_parquet:
-                with pq.ParquetFile(self.path) as file:
-                    # A row group is decoded in pieces, so that it need not fit in memory.
-                    yield from file.iter_batches(min(n_rows, 1 << 16), columns=columns)
+                for path in self._parquet:
+                    with pq.ParquetFile(path) as file:
+                        # A row group is decoded in pieces, so that it need not fit in memory.
+                        for batch in file.iter_batches(min(n_rows, 1 << 16), columns=columns):
+                            # Files may differ in what their schemas say besides names and types.
+                            names = batch.schema.names
+                            yield pa.RecordBatch.from_arrays(batch.columns, names=names)
             else:
                 yield from self._csv_batches(columns)
         except (pa.ArrowException, OSError) as error:

@@ -6,6 +6,18 @@ macro_rules! bayes_methods {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
+            /// The model of all islands or chains, given those of each.
+            #[staticmethod]
+            fn join(
+                py: Python<'_>,
+                parts: Vec<PyRef<'_, Self>>,
+                sampler: crate::bayes_settings::AnySettings,
+            ) -> PyResult<Self> {
+                let parts = parts.iter().map(|part| part.0.clone()).collect();
+                let sampler = sampler.into();
+                crate::gate::brief(py, || boscage::$class::join(parts, &sampler)).map(Self)
+            }
+
             /// Indices of leaves, `n_rows x n_trees`.
             #[pyo3(signature = (X, *, n_threads=1))]
             fn apply<'py>(
@@ -101,6 +113,13 @@ macro_rules! bart_methods {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
+            /// The model of all chains, given those of each.
+            #[staticmethod]
+            fn join(py: Python<'_>, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+                let parts = parts.iter().map(|part| part.0.clone()).collect();
+                crate::gate::brief(py, || boscage::$class::join(parts)).map(Self)
+            }
+
             /// Predictions at every row in every draw; draws of the first chain come first. A prediction is
             /// the target without noise, the probability of the second class, or the probabilities of all
             /// classes if there are more than two.

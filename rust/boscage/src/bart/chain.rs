@@ -15,7 +15,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
-use crate::validate::{check, check_n_features};
+use crate::validate::{check, check_n_features, check_numbers};
 
 /// Summaries of the draws that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -126,8 +126,10 @@ impl Chains<'_> {
     ) -> Result<SumsOfTrees> {
         let settings = self.settings;
         let done = self.check_from()?;
-        run.control.expect((settings.n_chains * (n_sweeps(settings) - done)) as u64);
-        let chains = map(run.n_threads, settings.n_chains, |number| {
+        let numbers = check_numbers("chain", settings.chain, settings.n_chains)?;
+        run.control.expect((numbers.len() * (n_sweeps(settings) - done)) as u64);
+        let chains = map(run.n_threads, numbers.len(), |i| {
+            let number = numbers.start + i;
             let mut stream = Stream::new(settings.seed, number);
             let sampler = sampler(number, &mut stream)?;
             let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
@@ -275,6 +277,37 @@ impl<S: ChainState> RunningChain<S> {
 pub(crate) type LinkFunction = fn(&mut [f64], usize);
 
 impl SumsOfTrees {
+    /// The draws of all chains, given those of each, in their order.
+    ///
+    /// # Errors
+    /// [`Error::NotJoinable`] if data or settings differ; [`Error::InvalidSetting`] if there is none.
+    pub(crate) fn join(chains: Vec<Self>) -> Result<Self> {
+        let n_chains = chains.len();
+        let mut chains = chains.into_iter();
+        let mut all = chains.next().ok_or(Error::InvalidSetting {
+            name: "the number of chains",
+            expected: "at least 1",
+            found: n_chains.to_string(),
+        })?;
+        for chain in chains {
+            all.check_same_fit(&chain)?;
+            all.draws.append(&chain.draws);
+            all.traces.extend(chain.traces);
+            all.ends.extend(chain.ends);
+        }
+        Ok(all)
+    }
+
+    /// Whether other chains are of the same data and settings.
+    fn check_same_fit(&self, other: &Self) -> Result<()> {
+        let shape = |this: &Self| (this.n_trees, this.n_features, this.traces[0].sigma.len());
+        let is_same = self.fingerprint == other.fingerprint
+            && self.kinds == other.kinds
+            && self.centres == other.centres
+            && shape(self) == shape(other);
+        if is_same { Ok(()) } else { Err(Error::NotJoinable { what: "X, y and settings" }) }
+    }
+
     /// Number of sums of trees: one, or one for each class.
     pub(crate) fn n_sums(&self) -> usize {
         self.centres.len()

@@ -13,7 +13,7 @@ use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::labels::Label;
 use crate::data::sorted_columns::SortedColumns;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::Contributions;
 use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
@@ -95,6 +95,19 @@ impl BartClassifier {
         } else {
             sample_classes(&codes, &chains(log_shares(&codes, classes.len())), rows, run)?
         };
+        Ok(Self { posterior, classes, annotation: String::new() })
+    }
+
+    /// As [`BartRegressor::join`](crate::BartRegressor::join).
+    ///
+    /// # Errors
+    /// No chain; chains of other data or settings.
+    pub fn join(chains: Vec<Self>) -> Result<Self> {
+        let classes = chains.first().map_or_else(Vec::new, |chain| chain.classes.clone());
+        if chains.iter().any(|chain| chain.classes != classes) {
+            return Err(Error::NotJoinable { what: "classes" });
+        }
+        let posterior = SumsOfTrees::join(chains.into_iter().map(|chain| chain.posterior).collect())?;
         Ok(Self { posterior, classes, annotation: String::new() })
     }
 

@@ -96,6 +96,16 @@ impl BartRegressor {
         Ok(Self { posterior, annotation: String::new() })
     }
 
+    /// The posterior of all chains, given fits of [single chains](BartSettings::chain) in their order: equal, bit for
+    /// bit, to that of one fit.
+    ///
+    /// # Errors
+    /// No chain; chains of other data or settings.
+    pub fn join(chains: Vec<Self>) -> Result<Self> {
+        let posterior = SumsOfTrees::join(chains.into_iter().map(|chain| chain.posterior).collect())?;
+        Ok(Self { posterior, annotation: String::new() })
+    }
+
     /// The posterior mean of the sum of trees at every row.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::validate::{
     GAMMA_SHAPES, Interval, MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, MAX_STEPS, PSEUDO_COUNTS, check,
-    check_count, check_lengths, check_product, check_within,
+    check_count, check_lengths, check_numbers, check_product, check_within,
 };
 
 /// A prior of the features' split probabilities (Linero 2018), `s ~ Dirichlet(alpha / p, ..., alpha / p)` for
@@ -38,6 +38,8 @@ pub struct BartSettings {
     /// Number of independent chains. The first starts from trees without cuts, each other one from a draw of
     /// the prior.
     pub n_chains: usize,
+    /// The only chain to run, from 0; None runs all. Fits of single chains can be joined to that of all chains.
+    pub chain: Option<usize>,
     /// Sweeps of a chain before the first kept draw.
     pub n_burn: usize,
     /// Number of draws kept from each chain.
@@ -77,6 +79,7 @@ impl Default for BartSettings {
         Self {
             n_trees: 200,
             n_chains: 4,
+            chain: None,
             n_burn: 500,
             n_draws: 500,
             thin: 1,
@@ -111,6 +114,7 @@ impl BartSettings {
         for (name, value, most) in counts {
             check_count(name, value, most)?;
         }
+        check_numbers("chain", self.chain, self.n_chains)?;
         if self.n_burn > MAX_STEPS.0 {
             return invalid("n_burn", "at most 1000000000", self.n_burn.to_string());
         }
@@ -152,13 +156,14 @@ impl BartSettings {
         Ok(())
     }
 
-    /// All settings except the number of draws, as they are hashed. Files store the hash, and a fit is
+    /// All settings except the number of draws and the chain to run, as they are hashed. Files store the hash, and a fit is
     /// continued only with equal settings. A setting or kernel of a later version must not change the hash
     /// while it is not used, so that fits in old files can be continued.
     pub(crate) fn hashed(&self) -> Vec<u64> {
         let Self {
             n_trees,
             n_chains,
+            chain: _,
             n_burn,
             n_draws: _,
             thin,

@@ -36,7 +36,7 @@ use crate::validate::{check_codes, check_lengths};
 pub type BayesianTreeClassifier = BayesianTrees<ClassLeaves>;
 
 /// Dirichlet-multinomial leaves.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClassLeaves {
     /// The concentration of a leaf's Dirichlet prior.
     pub(crate) alpha: f64,

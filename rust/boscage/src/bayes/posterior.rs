@@ -10,11 +10,11 @@ use crate::bayes::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, exp
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::math::greatest;
 
 /// The leaf model of a fitted posterior: classes or numbers.
-pub trait FittedLeaf: std::fmt::Debug + Clone + Sync {
+pub trait FittedLeaf: std::fmt::Debug + Clone + PartialEq + Sync {
     /// Sufficient statistics of a node's rows.
     type Stats: std::fmt::Debug + Clone + Send + Sync;
 
@@ -69,6 +69,22 @@ impl<L: FittedLeaf> BayesianTrees<L> {
             Ok(ensemble.with_features(&table, L::n_rows))
         })?;
         Ok(Self { ensemble, prior: known, leaf, annotation: String::new() })
+    }
+
+    /// The posterior of all islands or chains, given fits of [single ones](crate::SmcSettings::island) to the same rows,
+    /// in their order: equal, bit for bit, to that of one fit. `sampler` says how islands are weighted.
+    ///
+    /// # Errors
+    /// No part; parts of several islands or chains, or whose rows, priors or samplers differ.
+    pub fn join(parts: Vec<Self>, sampler: &Sampler) -> Result<Self> {
+        let Some((prior, leaf)) = parts.first().map(|part| (part.prior, part.leaf.clone())) else {
+            return Err(Error::NotJoinable { what: "rows" });
+        };
+        if parts.iter().any(|part| part.prior != prior || part.leaf != leaf) {
+            return Err(Error::NotJoinable { what: "priors" });
+        }
+        let ensemble = Ensemble::join(parts.into_iter().map(|part| part.ensemble).collect(), sampler)?;
+        Ok(Self { ensemble, prior, leaf, annotation: String::new() })
     }
 
     /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
@@ -167,7 +183,7 @@ mod tests {
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::mcmc::McmcSettings;
     use crate::bayes::smc::proposals::Proposal;
-    use crate::bayes::smc::settings::SmcSettings;
+    use crate::bayes::smc::settings::{Expansion, IslandWeights, SmcSettings};
     use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
     use crate::bayes::testing::visit_frequencies::Visits;
     use crate::control::Control;
@@ -237,6 +253,53 @@ mod tests {
         }
         let trees = exact.trees(all, 0).into_iter().filter(|(_, weight)| *weight > 0.0);
         visits.check("a prior of one's own", &trees.map(|(name, weight)| (name, weight / z)).collect());
+    }
+
+    /// Fits of single islands or chains, joined, equal the fit of all bit for bit.
+    #[test]
+    fn joined_parts_equal_one_fit() {
+        let prior = ChipmanPrior::default();
+        let x: Vec<f64> = (0..120).map(|i| f64::from(i * 37 % 101)).collect();
+        let codes: Vec<u32> = (0..40).map(|i| u32::from(x[3 * i] > 50.0) ^ u32::from(i % 7 == 0)).collect();
+        let (labels, rows) = ([Label::Int(0), Label::Int(1)], Rows::from_f64(&x, 3).unwrap());
+        let fit = |sampler: &Sampler, alpha| {
+            let run = Run::default();
+            BayesianTreeClassifier::fit(&prior, alpha, sampler, rows, (&codes, &labels), &run).unwrap()
+        };
+        let (proposals, weights) = (
+            [Proposal::Prior, Proposal::Empirical, Proposal::Optimal, Proposal::OptimalSubset(2)],
+            [IslandWeights::Uniform, IslandWeights::Evidence],
+        );
+        for (proposal, island_weights) in proposals.iter().flat_map(|&p| weights.map(|w| (p, w))) {
+            let smc = SmcSettings {
+                n_particles: 8,
+                n_islands: 3,
+                proposal,
+                island_weights,
+                ..SmcSettings::default()
+            };
+            let of_island = |i| fit(&Sampler::Smc(SmcSettings { island: Some(i), ..smc.clone() }), 0.9);
+            let all = Sampler::Smc(smc.clone());
+            let joined = BayesianTreeClassifier::join((0..3).map(of_island).collect(), &all).unwrap();
+            assert_eq!(joined.to_bytes(), fit(&all, 0.9).to_bytes(), "{proposal:?}, {island_weights:?}");
+            let refused = BayesianTreeClassifier::join(vec![fit(&all, 0.9)], &all);
+            assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "rows" });
+            let other = fit(&Sampler::Smc(SmcSettings { island: Some(1), ..smc.clone() }), 0.8);
+            let refused = BayesianTreeClassifier::join(vec![of_island(0), other], &all);
+            assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "priors" });
+            assert!(SmcSettings { island: Some(3), ..smc.clone() }.check().is_err());
+            let layers = SmcSettings { expansion: Expansion::Layer, ..smc.clone() };
+            assert!(
+                SmcSettings { island: Some(1), ..layers.clone() }.check().is_err() && layers.check().is_ok()
+            );
+        }
+        let mcmc = McmcSettings { n_chains: 3, n_burn: 50, n_draws: 7, ..McmcSettings::default() };
+        let of_chain = |i| fit(&Sampler::Mcmc(McmcSettings { chain: Some(i), ..mcmc.clone() }), 0.9);
+        let all = Sampler::Mcmc(mcmc.clone());
+        let joined = BayesianTreeClassifier::join((0..3).map(of_chain).collect(), &all).unwrap();
+        assert_eq!(joined.to_bytes(), fit(&all, 0.9).to_bytes());
+        let refused = BayesianTreeClassifier::join(vec![of_chain(0)], &Sampler::Smc(SmcSettings::default()));
+        assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "samplers" });
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::control::{Control, Run, Threads, try_for_each_mut};
 use crate::data::sorted_columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::data::{Rows, goes_right};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
 use crate::validate::check_n_features;
@@ -62,6 +62,18 @@ pub enum Report {
 }
 
 impl Report {
+    /// The report of all islands or chains, given those of some; of islands if there are both.
+    fn join<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        let (mut islands, mut chains) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part {
+                Self::Smc(some) => islands.extend_from_slice(some),
+                Self::Mcmc(some) => chains.extend_from_slice(some),
+            }
+        }
+        if islands.is_empty() { Self::Mcmc(chains) } else { Self::Smc(islands) }
+    }
+
     /// Logarithm of the marginal likelihood, estimated from all islands together, and its standard error (NaN
     /// for a single island). None for MCMC.
     #[must_use]
@@ -162,6 +174,49 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report })
     }
 
+    /// The trees of all islands or chains, given those of each, in their order.
+    ///
+    /// # Errors
+    /// [`Error::NotJoinable`] for parts that are not of one island or chain each, or of other rows or another sampler.
+    pub(crate) fn join(parts: Vec<Self>, sampler: &Sampler) -> Result<Self> {
+        let report = Report::join(parts.iter().map(|part| &part.report));
+        let says = match (&report, sampler) {
+            (Report::Smc(islands), Sampler::Smc(settings)) => {
+                let logs: Vec<f64> = islands.iter().map(|island| island.log_evidence).collect();
+                says(&logs, settings.island_weights)
+            }
+            (Report::Mcmc(chains), Sampler::Mcmc(_)) => vec![1.0; chains.len()],
+            _ => return Err(Error::NotJoinable { what: "samplers" }),
+        };
+        let ends: Vec<[u64; 2]> = parts.first().map_or_else(Vec::new, Self::ends);
+        let is_same = |part: &Self| part.ends() == ends && part.kinds == parts[0].kinds;
+        if says.is_empty() || says.len() != parts.len() || !parts.iter().all(is_same) {
+            return Err(Error::NotJoinable { what: "rows" });
+        }
+        let (ranges, kinds) = (parts[0].ranges.clone(), parts[0].kinds.clone());
+        let (trees, weights, log_posteriors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Self { trees, weights, log_posteriors, ranges, kinds, report };
+        for (part, say) in parts.into_iter().zip(says) {
+            for ((tree, weight), log) in part.trees.into_iter().zip(part.weights).zip(part.log_posteriors) {
+                // The weight of a tree may underflow.
+                if weight * say > 0.0 {
+                    all.trees.push(tree);
+                    all.weights.push(weight * say);
+                    all.log_posteriors.push(log);
+                }
+            }
+        }
+        if matches!(all.report, Report::Mcmc(_)) {
+            all.weights = equal_weights(all.trees.len());
+        }
+        Ok(all)
+    }
+
+    /// The bits of the ranges of features, which are NaN where all values are missing.
+    fn ends(&self) -> Vec<[u64; 2]> {
+        self.ranges.iter().map(|&(low, high)| [low, high].map(f64::to_bits)).collect()
+    }
+
     /// The trees with features, and sides of missing values, in place of columns.
     pub(crate) fn with_features(mut self, table: &SortedColumns, n_rows: impl Fn(&S) -> u32) -> Self {
         for tree in &mut self.trees {
@@ -236,12 +291,8 @@ fn of_islands<S>(
     islands: Vec<smc::island::Island<S>>,
     settings: &SmcSettings,
 ) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
-    let says = match settings.island_weights {
-        IslandWeights::Uniform => vec![1.0 / islands.len() as f64; islands.len()],
-        IslandWeights::Evidence => {
-            normalised(&islands.iter().map(|island| island.log_evidence).collect::<Vec<f64>>())
-        }
-    };
+    let logs: Vec<f64> = islands.iter().map(|island| island.log_evidence).collect();
+    let says = says(&logs, settings.island_weights);
     let (mut trees, mut weights, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (island, say) in islands.into_iter().zip(says) {
         for (tree, weight) in island.trees.into_iter().zip(island.weights) {
@@ -261,6 +312,14 @@ fn of_islands<S>(
     (trees, weights, Report::Smc(reports))
 }
 
+/// The weight of each island, given its log evidence.
+fn says(logs: &[f64], island_weights: IslandWeights) -> Vec<f64> {
+    match island_weights {
+        IslandWeights::Uniform => equal_weights(logs.len()),
+        IslandWeights::Evidence => normalised(logs),
+    }
+}
+
 /// Trees, weights and reports of chains.
 fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f64>, Report) {
     let (mut trees, mut reports) = (Vec::new(), Vec::new());
@@ -268,8 +327,12 @@ fn of_chains<S>(chains: Vec<mcmc::McmcChain<S>>) -> (Vec<PreorderTree<S>>, Vec<f
         trees.extend(chain.trees);
         reports.push(ChainReport { draws: chain.draws, acceptance: chain.acceptance });
     }
-    let weights = vec![1.0 / trees.len() as f64; trees.len()];
+    let weights = equal_weights(trees.len());
     (trees, weights, Report::Mcmc(reports))
+}
+
+fn equal_weights(n: usize) -> Vec<f64> {
+    vec![1.0 / n as f64; n]
 }
 
 /// A tree as arrays, with the sides of missing values and with categories, if the features of the model have any. `values` appends a node's values, and `n_rows` returns its number of rows.

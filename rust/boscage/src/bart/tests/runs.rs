@@ -57,6 +57,44 @@ fn continued_chains_equal_longer_ones() {
     }
 }
 
+/// Fits of single chains, joined, equal the fit of all chains bit for bit, and so do those that continue it.
+#[test]
+fn joined_chains_equal_one_fit() {
+    let (x, y) = some_rows(60, &mut Stream::new(5, 0));
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let (run, n_chains) = (Run::default(), 3);
+    let labels: Vec<Label> = y.iter().map(|y| Label::Int(((y + 2.0) * 1.5) as i64 % 3)).collect();
+    for settings in all_settings() {
+        let settings = BartSettings { n_chains, ..settings };
+        let more = BartSettings { n_draws: 9, ..settings.clone() };
+        let only = |settings: &BartSettings, chain| BartSettings { chain: Some(chain), ..settings.clone() };
+        let of_chain = |settings: &BartSettings, from: Option<&BartRegressor>, chain| {
+            let settings = only(settings, chain);
+            BartRegressor::fit_from(from, None, (&settings, rows, &y, None), &run).unwrap()
+        };
+        let chains: Vec<BartRegressor> = (0..n_chains).map(|i| of_chain(&settings, None, i)).collect();
+        let joined = BartRegressor::join(chains.clone()).unwrap();
+        assert_eq!(joined.to_bytes(), BartRegressor::fit(&settings, rows, &y, &run).unwrap().to_bytes());
+        let longer = (0..n_chains).map(|i| of_chain(&more, Some(&joined), i)).collect();
+        let once = BartRegressor::fit(&more, rows, &y, &run).unwrap();
+        assert_eq!(BartRegressor::join(longer).unwrap().to_bytes(), once.to_bytes());
+
+        let of_chain = |i| BartClassifier::fit(&only(&settings, i), rows, &labels, &run).unwrap();
+        let joined = BartClassifier::join((0..n_chains).map(of_chain).collect()).unwrap();
+        assert_eq!(
+            joined.to_bytes(),
+            BartClassifier::fit(&settings, rows, &labels, &run).unwrap().to_bytes()
+        );
+
+        let other =
+            BartRegressor::fit(&BartSettings { seed: 9, ..only(&settings, 1) }, rows, &y, &run).unwrap();
+        let refused = BartRegressor::join(vec![chains[0].clone(), other]).unwrap_err();
+        assert_eq!(refused, Error::NotJoinable { what: "X, y and settings" });
+        assert!(only(&settings, n_chains).check().is_err());
+    }
+    assert!(BartRegressor::join(Vec::new()).is_err() && BartClassifier::join(Vec::new()).is_err());
+}
+
 /// The callback is called once for every sweep, and an error of it ends all chains.
 #[test]
 fn every_sweep_is_reported() {

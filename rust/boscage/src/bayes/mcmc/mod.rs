@@ -26,13 +26,15 @@ use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
-use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_STEPS, check, check_count, check_product};
+use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_STEPS, check, check_count, check_numbers, check_product};
 
 /// Settings of MCMC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McmcSettings {
     /// Number of chains; each starts from a draw of the prior.
     pub n_chains: usize,
+    /// The only chain to run, from 0; None runs all. Fits of single chains can be joined to that of all chains.
+    pub chain: Option<usize>,
     /// Trees kept from each chain.
     pub n_draws: usize,
     /// Steps between two kept trees.
@@ -48,7 +50,7 @@ pub struct McmcSettings {
 
 impl Default for McmcSettings {
     fn default() -> Self {
-        Self { n_chains: 4, n_draws: 250, thin: 20, n_burn: 5000, moves: [0.25; 4], seed: 0 }
+        Self { n_chains: 4, chain: None, n_draws: 250, thin: 20, n_burn: 5000, moves: [0.25; 4], seed: 0 }
     }
 }
 
@@ -57,6 +59,7 @@ impl McmcSettings {
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
         check_count("n_chains", self.n_chains, MAX_CHAINS)?;
+        check_numbers("chain", self.chain, self.n_chains)?;
         check_count("n_draws", self.n_draws, MAX_DRAWS)?;
         check_product("n_chains * n_draws", &[self.n_chains, self.n_draws], MAX_DRAWS)?;
         check_count("thin", self.thin, MAX_STEPS)?;
@@ -124,10 +127,11 @@ pub(crate) fn sample<L: ConjugateLeaf>(
     control: &Control,
 ) -> Result<Vec<McmcChain<L::Stats>>> {
     settings.check()?;
+    let numbers = check_numbers("chain", settings.chain, settings.n_chains)?;
     let n_steps = settings.n_burn + settings.n_draws * settings.thin;
-    control.expect(settings.n_chains as u64 * n_steps as u64);
-    let chains = threads.map(settings.n_chains, |i| {
-        let mut stream = Stream::new(settings.seed, i);
+    control.expect(numbers.len() as u64 * n_steps as u64);
+    let chains = threads.map(numbers.len(), |i| {
+        let mut stream = Stream::new(settings.seed, numbers.start + i);
         let start = TreeWithRows::from_prior(target, &mut stream, control)?;
         chain(start, settings, &mut stream, control)
     });

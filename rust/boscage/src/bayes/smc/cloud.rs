@@ -49,7 +49,8 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         let nodes = SharedNodes::new(target, threads, control, root);
         let root = nodes.get(SharedNodes::<L>::ROOT);
         let start = (SharedNodes::<L>::ROOT, root.log_likelihood);
-        let islands = (0..settings.n_islands).map(|i| RunningIsland::new(settings, i, start)).collect();
+        let numbers = settings.island.map_or(0..settings.n_islands, |number| number..number + 1);
+        let islands = numbers.map(|i| RunningIsland::new(settings, i, start)).collect();
         let history = History::new(Arc::clone(&root.stats));
         Self { target, settings, nodes, history, islands, retained }
     }

@@ -3,7 +3,9 @@
 use crate::bayes::smc::proposals::Proposal;
 use crate::bayes::smc::resampling::Resampling;
 use crate::error::{Error, Result};
-use crate::validate::{MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, check_count, check_product};
+use crate::validate::{
+    MAX_CHAINS, MAX_DRAWS, MAX_PARTICLES, check, check_count, check_numbers, check_product,
+};
 
 /// Number of nodes that a particle decides about in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +44,9 @@ pub struct SmcSettings {
     pub n_particles: usize,
     /// Number of islands, that is independent runs.
     pub n_islands: usize,
+    /// The only island to run, from 0; None runs all. Fits of single islands can be joined to that of all islands. Not with
+    /// [`Expansion::Layer`]: the order in which a particle draws for the nodes of a layer depends on the other islands.
+    pub island: Option<usize>,
     /// The proposal kernel.
     pub proposal: Proposal,
     /// Number of nodes to decide about in a stage.
@@ -66,6 +71,7 @@ impl Default for SmcSettings {
         Self {
             n_particles: 10,
             n_islands: 5,
+            island: None,
             proposal: Proposal::default(),
             expansion: Expansion::default(),
             candidate_order: CandidateOrder::default(),
@@ -84,6 +90,9 @@ impl SmcSettings {
     pub fn check(&self) -> Result<()> {
         check_count("n_particles", self.n_particles, MAX_PARTICLES)?;
         check_count("n_islands", self.n_islands, MAX_CHAINS)?;
+        check_numbers("island", self.island, self.n_islands)?;
+        let can_be_alone = self.island.is_none() || self.expansion == Expansion::Node;
+        check("island", can_be_alone, "None if layers are expanded", &self.island.unwrap_or_default())?;
         check_product("n_particles * n_islands", &[self.n_particles, self.n_islands], MAX_DRAWS)?;
         check_count("max_stages", self.max_stages, (usize::MAX, "at least 1"))?;
         if let Proposal::OptimalSubset(n) | Proposal::Exploring(n) = self.proposal {

@@ -12,11 +12,15 @@
 //!
 //! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients
 //! (Hestenes and Stiefel 1952) solve the system with some dozens of such products. They solve `L` systems at
-//! once, whose numbers lie side by side in memory. Rows are numbered in a canonical order (`row_order`), so
-//! that sums do not depend on the order of arrival.
+//! once, whose numbers lie side by side in memory. Many right-hand sides of one system are solved in a block
+//! (`block`), with fewer products for all of them. Rows are numbered in a canonical order (`row_order`), so that
+//! sums do not depend on the order of arrival.
 
+mod block;
+mod means;
 mod passes;
 pub(crate) mod row_order;
+mod tiles;
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -25,9 +29,10 @@ use crate::error::Result;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
-use passes::{Passes, add};
+use passes::{Number, Passes, add};
 use row_order::places_in;
 
+pub(crate) use means::ColumnMeans;
 pub(crate) use passes::{MergedNode, PathShare};
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
@@ -103,14 +108,6 @@ impl<'a> System<'a> {
     /// An interrupt.
     pub(crate) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
         self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].sums(weights)))
-    }
-
-    /// The means at every node of every tree, given each tree's share of the rows' weights.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
-        self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].means(&self.spans[i], weights)))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
@@ -219,28 +216,34 @@ impl<'a> System<'a> {
         merged: &[Vec<MergedNode>],
     ) -> Result<Vec<[f64; L]>> {
         self.over_trees(|i, product, buffer| {
-            let merged = merged.get(i).map_or(&[][..], Vec::as_slice);
-            self.trees.passes[i].add_product(&self.spans[i], weights, merged, product, buffer);
+            let (passes, spans) = (&self.trees.passes[i], &self.spans[i]);
+            match merged.get(i) {
+                None => passes.add_product(spans, weights, product, buffer),
+                Some(merged) => passes.add_product_of_merged(spans, weights, merged, product, buffer),
+            }
         })
     }
 
     /// The mean over trees of what `add_tree` adds for each of them; it also takes a buffer.
-    fn over_trees<const L: usize>(
+    fn over_trees<T: Number, const L: usize>(
         &self,
-        add_tree: impl Fn(usize, &mut [[f64; L]], &mut Vec<[f64; L]>) + Sync,
+        add_tree: impl Fn(usize, &mut [[T; L]], &mut Vec<[T; L]>) + Sync,
     ) -> Result<Vec<[f64; L]>> {
         let n_trees = self.trees.passes.len();
         let share = 1.0 / n_trees as f64;
         let blocks = self.run.map(n_trees.div_ceil(BLOCK), |block| {
-            let mut sum = vec![[0.0; L]; self.trees.n_rows];
+            let mut sum = vec![[T::default(); L]; self.trees.n_rows];
             let mut buffer = Vec::new();
-            (block * BLOCK..n_trees.min((block + 1) * BLOCK))
-                .for_each(|i| add_tree(i, &mut sum, &mut buffer));
+            for i in block * BLOCK..n_trees.min((block + 1) * BLOCK) {
+                add_tree(i, &mut sum, &mut buffer);
+            }
             Ok(sum)
         })?;
         let mut mean = vec![[0.0; L]; self.trees.n_rows];
         for block in blocks {
-            mean.iter_mut().zip(&block).for_each(|(sum, own)| add(sum, own, share));
+            for (mean, own) in mean.iter_mut().zip(&block) {
+                add(mean, &own.map(Into::into), share);
+            }
         }
         Ok(mean)
     }

@@ -1,5 +1,7 @@
 //! Passes over one tree: sums of rows' weights up to the root, and means from the root down to the rows.
 
+use std::ops::{AddAssign, Mul};
+
 use crate::data::Scalar;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
@@ -77,8 +79,21 @@ impl Passes {
         self.by_index(&means)
     }
 
-    /// Adds the tree's product with weights to `product`. `merged` splits are leaves.
-    pub(super) fn add_product<const L: usize>(
+    /// Adds the tree's product with weights to `product`.
+    pub(super) fn add_product<T: Number, const L: usize>(
+        &self,
+        spans: &[T],
+        weights: &[[T; L]],
+        product: &mut [[T; L]],
+        buffer: &mut Vec<[T; L]>,
+    ) {
+        self.add_up(weights, buffer);
+        self.go_down(spans, buffer);
+        self.add_leaves(buffer, product);
+    }
+
+    /// Adds the product to `product` in which `merged` splits are leaves.
+    pub(super) fn add_product_of_merged<const L: usize>(
         &self,
         spans: &[f64],
         weights: &[[f64; L]],
@@ -114,35 +129,35 @@ impl Passes {
         for (k, &split) in self.splits.iter().enumerate().rev() {
             let above = sums[split as usize];
             for child in &mut sums[2 * k..2 * k + 2] {
-                add(child, &above, 1.0);
+                add_all(child, &above);
             }
         }
         self.add_leaves(sums, product);
     }
 
     /// Sums of the rows' weights, by number.
-    fn add_up<const L: usize>(&self, weights: &[[f64; L]], sums: &mut Vec<[f64; L]>) {
+    fn add_up<T: Number, const L: usize>(&self, weights: &[[T; L]], sums: &mut Vec<[T; L]>) {
         // All are written below.
-        sums.resize(self.times.len(), [0.0; L]);
+        sums.resize(self.times.len(), [T::default(); L]);
         let mut start = 0;
         for &(leaf, end) in &self.leaves {
-            let mut sum = [0.0; L];
+            let mut sum = [T::default(); L];
             for &row in &self.rows[start..end as usize] {
-                add(&mut sum, &weights[row as usize], 1.0);
+                add_all(&mut sum, &weights[row as usize]);
             }
             sums[leaf as usize] = sum;
             start = end as usize;
         }
         for (k, &split) in self.splits.iter().enumerate() {
             let mut sum = sums[2 * k];
-            add(&mut sum, &sums[2 * k + 1], 1.0);
+            add_all(&mut sum, &sums[2 * k + 1]);
             sums[split as usize] = sum;
         }
     }
 
     /// Turns sums into means, from the root down.
-    fn go_down<const L: usize>(&self, spans: &[f64], means: &mut [[f64; L]]) {
-        if let (Some(root), Some(span)) = (means.last_mut(), spans.last()) {
+    fn go_down<T: Number, const L: usize>(&self, spans: &[T], means: &mut [[T; L]]) {
+        if let (Some(root), Some(&span)) = (means.last_mut(), spans.last()) {
             *root = root.map(|sum| sum * span);
         }
         for (k, &split) in self.splits.iter().enumerate().rev() {
@@ -163,11 +178,11 @@ impl Passes {
     }
 
     /// Adds to each row's values those of its leaf.
-    fn add_leaves<const L: usize>(&self, of_nodes: &[[f64; L]], product: &mut [[f64; L]]) {
+    fn add_leaves<T: Number, const L: usize>(&self, of_nodes: &[[T; L]], product: &mut [[T; L]]) {
         let mut start = 0;
         for &(leaf, end) in &self.leaves {
             for &row in &self.rows[start..end as usize] {
-                add(&mut product[row as usize], &of_nodes[leaf as usize], 1.0);
+                add_all(&mut product[row as usize], &of_nodes[leaf as usize]);
             }
             start = end as usize;
         }
@@ -194,8 +209,24 @@ pub(crate) struct PathShare {
     pub(crate) share: f64,
 }
 
-pub(super) fn add<const L: usize>(sum: &mut [f64; L], other: &[f64; L], factor: f64) {
+/// A number of single or double precision.
+pub(super) trait Number:
+    Copy + Default + Send + Sync + AddAssign + Mul<Output = Self> + Into<f64>
+{
+}
+
+impl Number for f32 {}
+impl Number for f64 {}
+
+/// Adds a multiple of some numbers.
+pub(super) fn add<T: Number, const L: usize>(sum: &mut [T; L], other: &[T; L], factor: T) {
     for lane in 0..L {
         sum[lane] += factor * other[lane];
+    }
+}
+
+fn add_all<T: Number, const L: usize>(sum: &mut [T; L], other: &[T; L]) {
+    for lane in 0..L {
+        sum[lane] += other[lane];
     }
 }

@@ -4,13 +4,14 @@ use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::ClassCounts;
-use crate::mondrian::classification::joint::JointFunction;
+use crate::mondrian::classification::joint::{JointFunction, Systems};
 use crate::mondrian::forest::Forest;
+use crate::mondrian::joint::ColumnMeans;
+use crate::mondrian::prediction::clock::Clock;
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::NodeId;
 
 impl JointFunction {
     /// The values for test rows, `n_rows x n_classes`.
@@ -23,19 +24,8 @@ impl JointFunction {
         rows: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let mut values = Vec::with_capacity(rows.n_rows() * (self.n_columns + 1));
-        for chunk in walk::predict(forest, rows, run, self)? {
-            for row in chunk.chunks_exact(self.n_columns) {
-                values.extend(row);
-                values.push(-row.iter().sum::<f64>());
-            }
-        }
-        Ok(values)
-    }
-
-    /// A tree's share of the function at a node.
-    fn mean(&self, tree_index: usize, node: NodeId) -> &[f32] {
-        &self.means[tree_index][node.index() * self.n_columns..][..self.n_columns]
+        let chunks = walk::predict(forest, rows, run, self)?;
+        Ok(of_all_classes(chunks.iter().map(Vec::as_slice), self.n_columns))
     }
 }
 
@@ -46,8 +36,6 @@ impl Visitor<ClassCounts> for JointFunction {
         vec![0.0; n_rows * self.n_columns]
     }
 
-    /// Adds a tree's share: the mean at the last stop that the row comes to for certain, and parts of what each further stop
-    /// adds to it.
     fn visit<S: Scalar>(
         &self,
         tree_index: usize,
@@ -57,21 +45,92 @@ impl Visitor<ClassCounts> for JointFunction {
         chunk: &mut Vec<f64>,
     ) {
         let values = &mut chunk[row * self.n_columns..(row + 1) * self.n_columns];
-        let n_inside = stops.iter().take_while(|stop| stop.branch == Branch::Never).count();
-        if let Some(last) = n_inside.checked_sub(1) {
-            for (value, &mean) in values.iter_mut().zip(self.mean(tree_index, stops[last].node)) {
-                *value += f64::from(mean);
-            }
-        }
-        for (depth, part) in (n_inside..stops.len()).zip(self.clock.parts(&stops[n_inside..])) {
-            for (value, &mean) in values.iter_mut().zip(self.mean(tree_index, stops[depth].node)) {
-                *value += part * f64::from(mean);
-            }
-            if depth > 0 {
-                for (value, &mean) in values.iter_mut().zip(self.mean(tree_index, stops[depth - 1].node)) {
-                    *value -= part * f64::from(mean);
-                }
-            }
+        add_share(&self.means[tree_index], self.clock, stops, values);
+    }
+}
+
+impl Systems {
+    /// The values for test rows, `n_rows x n_classes`, of the function that is found to a tolerance; it is not kept.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    pub(super) fn predict(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: Rows<'_>,
+        tolerance: f64,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
+        let (n_columns, weights) = (self.n_columns(), self.weights(tolerance, run)?);
+        let system = self.system(run)?;
+        let means = ColumnMeans::new(&system, &weights, n_columns);
+        let chunks = walk::predict(forest, rows, run, &TreeByTree { means, n_columns, clock: self.clock })?;
+        Ok(of_all_classes(chunks.iter().map(|chunk| &chunk.values[..]), n_columns))
+    }
+}
+
+/// A function whose means are found for one tree after the other.
+struct TreeByTree<'a> {
+    clock: Clock,
+    n_columns: usize,
+    means: ColumnMeans<'a>,
+}
+
+/// The values of some rows so far, and the means in the tree that is being visited.
+struct TreeChunk {
+    values: Vec<f64>,
+    tree: Option<(usize, Vec<f32>)>,
+}
+
+impl Visitor<ClassCounts> for TreeByTree<'_> {
+    type Chunk = TreeChunk;
+
+    fn start(&self, n_rows: usize) -> TreeChunk {
+        TreeChunk { values: vec![0.0; n_rows * self.n_columns], tree: None }
+    }
+
+    fn visit<S: Scalar>(
+        &self,
+        tree_index: usize,
+        _: &Tree<S, ClassCounts>,
+        row: usize,
+        stops: &[Stop],
+        chunk: &mut TreeChunk,
+    ) {
+        let last = chunk.tree.take().filter(|&(tree, _)| tree == tree_index);
+        let (_, means) =
+            chunk.tree.insert(last.unwrap_or_else(|| (tree_index, self.means.of_tree(tree_index))));
+        let values = &mut chunk.values[row * self.n_columns..(row + 1) * self.n_columns];
+        add_share(means, self.clock, stops, values);
+    }
+}
+
+/// Adds a tree's share to a row's values: the mean at the last stop that the row comes to for certain, and parts of what each
+/// further stop adds to it. `means` are those at the tree's nodes.
+fn add_share(means: &[f32], clock: Clock, stops: &[Stop], values: &mut [f64]) {
+    let n_columns = values.len();
+    let mut add = |depth: usize, part: f64| {
+        let means = &means[stops[depth].node.index() * n_columns..][..n_columns];
+        values.iter_mut().zip(means).for_each(|(value, &mean)| *value += part * f64::from(mean));
+    };
+    let n_inside = stops.iter().take_while(|stop| stop.branch == Branch::Never).count();
+    if let Some(last) = n_inside.checked_sub(1) {
+        add(last, 1.0);
+    }
+    for (depth, part) in (n_inside..stops.len()).zip(clock.parts(&stops[n_inside..])) {
+        add(depth, part);
+        if depth > 0 {
+            add(depth - 1, -part);
         }
     }
+}
+
+/// The values of all classes, whose sum is 0, from those of all but the last.
+fn of_all_classes<'a>(chunks: impl Iterator<Item = &'a [f64]>, n_columns: usize) -> Vec<f64> {
+    let mut values = Vec::new();
+    for row in chunks.flat_map(|chunk| chunk.chunks_exact(n_columns)) {
+        values.extend(row);
+        values.push(-row.iter().sum::<f64>());
+    }
+    values
 }

@@ -37,8 +37,11 @@
 //!
 //! *In groups.* One system for each left-out row is expensive. With [`MANY`] rows or more, the rows that
 //! calibrate are left out together, a tenth of all rows at a time at most: a copy of the forest forgets them,
-//! and its function is that of a forest with nearly as many rows. So the number of systems is that of the
-//! classes, however many rows calibrate. Predictions of left-out rows still take a system each.
+//! and its function is that of a forest with nearly as many rows. So there is one system for each group, however
+//! many rows calibrate, and the columns of all classes are solved for together (`joint::block`). The solution of
+//! the whole forest is no start for that of a group's: without the group's weights, those of the others no longer
+//! sum to nearly 0, and what they leave of the codes is greater than the codes. Predictions of left-out rows still
+//! take a system each.
 
 mod function;
 mod left_out;
@@ -51,7 +54,7 @@ use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::joint::row_order::{in_order, places_in};
-use crate::mondrian::joint::{System, Trees};
+use crate::mondrian::joint::{ColumnMeans, System, Trees};
 use crate::mondrian::prediction::clock::Clock;
 
 /// The rate of the clock in units of the sum of the feature weights.
@@ -87,7 +90,6 @@ pub(super) struct JointFunction {
 /// The systems of equations of a forest.
 struct Systems {
     clock: Clock,
-    n_trees: usize,
     trees: Trees,
     /// All rows in their common order, and the column of each one's class.
     columns: Vec<usize>,
@@ -118,7 +120,6 @@ impl Systems {
         }
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
-            n_trees: storage.trees.len(),
             trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
             columns,
             sizes,
@@ -130,45 +131,32 @@ impl Systems {
         System::new(&self.trees, |time| self.clock.at(time), NOISE, run)
     }
 
-    /// The codes of some columns, for the rows in their order; columns that are missing have codes 0.
-    fn codes(&self, first: usize) -> Vec<[f64; LANES]> {
+    /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.
+    fn codes(&self) -> Vec<f64> {
         let n = self.columns.len() as f64;
-        let code = |column: usize, k: usize| {
-            if k + 1 >= self.sizes.len() {
-                return 0.0;
-            }
-            f64::from(u8::from(column == k)) - self.sizes[k] as f64 / n
+        let shares = self.sizes[..self.sizes.len() - 1].iter().map(|&size| size as f64 / n);
+        let of_row = |&column: &usize| {
+            let codes = shares.clone().enumerate();
+            codes.map(move |(k, share)| f64::from(u8::from(column == k)) - share)
         };
-        let of_row = |&column: &usize| std::array::from_fn(|lane| code(column, first + lane));
-        self.columns.iter().map(of_row).collect()
+        self.columns.iter().flat_map(of_row).collect()
+    }
+
+    /// The rows' weights in all columns, `n_rows x n_columns`.
+    fn weights(&self, tolerance: f64, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.system(run)?.weights_of_columns(&self.codes(), self.n_columns(), tolerance)
+    }
+
+    fn n_columns(&self) -> usize {
+        self.sizes.len() - 1
     }
 
     fn function(&self, tolerance: f64, run: &Run<'_>) -> Result<JointFunction> {
-        let n_columns = self.sizes.len() - 1;
+        let (n_columns, weights) = (self.n_columns(), self.weights(tolerance, run)?);
         let system = self.system(run)?;
-        let mut means: Vec<Vec<f32>> = Vec::new();
-        let mut all_weights = vec![0.0; self.columns.len() * n_columns];
-        let n_trees = self.n_trees as f64;
-        for first in (0..n_columns).step_by(LANES) {
-            let weights = system.weights(&self.codes(first), |_, _| false, tolerance)?;
-            let n_lanes = LANES.min(n_columns - first);
-            for (all, some) in all_weights.chunks_exact_mut(n_columns).zip(&weights) {
-                for lane in 0..n_lanes {
-                    all[first + lane] = n_trees * some[lane];
-                }
-            }
-            for (i, of_tree) in system.means(&weights)?.into_iter().enumerate() {
-                if first == 0 {
-                    means.push(vec![0.0; of_tree.len() * n_columns]);
-                }
-                for (all, some) in means[i].chunks_exact_mut(n_columns).zip(&of_tree) {
-                    for lane in 0..n_lanes {
-                        all[first + lane] = some[lane] as f32;
-                    }
-                }
-            }
-        }
-        Ok(JointFunction { clock: self.clock, n_columns, means, weights: all_weights })
+        let means = ColumnMeans::new(&system, &weights, n_columns);
+        let means = run.map(system.n_trees(), |tree| Ok(means.of_tree(tree)))?;
+        Ok(JointFunction { clock: self.clock, n_columns, means, weights })
     }
 }
 
@@ -187,14 +175,16 @@ impl JointFunction {
         if classes.live().len() < 2 || forest.n_rows() == 0 {
             return Ok(None);
         }
+        // First the groups, whose forests need memory too.
+        let in_groups = forest.n_rows() >= MANY;
+        let of_groups = if in_groups { without_groups(forest, classes, left_out, run)? } else { Vec::new() };
         let systems =
             with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
         let function = systems.function(TOLERANCE, run)?;
-        let values = if forest.n_rows() < MANY {
-            systems.left_out(forest, left_out, (&function.weights, ROUGH), run)?
+        let values = if in_groups {
+            of_groups
         } else {
-            drop(systems);
-            without_groups(forest, classes, left_out, run)?
+            systems.left_out(forest, left_out, (&function.weights, ROUGH), run)?
         };
         Ok(Some((function, values)))
     }
@@ -232,12 +222,8 @@ fn without_groups(
         others.forget(&ids)?;
         let systems =
             with_storage!(others.flushed(run)?, storage => Systems::new(&others, storage, classes, run))?;
-        let function = systems.function(FINE, run)?;
-        values.extend(function.predict(
-            &others,
-            Rows::from_f64_with_missing(&features, forest.domain.n_features())?,
-            run,
-        )?);
+        let rows = Rows::from_f64_with_missing(&features, forest.domain.n_features())?;
+        values.extend(systems.predict(&others, rows, FINE, run)?);
     }
     Ok(values)
 }

@@ -52,3 +52,45 @@ fn rough_solutions_give_values_that_calibrate() {
     assert!(most > 0.5);
     assert!(rough < 1e-3 && fine < 2e-4, "{rough} and {fine}");
 }
+
+/// A block of columns has the solutions of its columns alone, also if one depends on others or is 0.
+#[test]
+fn columns_are_solved_together_as_alone() {
+    const BOUND: f64 = 1e-5;
+    let run = Run::default();
+    let model = forest();
+    let (forest, classes) = (&model.forest, &model.posterior.classes);
+    let systems = with_storage!(forest.flushed(&run).unwrap(), storage => {
+        Systems::new(forest, storage, classes, &run).unwrap()
+    });
+    let system = systems.system(&run).unwrap();
+    let codes = systems.codes();
+    for n_columns in [1, 2, 11, 16, 40] {
+        let mut stream = Stream::new(7, n_columns);
+        let of_row = |row: usize| {
+            let mut values: Vec<f64> = (0..n_columns).map(|_| stream.unit() - 0.3).collect();
+            let n_codes = n_columns.min(11);
+            values[..n_codes].copy_from_slice(&codes[11 * row..][..n_codes]);
+            if n_columns > 11 {
+                values[12] = 0.0;
+                values[13] = values[2] - 3.0 * values[14];
+            }
+            values
+        };
+        let values: Vec<f64> = (0..N).flat_map(of_row).collect();
+        let found = system.weights_of_columns(&values, n_columns, BOUND).unwrap();
+        for column in 0..n_columns {
+            let target: Vec<[f64; 1]> = (0..N).map(|row| [values[row * n_columns + column]]).collect();
+            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap();
+            let n_trees = system.n_trees() as f64;
+            let difference = |(row, share): (usize, &[f64; 1])| {
+                let difference = found[row * n_columns + column] - n_trees * share[0];
+                difference * difference
+            };
+            let error: f64 = shares.iter().enumerate().map(difference).sum();
+            let square: f64 = target.iter().map(|y| y[0] * y[0]).sum();
+            // No eigenvalue of the system is less than the noise.
+            assert!(error.sqrt() <= BOUND * square.sqrt() / NOISE, "{n_columns} {column}: {error}");
+        }
+    }
+}

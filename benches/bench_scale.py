@@ -1,0 +1,150 @@
+"""What rows, features, trees and workers cost: the figures of docs/scale.md.
+
+Fits run one after the other, each in a process of its own and with one thread (Linux). Seconds are
+of processor time, and memory is above that of the caller's table. Then a forest is grown on a Dask
+cluster of two workers of one thread each, and in one process with two threads, in turn. Data are
+random numbers; labels depend on ten features, and one in twenty is drawn at random.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from math import log2
+from typing import Any
+
+import numpy as np
+
+from _common import Table, alone, arguments, new_peak, status, verdict
+from bench_scaling import made
+
+#: Model, rows, features, trees, and the number of rows below which a node is a leaf.
+POINTS = [
+    ("classes", 100_000, 10, 10, 2),
+    ("classes", 1_000_000, 10, 10, 2),
+    ("classes", 1_000_000, 40, 10, 2),
+    ("classes", 1_000_000, 10, 10, 1000),
+    ("numbers", 100_000, 10, 10, 2),
+    ("numbers", 1_000_000, 10, 10, 2),
+    ("numbers", 1_000_000, 10, 10, 1000),
+    ("classes", 10_000_000, 10, 1, 2),
+]
+
+
+def forest(kind: str, trees: int, least: int, **more: Any) -> Any:
+    """Return an unfitted forest that follows its own cuts and learns nothing before them."""
+    import boscage
+
+    settings = {"feature_weights": None, "predictive": "realised", "min_samples_split": least}
+    if kind == "classes":
+        settings |= {"calibration": None}
+        return boscage.MondrianForestClassifier(trees, random_state=0, **settings, **more)
+    settings |= {"posterior": "exact", "hyperparameters": "heuristic"}
+    return boscage.MondrianForestRegressor(trees, random_state=0, **settings, **more)
+
+
+def measure(kind: str, n: int, d: int, trees: int, least: int) -> None:
+    """Fit a forest in this process, and print its cost."""
+    X, y = made(n, d)
+    if kind == "numbers":
+        y = y + np.random.default_rng(1).normal(size=n)
+    forest(kind, 1, least).fit(X[:50], y[:50])
+    before, start = new_peak(), time.process_time()
+    model = forest(kind, trees, least).fit(X, y)
+    took = time.process_time() - start
+    of_trees = (model._model.nbytes - X.nbytes) / (n * trees)
+    peak, kept = status("VmHWM") - before, status("VmRSS") - before
+    print(json.dumps([took, of_trees, peak, kept, kept - model._model.nbytes / 2**20]))
+
+
+def costs(points: list[tuple[str, int, int, int, int]]) -> None:
+    table = Table(
+        "One thread. ns: time over rows x trees x log2(rows); trees: bytes over rows x trees.\n"
+        "Bytes a row: peak of the fit, kept after it, and of these neither features nor trees",
+        ["rows x feat. x trees, least", "model", "seconds", "ns", "trees", "peak", "kept", "rest"],
+        width=10,
+    )
+    for kind, n, d, trees, least in points:
+        took, of_trees, *megabytes = alone(__file__, kind, n, d, trees, least)
+        by_row = [figure * 2**20 / n for figure in megabytes]
+        unit = 1e9 / (n * trees * log2(n))
+        table.add(f"{n:.0e} x {d} x {trees}, {least}", kind, took, took * unit, of_trees, *by_row)
+
+
+def on_cluster(n: int, d: int, trees: int, repeats: int) -> None:
+    """Compare two workers of one thread each with two threads in one process."""
+    import distributed
+
+    from boscage.dask import MondrianForestClassifier as ClusterForest
+
+    table = Table(
+        f"{n:.0e} rows of {d} features, {trees} trees: seconds of wall clock and of processors",
+        ["forest", "wall", "processors"],
+        width=14,
+    )
+    X, y = made(n, d)
+    params = forest("classes", trees, 2).get_params()
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        rows, labels = (_spread(client, array) for array in (X, y))
+        grown = ClusterForest(**params, client=client)
+        one = forest("classes", trees, 2, n_jobs=2)
+        ratios: dict[str, list[float]] = {"wall clock": [], "processor time": []}
+        for _ in range(repeats):
+            cluster_wall, cluster_used = _timed(client, lambda: grown.fit(rows, labels))
+            wall, used = _timed(client, lambda: one.fit(X, y))
+            table.add("two workers", cluster_wall, cluster_used)
+            table.add("two threads", wall, used)
+            ratios["wall clock"].append(cluster_wall / wall)
+            ratios["processor time"].append(cluster_used / used)
+        assert grown.digest() == one.digest()
+        sent = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+    print(f"\nMB that workers sent each other in a fit: {sum(sent.values()) / repeats / 2**20:.1f}")
+    for name, of_runs in ratios.items():
+        verdict(f"two workers over two threads, {name}, median", float(np.median(of_runs)), 1.3)
+
+
+def _spread(client: Any, array: Any) -> Any:
+    """A Dask array whose eight chunks are on the workers in turn."""
+    import dask.array as da
+
+    chunks = client.scatter(np.array_split(array, 8), hash=False)
+    return da.concatenate(
+        [
+            da.from_delayed(chunk, shape=part.shape, dtype=array.dtype)
+            for chunk, part in zip(chunks, np.array_split(array, 8), strict=True)
+        ]
+    )
+
+
+def _timed(client: Any, fit: Any) -> tuple[float, float]:
+    """Seconds of wall clock, and of processors in this process and on all workers."""
+    used, start = _processors(client), time.perf_counter()
+    fit()
+    return time.perf_counter() - start, _processors(client) - used
+
+
+def _processors(client: Any) -> float:
+    """Processor time of this process and of all workers, in seconds."""
+    return time.process_time() + sum(client.run(time.process_time).values())
+
+
+def main() -> None:
+    if len(sys.argv) == 6:
+        kind, *numbers = sys.argv[1:]
+        return measure(kind, *map(int, numbers))
+    args = arguments(__doc__, largest=10_000_000)
+    most = 100_000 if args.quick else args.largest
+    costs([point for point in POINTS if point[1] <= most])
+    if args.quick:
+        return on_cluster(100_000, 10, 4, 1)
+    return on_cluster(1_000_000, 10, 10, 3)
+
+
+if __name__ == "__main__":
+    main()
