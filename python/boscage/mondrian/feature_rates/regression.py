@@ -37,9 +37,9 @@ from boscage.mondrian.feature_rates.rank_maps import in_units
 
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
-STANDARD_ERRORS = 2.0
+STANDARD_ERRORS = 2.5
 """By how many standard errors of the difference the best candidate must be better than equal rates.
-The best of several is better by one on noise alone."""
+The best of several is better by two on noise alone."""
 DEGREES_OF_FREEDOM = 3.0
 """Of the distribution of errors."""
 SCALE_STEPS = 50
