@@ -45,9 +45,10 @@ def choose_trend(
     high: FloatArray,
     seed: int,
     n_threads: int,
+    sample_weight: FloatArray | None = None,
 ) -> list[int]:
     """Choose the features of the trend of a forest with these settings and rates."""
-    chosen = first_by_contents(X, y, MAX_ROWS, seed)
+    chosen = first_by_contents(X, y, MAX_ROWS, seed, sample_weight)
     some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []

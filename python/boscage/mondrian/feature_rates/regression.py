@@ -98,9 +98,10 @@ def learn_rates_and_maps(
     high: FloatArray,
     seed: int,
     n_threads: int,
+    sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
     """Rates and maps of the features of ``X`` for a forest with these settings."""
-    rows = first_by_contents(X, y, LEARNING_ROWS, seed)
+    rows = first_by_contents(X, y, LEARNING_ROWS, seed, sample_weight)
     some, y = X[rows].astype(np.float64), y[rows]
     n_held = min(HELD_OUT, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}

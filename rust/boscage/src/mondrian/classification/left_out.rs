@@ -6,9 +6,9 @@
 //! about as much as any other, and gives the bits of a tree that forgot the row.
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar, Table};
+use crate::data::{RowId, Scalar, Table, Weight};
 use crate::error::Result;
-use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, WORD, iter_bits, tally};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, Seat, WORD, tally_weights};
 use crate::mondrian::classification::kneser_ney::PathCounts;
 use crate::mondrian::classification::predictive::{Gather, Gathered};
 use crate::mondrian::forest::Forest;
@@ -140,13 +140,11 @@ struct Path {
     stops: Vec<Stop>,
     /// The first so many stops hold the row in the tree as it is.
     n_held: usize,
-    /// Of these, the ones from this on lack its class without it;
-    lost_from: usize,
-    /// and at this split, only one child has its class.
-    lost_both: Option<usize>,
     class: Class,
+    /// What is left of its class at the last of these stops, from the highest on where less is left than there is with it.
+    seats: Vec<Seat>,
     /// The classes of the last of these stops, if it is a leaf without the row.
-    leaf: Option<Vec<(Class, u32)>>,
+    leaf: Option<Vec<(Class, Weight)>>,
 }
 
 /// A row's path in a tree without it, and the class counts there.
@@ -193,9 +191,10 @@ impl<'a, S: Scalar> WithoutRow<'a, S> {
         self.path.stops[depth].node
     }
 
-    /// Whether a stop lacks the row's class without the row.
-    fn has_lost(self, depth: usize) -> bool {
-        (self.path.lost_from..self.path.n_held).contains(&depth)
+    /// What is left of the row's class at a split, if that is less than there is with the row.
+    fn seat(self, depth: usize) -> Option<Seat> {
+        let Path { n_held, seats, .. } = self.path;
+        seats.get((depth + seats.len()).checked_sub(*n_held)?).copied()
     }
 
     /// Whether a stop is a leaf that holds the row, or is one without it.
@@ -203,10 +202,18 @@ impl<'a, S: Scalar> WithoutRow<'a, S> {
         self.path.leaf.is_some() && depth + 1 == self.path.n_held
     }
 
-    /// All bits of a word but the class's, if it is lost.
-    fn mask(self, lost: bool, word: usize) -> u64 {
+    /// The classes of the row's own leaf, if a stop is that.
+    fn own_leaf(&self, depth: usize) -> Option<Held<'a>> {
+        self.path.leaf.as_deref().filter(|_| self.is_own_leaf(depth)).map(Held::Weighted)
+    }
+
+    /// A word with the bit of the row's class as it is without the row.
+    fn without(self, bits: u64, word: usize, has: impl Fn(Seat) -> bool, depth: usize) -> u64 {
         let class = self.path.class as usize;
-        if lost && class / WORD == word { !(1 << (class % WORD)) } else { u64::MAX }
+        match self.seat(depth) {
+            Some(seat) if class / WORD == word && !has(seat) => bits & !(1 << (class % WORD)),
+            _ => bits,
+        }
     }
 }
 
@@ -216,43 +223,66 @@ impl<S: Scalar> PathCounts for WithoutRow<'_, S> {
     }
 
     fn is_shared(self, depth: usize) -> bool {
-        let Path { n_held, lost_from, lost_both, leaf, .. } = self.path;
-        let own = n_held - usize::from(leaf.is_some());
-        let first_changed = own.min(*lost_from).min(lost_both.unwrap_or(own));
-        depth < first_changed || depth > *n_held
+        let Path { n_held, seats, leaf, .. } = self.path;
+        let n_changed = seats.len().max(usize::from(leaf.is_some()));
+        depth + n_changed < *n_held || depth > *n_held
     }
 
     fn is_leaf(self, depth: usize) -> bool {
         self.is_own_leaf(depth) || self.node(depth).is_leaf()
     }
 
-    fn n_tables(self, depth: usize) -> (u32, u32) {
-        let (tables, both) = self.tree.statistics.n_tables(self.node(depth));
-        let both = if self.is_own_leaf(depth) { 0 } else { both };
-        let lost_both = self.path.lost_both == Some(depth);
-        (tables - u32::from(self.has_lost(depth)), both - u32::from(lost_both))
+    fn totals(self, depth: usize) -> (f64, f64) {
+        let (classes, node) = (&self.tree.statistics, self.node(depth));
+        let n_rows = self.tree.arena.n_rows(node);
+        if let Some(held) = self.own_leaf(depth) {
+            return held.totals(n_rows - 1);
+        }
+        let Some(left) = self.seat(depth) else { return classes.totals(node, n_rows) };
+        let (all, own) = (classes.all_seats(node), classes.seat(node, self.path.class));
+        let table = all.table - own.table + left.table;
+        (table.float(), (table + (all.more - own.more + left.more)).float())
     }
 
     fn tables(self, depth: usize, word: usize) -> u64 {
-        self.tree.statistics.tables(self.node(depth), word) & self.mask(self.has_lost(depth), word)
+        match self.own_leaf(depth) {
+            Some(held) => held.tables(word),
+            None => {
+                let bits = self.tree.statistics.tables(self.node(depth), word);
+                self.without(bits, word, |seat| seat.table == Weight::ONE, depth)
+            }
+        }
     }
 
     fn both(self, depth: usize, word: usize) -> u64 {
-        let lost_both = self.path.lost_both == Some(depth);
-        self.tree.statistics.both(self.node(depth), word) & self.mask(lost_both, word)
+        let bits = self.tree.statistics.both(self.node(depth), word);
+        self.without(bits, word, |seat| seat.more == Weight::ONE, depth)
     }
 
-    fn n_rows(self, depth: usize) -> usize {
-        self.tree.arena.n_rows(self.node(depth)) - usize::from(depth < self.path.n_held)
+    fn has_parts(self) -> bool {
+        self.tree.statistics.has_parts()
     }
 
-    fn held(&self, depth: usize) -> Held<'_> {
-        match &self.path.leaf {
-            Some(counts) if self.is_own_leaf(depth) => match counts[..] {
-                [(class, _)] => Held::One(class),
-                _ => Held::Several(counts),
-            },
-            _ => self.tree.statistics.held(self.node(depth)),
+    fn each_part(self, depth: usize, mut visit: impl FnMut(Class, Seat)) {
+        if let Some(held) = self.own_leaf(depth) {
+            return held.each_part(|class, table| visit(class, Seat { table, more: Weight::NONE }));
+        }
+        let left = self.seat(depth);
+        self.tree.statistics.each_part(self.node(depth), |class, part| {
+            if left.is_none() || class != self.path.class {
+                visit(class, part);
+            }
+        });
+        if let Some(part) = left.and_then(Seat::part) {
+            visit(self.path.class, part);
+        }
+    }
+
+    fn each_more(self, depth: usize, visit: impl FnMut(Class, f64)) {
+        let node = self.node(depth);
+        match self.own_leaf(depth) {
+            Some(held) => held.each_more(0, visit),
+            None => self.tree.statistics.held(node).each_more(self.tree.arena.n_rows(node), visit),
         }
     }
 }
@@ -272,7 +302,7 @@ impl<S: Scalar> Walk<'_, S> {
     fn walk(&mut self, tree: &Tree<S, ClassCounts>, process: &Process<'_, S, Class>, row: RowId) {
         let (arena, x) = (&tree.arena, process.table.row(row));
         self.path.stops.clear();
-        self.path.class = process.targets[row as usize];
+        self.path.class = process.targets.of(row);
         let last = self.nodes.len() - 1;
         if arena.n_rows(self.nodes[last]) > 1 {
             self.take_classes(tree, process, (row, last + 1), None);
@@ -339,50 +369,37 @@ impl<S: Scalar> Walk<'_, S> {
     ) {
         let (classes, arena) = (&tree.statistics, &tree.arena);
         let class = self.path.class;
-        let has = |node| classes.tables(node, class as usize / WORD) >> (class as usize % WORD) & 1 == 1;
-        let (mut lost_from, mut lost_both) = (n_held, None);
-        let mut keeps = match instead {
-            Some(instead) => has(instead),
-            None => match classes.held(self.nodes[n_held - 1]) {
-                Held::One(_) => true,
-                Held::Several(counts) => counts.iter().any(|&(other, n)| other == class && n > 1),
-            },
-        };
-        let mut depth = n_held;
-        if instead.is_none() {
-            depth -= 1;
-            lost_from -= usize::from(!keeps);
-        }
-        while depth > 0 && !keeps {
-            depth -= 1;
-            if has(self.sibling(tree, depth)) {
-                (keeps, lost_both) = (true, Some(depth));
-            } else {
-                lost_from = depth;
-            }
-        }
+        let mut seats = self.seats_without(tree, process, (row, n_held), instead);
         // The stopping rule (Algorithm 5.9, line 3) makes splits leaves: all below the highest one.
-        let is_uniform =
-            |depth: usize| classes.n_tables(self.nodes[depth]).0 - u32::from(depth >= lost_from) == 1;
-        let stops =
-            |depth: usize| arena.n_rows(self.nodes[depth]) <= process.min_samples_split || is_uniform(depth);
+        let is_lost = |depth: usize| {
+            let seat = (depth + seats.len()).checked_sub(n_held).map(|place| seats[place]);
+            seat.is_some_and(|seat| seat.table == Weight::NONE)
+        };
+        let is_uniform = |depth: usize| classes.n_classes(self.nodes[depth]) - u32::from(is_lost(depth)) == 1;
+        let others = |depth: usize| {
+            let mut rows = Vec::with_capacity(arena.n_rows(self.nodes[depth]));
+            arena.collect_rows(self.nodes[depth], &mut rows);
+            rows.retain(|&other| other != row);
+            rows
+        };
+        let stops = |depth: usize| {
+            process.are_few(arena.n_rows(self.nodes[depth]) - 1, || others(depth).into_iter())
+                || is_uniform(depth)
+        };
         let n_split = (0..n_held).rev().find(|&depth| !stops(depth)).map_or(0, |depth| depth + 1);
         let is_leaf = n_split < n_held || instead.is_none();
-        let n_held = if n_split < n_held { n_split + 1 } else { n_held };
+        let n_left = if n_split < n_held { n_split + 1 } else { n_held };
         let leaf = is_leaf.then(|| {
-            let node = self.nodes[n_held - 1];
-            if is_uniform(n_held - 1) {
-                let mut all =
-                    (0..classes.words()).flat_map(|word| iter_bits(word, classes.tables(node, word)));
-                let lost = n_held > lost_from;
-                let only = all.find(|&other| !lost || other != class).expect("a class is left");
-                return vec![(only, arena.n_rows(node) as u32 - 1)];
+            let depth = n_left - 1;
+            if classes.has_parts() || !is_uniform(depth) {
+                return tally_weights(&others(depth), process.targets);
             }
-            let mut rows = Vec::with_capacity(arena.n_rows(node));
-            arena.collect_rows(node, &mut rows);
-            rows.retain(|&other| other != row);
-            tally(&rows, process.targets)
+            let only = classes.classes(self.nodes[depth]).find(|&other| !is_lost(depth) || other != class);
+            let n_others = arena.n_rows(self.nodes[depth]) - 1;
+            vec![(only.expect("a class is left"), Weight::of_rows(n_others))]
         });
+        seats.truncate((n_left + seats.len()).saturating_sub(n_held));
+        let n_held = n_left;
         let mut after = 0.0;
         for (depth, &node) in self.nodes[..n_held].iter().enumerate() {
             let is_leaf = is_leaf && depth + 1 == n_held;
@@ -390,15 +407,43 @@ impl<S: Scalar> Walk<'_, S> {
             self.path.stops.push(Stop { node, after, time, branch: Branch::Never });
             after = time;
         }
-        let lost_both = lost_both.filter(|&depth| depth + usize::from(is_leaf) < n_held);
-        self.path = Path {
-            stops: std::mem::take(&mut self.path.stops),
-            n_held,
-            lost_from: lost_from.min(n_held),
-            lost_both,
-            class,
-            leaf,
-        };
+        self.path = Path { stops: std::mem::take(&mut self.path.stops), n_held, class, seats, leaf };
+    }
+
+    /// What is left of the row's class at the last of its first `n_held` nodes, from the highest on where less is left than
+    /// there is with the row (of a leaf only the table, if nothing comes `instead`).
+    fn seats_without(
+        &self,
+        tree: &Tree<S, ClassCounts>,
+        process: &Process<'_, S, Class>,
+        (row, n_held): (RowId, usize),
+        instead: Option<NodeId>,
+    ) -> Vec<Seat> {
+        let (classes, class) = (&tree.statistics, self.path.class);
+        let table = |node| classes.seat(node, class).table;
+        let mut seats = Vec::new();
+        let (mut depth, mut left) = (n_held, Weight::NONE);
+        if let Some(instead) = instead {
+            left = table(instead);
+        } else {
+            depth -= 1;
+            let leaf = self.nodes[depth];
+            let held = classes.held(leaf).customers(class, tree.arena.n_rows(leaf));
+            let seat = Seat::of(held - Weight::of(process.targets.weight(row)));
+            left += seat.table;
+            if left < table(leaf) {
+                seats.push(seat);
+            }
+        }
+        // Above a node whose table stays, nothing changes.
+        while depth > 0 && left < table(self.nodes[depth]) {
+            depth -= 1;
+            let seat = Seat::of(left + table(self.sibling(tree, depth)));
+            left = seat.table;
+            seats.push(seat);
+        }
+        seats.reverse();
+        seats
     }
 
     /// Writes the stops from a node on, with their rates, to `below`; returns the rate of the first.

@@ -83,9 +83,10 @@ impl MondrianRegressor {
     /// # Errors
     /// An interrupt.
     pub fn split_gains(&self, run: &Run<'_>) -> Result<Vec<f64>> {
-        let squares = |numbers: &[f64]| {
-            let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
-            numbers.iter().map(|y| (y - mean).powi(2)).sum()
+        let squares = |numbers: &[(f64, f64)]| {
+            let weight = numbers.iter().map(|(_, weight)| weight).sum::<f64>();
+            let mean = numbers.iter().map(|(y, weight)| weight * y).sum::<f64>() / weight;
+            numbers.iter().map(|(y, weight)| weight * (y - mean).powi(2)).sum()
         };
         split_gains(&self.forest, |y| y, squares, run)
     }

@@ -1,7 +1,6 @@
 //! Statistics for regression: number, mean and sum of squares of the targets at each node.
 
-use crate::data::RowId;
-use crate::data::fetch;
+use crate::data::{RowId, RowTargets, fetch};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -62,10 +61,10 @@ impl NodeMoments {
 impl Statistics for NodeMoments {
     type Target = f64;
 
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, f64>) {
         /// Few leaves have more rows.
         const FEW: usize = 16;
-        let target = |&row: &RowId| targets[row as usize];
+        let target = |&row: &RowId| targets.of(row);
         let moments = match rows {
             [row] => Moments { mean: target(row), squares: 0.0 },
             _ if rows.len() <= FEW => {
@@ -78,16 +77,22 @@ impl Statistics for NodeMoments {
         self.set(leaf, moments);
     }
 
-    fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> Option<bool> {
+    fn grow_leaf(
+        &mut self,
+        leaf: NodeId,
+        _: usize,
+        added: &[RowId],
+        targets: RowTargets<'_, f64>,
+    ) -> Option<bool> {
         let Moments { mean, squares } = self.moments(leaf);
         // Otherwise the mean has to be computed from all rows in sorted order, not in that of their
         // arrival.
-        let same = squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean);
+        let same = squares == 0.0 && added.iter().all(|&row| targets.of(row) == mean);
         // The parent's moments depend on the number of rows.
         same.then_some(true)
     }
 
-    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: &[f64]) -> Option<bool> {
+    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: RowTargets<'_, f64>) -> Option<bool> {
         self.is_uniform(leaf).then_some(true)
     }
 

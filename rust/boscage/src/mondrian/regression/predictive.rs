@@ -1,5 +1,6 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
 
+use crate::data::RowTargets;
 use crate::data::{RowId, Scalar};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
@@ -341,7 +342,8 @@ impl LeftOut<'_> {
         let nodes: Vec<NodeId> = nodes.collect();
         for &leaf in nodes.iter().filter(|node| node.is_leaf()) {
             let rows: Vec<RowId> = tree.arena.leaf_rows(leaf).collect();
-            chunk.moments.set_leaf(leaf, &rows, residuals.observed().targets);
+            let targets = RowTargets { targets: residuals.observed().targets, weights: None };
+            chunk.moments.set_leaf(leaf, &rows, targets);
         }
         chunk.messages.update(tree, &chunk.moments, nodes.into_iter(), lifetime, &hyper);
     }

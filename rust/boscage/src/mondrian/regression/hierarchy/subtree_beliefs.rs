@@ -146,7 +146,8 @@ mod tests {
         let settings =
             MondrianSettings { n_estimators: 3, min_samples_split: 3, ..MondrianSettings::default() };
         let (domain, run) = (Domain::of_rows(rows, None).unwrap(), Run::default());
-        let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
+        let mut forest =
+            Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &run).unwrap();
         forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
         let hyper = Hyperparameters {
             mu: 0.7,

@@ -222,7 +222,7 @@ mod tests {
         let settings =
             MondrianSettings { n_estimators: 3, min_samples_split: 4, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]

@@ -202,7 +202,7 @@ mod tests {
         let rows = Rows::from_f64(&x, 2).unwrap();
         let settings = MondrianSettings { n_estimators: 3, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]

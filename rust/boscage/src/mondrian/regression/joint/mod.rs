@@ -111,7 +111,7 @@ impl<'a> Joint<'a> {
     /// An interrupt.
     pub(crate) fn new(trees: &'a Trees, hyper: Hyperparameters, run: &'a Run<'a>) -> Result<Self> {
         let noise_variance = hyper.noise_variance.max(LEAST_NOISE * hyper.gamma1);
-        let system = System::new(trees, |time| hyper.clock(time), noise_variance, run)?;
+        let system = System::new(trees, |time| hyper.clock(time), (noise_variance, None), run)?;
         Ok(Self { hyper, system })
     }
 

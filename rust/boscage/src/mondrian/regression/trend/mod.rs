@@ -30,7 +30,7 @@ pub(crate) mod posterior;
 pub(crate) mod start_line;
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar};
+use crate::data::{RowId, RowTargets, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -278,7 +278,7 @@ fn moments<S: Scalar>(tree: &Tree<S, NodeMoments>, targets: &[f64]) -> NodeMomen
             NodeKind::Leaf => {
                 rows.clear();
                 rows.extend(arena.leaf_rows(node));
-                moments.set_leaf(node, &rows, targets);
+                moments.set_leaf(node, &rows, RowTargets { targets, weights: None });
             }
             NodeKind::Split(left, right) => {
                 let [left, right] = [left, right].map(|child| (child, arena.n_rows(child)));
